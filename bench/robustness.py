@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import base_image
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
+from cleanset.studies.robustness.answers import ANSWER_TABLES, ANSWERS
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.measures import CorruptionAnswers, CorruptionStudy, by_severity
@@ -120,7 +120,7 @@ def write_answers(folder: Path, family: str, changes: Sequence[tuple[str, int]])
     columns["top5_class"] = pa.FixedSizeListArray.from_arrays(classes.ravel(), 5)
     columns["top5_probability"] = pa.FixedSizeListArray.from_arrays(probabilities, 5)
     columns["class_of_edition"] = np.zeros(rows, np.int16)
-    schema = PREDICTIONS[family].schema
+    schema = ANSWER_TABLES[family].schema
     content = pa.table([columns[name] for name in schema.names], schema=schema)
     for role in ROLES:
         path = AnswerFiles(folder).predictions(family, role)

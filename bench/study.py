@@ -19,7 +19,7 @@ from cleanset.parsing import with_digest
 from cleanset.studies.realness.plan import PlanRequest, StudyImage, key_csv, make_plan, trials_csv
 from cleanset.studies.realness.plan_files import KEY, PAGE_IMAGES, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
 from cleanset.studies.realness.planning import plain_png
-from cleanset.studies.realness.ratings import KINDS
+from cleanset.studies.realness.ratings import IMAGE_KINDS
 from measuring import print_machine, print_table, scratch
 from page import OPTIONS, chromium_path, served
 
@@ -87,7 +87,9 @@ def _row(name: str, people: int, presses: int, given: list[dict[str, float]]) ->
 
 def write_plan(folder: Path) -> None:
     """A plan of images of noise, in which everybody rates all of them."""
-    images = [StudyImage(kind, f"{kind}{number}.png", f"{kind}{number}") for kind in KINDS for number in range(EACH)]
+    images = [
+        StudyImage(kind, f"{kind}{number}.png", f"{kind}{number}") for kind in IMAGE_KINDS for number in range(EACH)
+    ]
     plan = make_plan(images, PlanRequest(people=PEOPLE, real=EACH, modified=EACH, attention=1, pairs=1, seed=1))
     files = [f"{plan.stimulus(each)}.png" for each in images]
     (folder / PAGE_IMAGES).mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cleanset.scoring.devices import Device
+from cleanset.scoring.devices import Device, Wait
 
 SECONDS = {torch.float32: 0.071 / 256, torch.float64: 0.149 / 256}
 """Seconds an image of a ResNet-50's forward pass on an H200, as measured in batches of 256."""
@@ -18,15 +19,10 @@ BYTES_PER_SECOND = 25e9
 CLASSES = 1000
 
 
-class Moment:
-    """A moment to wait for."""
-
-    def __init__(self, at: float) -> None:
-        self._at = at
-
-    def synchronize(self) -> None:
-        with suppress(ValueError):  # it has passed
-            time.sleep(self._at - time.perf_counter())
+def wait_until(moment: float) -> None:
+    """Wait until a time of the performance counter."""
+    with suppress(ValueError):  # it has passed
+        time.sleep(moment - time.perf_counter())
 
 
 class TimedDevice(Device):
@@ -41,15 +37,15 @@ class TimedDevice(Device):
     def batch_size(self, wanted: int) -> int:
         return wanted
 
-    def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Moment]:
+    def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Wait]:
         """Pixels without values, which cost nothing to compute with."""
         now, seconds = time.perf_counter(), pixels.nbytes / BYTES_PER_SECOND
         self.first = self.first or now
         self.copying += seconds
-        return torch.empty(pixels.shape, dtype=torch.uint8, device="meta"), Moment(now + seconds)
+        return torch.empty(pixels.shape, dtype=torch.uint8, device="meta"), partial(wait_until, now + seconds)
 
-    def download(self, values: Tensor) -> tuple[Tensor, Moment]:
-        return values, Moment(self._free_at)
+    def download(self, values: Tensor) -> tuple[Tensor, Wait]:
+        return values, partial(wait_until, self._free_at)
 
     def compute(self, seconds: float) -> None:
         """Begin work when what was begun before is done."""

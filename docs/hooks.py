@@ -23,10 +23,10 @@ from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.robustness.answers import DIGESTS, PREDICTIONS
+from cleanset.studies.robustness.answers import ANSWER_TABLES, DIGESTS
 from cleanset.studies.robustness.families import FAMILIES, StudyParams
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL
+from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL_COLUMN
 from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
 
@@ -37,11 +37,11 @@ OTHER_FILES = ("CITATION.cff", "LICENSE")
 """Files of the root that these pages link to."""
 MEASURE_COLUMNS: Mapping[str, str] = {
     "accuracy": "share of correct images",
-    "answers": "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
+    "answers": "correct answers: the highest of `all` classes, or `restricted` to the classes of the edition",
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
     "correct": "number of correct images",
-    "definition": "`as_written`, that of the paper, or `consecutive`: a frame of noise with the one before",
+    "definition": "`as_written`, as in the paper, or `consecutive`: a frame of noise with the one before",
     "df": "degrees of freedom",
     "error": "share of misclassified images",
     "errors": "number of misclassified images",
@@ -59,19 +59,19 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "measure": "the name of a measure",
     "model": "a role, or the name of a further model",
     "ms": "mean square",
-    "notice": "what a reader of the numbers has to know",
-    OFFICIAL: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
+    "notice": "a caution about the numbers",
+    OFFICIAL_COLUMN: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
     "origin": "who made the masks: `person`, `generator` or `model`",
     "other": "the model whose measure is subtracted",
     "p": "the probability of so large a value by chance; of a difference, from the exact sign test over the images",
     "p_holm": "p after Holm's correction for all differences of the measure on the selection",
     "parameters": "the number of the model's parameters",
     "part": "`external`, over scenarios, or `internal`, over classes or networks trained on each scenario",
-    "problem": "why there is no value",
+    "problem": "why the value is missing",
     "scenario": "a scenario, or `unchanged`",
     "selection": "`union`, `own` or `common`",
     "severity": "1 to 5",
-    "source": "what the sum of squares is of: `regression`, a factor, `residual` or `total`",
+    "source": "source of the sum of squares: `regression`, a factor, `residual` or `total`",
     "squared_deviation": "of the accuracy from that on unchanged images",
     "ss": "sum of squares",
     "standard_error": "of the estimate",
@@ -93,7 +93,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to the root's pages to their copies, and fill in what is made from the code."""
+    """Lead links to the root's pages to their copies, and fill in the parts made from the code."""
     if page.file.src_uri.startswith("reference/"):
         page.meta["search"] = {"boost": 0.3}  # pages that explain come first
     if page.file.src_uri == "tutorial.md":
@@ -121,7 +121,7 @@ def labelled(table: str) -> str:
 
 
 def with_outputs(notebook: str) -> str:
-    """The Markdown of a notebook, with what its cells print and show."""
+    """The Markdown of a notebook, with the outputs of its cells."""
     parts = list[str]()
     for cell in json.loads(notebook)["cells"]:
         text = "".join(cell["source"])
@@ -323,14 +323,14 @@ def all_tables() -> str:
 def study_tables() -> str:
     """The columns of every table of a study of robustness and of attacks, and of the CSV files of their measures."""
     found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
-    found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
+    found |= {f"data/{family}/<model>.parquet": table for family, table in ANSWER_TABLES.items()}
     found |= {f"data/digests/{family}.parquet": table for family, table in DIGESTS.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     text = _tables(found)
     measures = {name: {key: MEASURE_COLUMNS[key] for key in columns} for name, columns in MEASURE_FILES.items()}
     for name, columns in (measures | {"attack_measures.csv": MEASURES_COLUMNS}).items():
         text += f"## `data/{name}`\n\n"
-        text += _table(("column", "what it is"), ((f"`{key}`", said) for key, said in columns.items())) + "\n\n"
+        text += _table(("column", "meaning"), ((f"`{key}`", said) for key, said in columns.items())) + "\n\n"
     return text
 
 

@@ -24,6 +24,7 @@ from cleanset.images.preprocessing import base_image
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.images import StudyFile
 from cleanset.studies.robustness.scenarios.changes import HUES, KIND, SceneImage, SceneMask, StoredFile
+from cleanset.studies.robustness.scenarios.params import Scenarios
 
 PROGRAM = "XIMAGENET-12/explainable-ai-imagenet-12"
 COLORS = ("image_r", "image_g", "image_b")
@@ -72,7 +73,9 @@ class _Pair:
     def ours(self, name: str) -> np.ndarray:
         file = self.stored("image/c")
         masks = {file.path: SceneMask(self.stored("masks/c"), "png", "", None)}
-        scenes = SceneImage(masks, (self.stored("behind"),), definition="as_coded")
+        scenes = SceneImage(
+            masks, (self.stored("behind"),), wanted=Scenarios.model_validate({"definition": "as_coded"})
+        )
         return scenes(StudyFile(*file, self.name), name, 0, image_seed(0, self.name))
 
     def drawn(self, name: str, count: int) -> int:

@@ -272,6 +272,11 @@ def read_yaml(path: Path, remedy: str, most: int = MAX_YAML_BYTES, *, merges: bo
     return parse_document(read_text(path, remedy, most), str(path), merges=merges)[0]
 
 
+def data_beside(module: str, name: str) -> Any:
+    """The content of a YAML file of this package that lies beside a module; `module` is its `__file__`."""
+    return read_yaml(Path(module).with_name(name), "install cleanset again")
+
+
 def parse_yaml(text: str, where: str) -> object:
     """Dicts with text as keys, lists, text, whole and decimal numbers, booleans and None from one YAML document.
 

@@ -152,7 +152,7 @@ BYTES = Column(pa.int64(), "a number of bytes", between(0, MAX_INT64))
 SIDE = Column(pa.int32(), "a number of pixels from 1", between(1, MAX_INT32))
 RANK = Column(pa.int32(), "a number from 1", between(1, MAX_INT32))
 CLASS = Column(pa.int16(), "a class index from 0 to {last_class}", _is_class)
-CLASSES = Column(pa.list_(pa.int16()), "distinct class indices from 0 to {last_class}", _distinct_classes)
+CLASSES_COLUMN = Column(pa.list_(pa.int16()), "distinct class indices from 0 to {last_class}", _distinct_classes)
 PROBABILITY = Column(pa.float32(), "a probability from 0 to 1", between(0, 1))
 DIFFERENCE = Column(pa.float64(), "a difference of probabilities from 0 to 1", between(0, 1))
 LOG_ODDS = Column(pa.float32(), "log-odds, a finite number", between(-MAX_FLOAT32, MAX_FLOAT32))
@@ -224,7 +224,7 @@ INDEX = Table(
     mode=MODE,
     pixels_sha256=SHA256,
     ilsvrc_class=CLASS,  # of the original label
-    real_classes=CLASSES,  # of the reassessed labels
+    real_classes=CLASSES_COLUMN,  # of the reassessed labels
     single=FLAG,  # exactly one reassessed label
 )
 LOCATIONS = Table(

@@ -39,14 +39,14 @@ def test_only_the_new_model_and_the_joint_stages_run(checkout: Checkout) -> None
     assert "preprocess" not in ran
     assert "crops" not in ran
     lines = checkout.run("dvc", "metrics", "show").stdout.splitlines()
-    assert lines[0].split() == ["Path", "further", "standard"]
+    assert lines[0].split() == ["Path", "SHA-256", "further", "standard"]
 
     checkout.run("cleanset", "models", "--remove", "further")
     assert {name: (checkout.folder / name).read_text() for name in before} == before
     ran = checkout.stages_run()
     assert [stage for stage in ran if "score" in stage or "further" in stage] == []
     lines = checkout.run("dvc", "metrics", "show").stdout.splitlines()
-    assert lines[0].split() == ["Path", "standard"]
+    assert lines[0].split() == ["Path", "SHA-256", "standard"]
     status = checkout.run("git", "status", "--porcelain").stdout.splitlines()
     assert [line for line in status if " metrics/" in line] == []
 

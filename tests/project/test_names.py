@@ -14,91 +14,6 @@ CONVENTIONS = {
     "KIND": "the kind of change from which seeds are derived, in each family's changes.py",
 }
 """Names that may be defined in several modules; docs/architecture.md lists them, too."""
-STILL_SEVERAL = frozenset(
-    [
-        "ALL",
-        "ANSWERS",
-        "BINS",
-        "Batch",
-        "CELL",
-        "CLASSES",
-        "CLASS_COLUMNS",
-        "CLEAN",
-        "COLUMNS",
-        "CONFLICT",
-        "CROPS",
-        "Count",
-        "Counts",
-        "DEFINITIONS",
-        "DIGESTS",
-        "DISTANCES",
-        "Definition",
-        "Device",
-        "Draws",
-        "ENDINGS",
-        "EXPECTED",
-        "Example",
-        "Groups",
-        "HERE",
-        "Hub",
-        "IGNORED",
-        "IMAGES",
-        "INDEX",
-        "KINDS",
-        "Kind",
-        "LEFT",
-        "LEVEL",
-        "LEVELS",
-        "LIBRARIES",
-        "Logits",
-        "MADE_WITH",
-        "MAX_CLASSES",
-        "MAX_CLASSES_NAMED",
-        "MAX_NAME",
-        "MAX_NAMED",
-        "MAX_SHOWN",
-        "MAX_TEXT",
-        "MEANING",
-        "METRICS",
-        "MIN_CLASSES",
-        "MIN_SIDE",
-        "Matrix",
-        "Measures",
-        "NotNegative",
-        "OFFICIAL",
-        "PAGE",
-        "PARTS",
-        "PREDICTIONS",
-        "PUBLISHED",
-        "Pair",
-        "Precision",
-        "Protocol",
-        "QUALITY",
-        "REASONS",
-        "REMEDY",
-        "RESULTS",
-        "ROUNDING",
-        "Role",
-        "SHEET_COLUMNS",
-        "SHOWN",
-        "SHOWN_CLASSES",
-        "SHOWN_DIGITS",
-        "SIDE",
-        "STEP",
-        "SUFFIXES",
-        "SUM_TOLERANCE",
-        "Seen",
-        "Share",
-        "TEST_COLUMNS",
-        "TEXTS",
-        "THUMBNAIL_PIXELS",
-        "TOP",
-        "TRAINED",
-        "UNKNOWN",
-        "VERDICTS",
-    ]
-)
-"""Names that still mean several things. None may be added; take out a name that means one thing now."""
 ALONE = "sets/from_verdicts.py"
 """A program that imports nothing of the package, and defines anew what it shares with it."""
 
@@ -128,9 +43,8 @@ def defined_twice(folder: Path) -> dict[str, list[str]]:
 
 def test_a_name_is_defined_in_one_module(repository: Path) -> None:
     found = defined_twice(repository / "src" / "cleanset")
-    several = CONVENTIONS.keys() | STILL_SEVERAL
-    assert found.keys() - several == set(), {name: found[name] for name in found.keys() - several}
-    assert several - found.keys() == set()
+    assert found.keys() - CONVENTIONS.keys() == set(), {name: found[name] for name in found.keys() - CONVENTIONS.keys()}
+    assert CONVENTIONS.keys() - found.keys() == set()
 
 
 def test_the_conventions_are_documented(repository: Path) -> None:

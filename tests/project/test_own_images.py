@@ -24,7 +24,7 @@ KINDS = ("beagle", "cat (tabby)", "dugong", "espresso", "goldfish", "käfer", "l
 EMPTY = "dugong"
 """The class that nobody reviews."""
 FULL = [key for key in KINDS if key != EMPTY]
-EACH, IN_GROUP = 50, 5
+EACH, IN_GROUP = 20, 5
 """Images of a class, and of a group in it."""
 OF_IMAGENET = re.compile(rb"imagenet|wnid|ilsvrc|\btench\b", re.IGNORECASE)
 NETWORK = """\
@@ -49,7 +49,7 @@ def make():
 
 @pytest.fixture(scope="module")
 def photos(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Real photographs, 50 of each of eight classes, with names that are not ImageNet's."""
+    """Real photographs, 20 of each of eight classes, with names that are not ImageNet's."""
     folder = tmp_path_factory.mktemp("own")
     labels = read_original_labels(real / "ILSVRC2012_devkit_t12.tar.gz").class_of
     with tarfile.open(real / "ILSVRC2012_img_val.tar") as tar:

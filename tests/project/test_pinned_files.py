@@ -38,6 +38,7 @@ from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks.attacking import Attacking
 from cleanset.studies.attacks.evaluation import attack_params
 from cleanset.studies.attacks.evaluation import run as attack
+from cleanset.studies.attacks.study import AttackRequest
 from cleanset.studies.realness.plan_files import read_plan as read_study_plan
 from cleanset.studies.robustness.answers import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
@@ -219,7 +220,7 @@ def attacked(folder: Path) -> Files:
     def run(at: Path) -> str:
         with module(at):
             wanted = Wanted("set", ["mine:named"], device="cpu")
-            attack(Edition(at), wanted, attack_params("none"), at / "out", warnings=False)
+            attack(Edition(at), wanted, AttackRequest(attack_params("none"), at / "out", warnings=False))
         return (at / "out" / "attack_results.json").read_text()
 
     def read(at: Path) -> object:

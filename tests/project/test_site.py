@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 from playwright.sync_api import Browser, Page, Request
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
-from cleanset.studies.robustness.answers import PREDICTIONS
+from cleanset.studies.robustness.answers import ANSWER_TABLES
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES
 from cleanset.tables import Table
 from tests.once import once
+from tests.properties import FAST
 
 pytestmark = pytest.mark.slow
 
@@ -167,7 +169,7 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
 def test_every_column_of_a_study_is_there(site: Path) -> None:
     text = words(site, "reference/study_tables")
     found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
-    found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
+    found |= {f"data/{family}/<model>.parquet": table for family, table in ANSWER_TABLES.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     for name, table in found.items():
         section = text.partition(f"{name} ")[2].partition(" data/")[0]
@@ -230,13 +232,14 @@ def fits(shown: Page, width: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
-def test_it_is_read_from_the_disk(step: int, site: Path, page: tuple[Page, list[str]]) -> None:
-    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth, unless long.
+def test_it_is_read_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> None:
+    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth,
+    unless in `make test LONG=1` or `ALL=1`.
 
     A phone shows a row of a table as lines, each with the header of its column.
     """
     shown, problems = page
+    step = 6 if settings.get_current_profile_name() == FAST else 1
     for path in sorted(site.rglob("*.html"))[::step]:
         if path.name == "404.html":  # a server's page: its addresses begin with /
             continue

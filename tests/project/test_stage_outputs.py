@@ -18,7 +18,6 @@ from cleanset.review.audit import AuditResult, audit_json, read_audit_json
 from cleanset.scoring import record as scores
 from cleanset.sets.published import source_images
 from cleanset.studies.attacks.warnings import read_warnings
-from cleanset.studies.contest.page import read_attacked
 from cleanset.studies.robustness import answers, measuring
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.training import finished
@@ -37,7 +36,6 @@ WARNED: dict[str, Any] = {
     "not_told": [],
 }  # fmt: skip
 SHARED_ROWS = {"image_id": ["ILSVRC2012_val_00000001"], "class_index": [1]}
-ATTACKED = {"image_id": ["a"], "png": ["a.png"], "png_sha256": [SHA]}
 DIGESTS = {"file": ["a.png"], "change": ["tilt"], "frame": [1], "sha256": [SHA]}
 RECORD_OF_RUN = {"epoch": 2, "parameters_in_millions": 0.5}
 HISTORY = "epoch,step,train_loss\n1,2,0.5\n2,4,0.25\n"
@@ -144,12 +142,6 @@ OUTPUTS = {
                 "an extra key": changed(WARNED, x=1),
                 "a sign without a text": changed(WARNED, warnings=[{"sign": "no_gradient"}]),
             },
-        ),
-    ],
-    "studies.contest.page.read_attacked": [
-        Output(
-            "attacked.parquet", parquet(ATTACKED), read_attacked,
-            {"a missing column": parquet({"image_id": ["a"], "png": ["a.png"]})},
         ),
     ],
     "studies.robustness.answers.read_digests": [

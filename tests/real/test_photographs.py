@@ -28,7 +28,7 @@ def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
 
     def read(name: str) -> bytes:
         path = photographs[name]
-        return Location(path, 0, path.stat().st_size).read()
+        return Location(str(path), 0, path.stat().st_size).read()
 
     scores = score_few(model, read, Settings(choose_devices("cpu"), "float32", 4, 2), names)
     wanted = [class_indices()[name.split("_")[0]] for name in names]

@@ -13,7 +13,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.report.fates import Fate, HardClass, ReportedCandidate
 from cleanset.report.figures import FunnelStep, Rejects, distinct_images, overlaps, rejects
-from cleanset.report.pages import PageImage, pages
+from cleanset.report.pages import pages
+from cleanset.report.thumbnails import PageImage
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review.audit import (
+    AuditKind,
     AuditPlan,
     AuditResult,
-    Kind,
     SetImage,
     audit_numbers,
     audit_result,
@@ -29,7 +29,7 @@ from cleanset.review.audit import (
     sentences,
 )
 from cleanset.review.commands import renamed
-from cleanset.review.gold import Share
+from cleanset.review.gold import GoldScore
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
 from cleanset.stages import count, review_apply
@@ -59,7 +59,7 @@ def result(
     plan: AuditPlan,
     votes: Verdicts,
     reviewers: Mapping[tuple[int, str], Collection[str]] = {},
-    golds: Mapping[str, Share] = {},
+    golds: Mapping[str, GoldScore] = {},
     now: Collection[SetImage] = SET,
 ) -> AuditResult:
     return audit_result(plan, votes, reviewers, golds, now)
@@ -119,7 +119,7 @@ def test_whoever_reviewed_an_image_does_not_audit_it() -> None:
 
 def test_the_bound_is_corrected_for_what_an_auditor_misses() -> None:
     plan = new_plan("standard", "fixed", "1", 60, SET)
-    golds = {"cy": Share(38, 40), "ada": Share(1, 40)}
+    golds = {"cy": GoldScore(38, 40), "ada": GoldScore(1, 40)}
     found = result(plan, votes_on(plan.draws), golds=golds)
     assert found.sensitivity == lower_limit(38, 40, 0.975)
     assert found.corrected == fixed_bound(Draws(200, 60, 0), 0.975, found.sensitivity)
@@ -131,30 +131,30 @@ def test_the_bound_is_corrected_for_what_an_auditor_misses() -> None:
 
 def test_the_most_sensitive_auditor_of_each_draw_and_the_least_sensitive_draw_count() -> None:
     """Several auditors share the risk; those of an open audit as if more might join."""
-    golds = {"cy": Share(38, 40), "ada": Share(30, 40)}
+    golds = {"cy": GoldScore(38, 40), "ada": GoldScore(30, 40)}
     both, cy, ada = ("cy", "ada"), ("cy",), ("ada",)
     assert least_sensitivity([cy, both, cy], golds, "fixed") == lower_limit(38, 40, 0.9875)
     assert least_sensitivity([cy, both, ada], golds, "fixed") == lower_limit(30, 40, 0.9875)
     assert least_sensitivity([cy, ada], golds, "open") == lower_limit_at_any_time(30, 40, 1 - 0.025 / 6)
-    assert least_sensitivity([cy], {"cy": Share(38, 40)}, "open") == lower_limit_at_any_time(38, 40, 0.9875)
+    assert least_sensitivity([cy], {"cy": GoldScore(38, 40)}, "open") == lower_limit_at_any_time(38, 40, 0.9875)
     # whoever has no gold items adds nothing, and may have missed everything
-    assert least_sensitivity([cy, ("cy", "dan")], {"cy": Share(38, 40)}, "fixed") == lower_limit(38, 40, 0.975)
-    assert least_sensitivity([cy, ("dan",)], {"cy": Share(38, 40)}, "fixed") == 0.0
+    assert least_sensitivity([cy, ("cy", "dan")], {"cy": GoldScore(38, 40)}, "fixed") == lower_limit(38, 40, 0.975)
+    assert least_sensitivity([cy, ("dan",)], {"cy": GoldScore(38, 40)}, "fixed") == 0.0
     assert least_sensitivity([cy], {}, "fixed") is None
 
 
 @pytest.mark.parametrize("kind", ["fixed", "open"])
-def test_a_look_that_rests_on_less_makes_no_claim_stronger(kind: Kind) -> None:
+def test_a_look_that_rests_on_less_makes_no_claim_stronger(kind: AuditKind) -> None:
     """An auditor who finds 0 of 10 gold items; somebody without any calls a draw clean, too, or another one alone."""
     plan = new_plan("standard", kind, "1", 60, SET)
-    golds = {"cy": Share(0, 10)}
+    golds = {"cy": GoldScore(0, 10)}
     votes = votes_on(plan.draws)
     assert result(plan, votes, golds=golds).bound == 200
     votes[key(plan.draws[3])]["bo"] = vote("clean")
     found = result(plan, votes, golds=golds)
     assert (found.bound, found.auditors, found.unmeasured) == (200, ("bo", "cy"), ())
     votes[key(plan.draws[3])] = {"bo": vote("clean")}
-    for share in (Share(0, 10), Share(40, 40)):
+    for share in (GoldScore(0, 10), GoldScore(40, 40)):
         found = result(plan, votes, golds={"cy": share})
         assert (found.bound, found.sensitivity, found.unmeasured) == (200, 0.0, ("bo",))
         assert "Draws looked at only by people without flawed gold items (bo) count as if" in list(sentences(found))[3]
@@ -194,7 +194,7 @@ def test_a_set_that_has_changed_since() -> None:
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.sampled_from(["fixed", "open"]))
-def test_more_flaws_never_lower_the_bound(one: int, other: int, kind: Kind) -> None:
+def test_more_flaws_never_lower_the_bound(one: int, other: int, kind: AuditKind) -> None:
     plan = AuditPlan("standard", kind, "1", 60, SET)
     few, many = (result(plan, votes_on(plan.draws, count)).bound or 0 for count in sorted((one, other)))
     assert max(one, other) <= many

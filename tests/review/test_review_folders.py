@@ -203,7 +203,7 @@ def test_a_linked_file_is_neither_read_nor_replaced_by_the_page(tmp_path: Path, 
     link = tmp_path / "bob" / f"{TENCH}.yaml"
     link.symlink_to(tmp_path / "ann" / name)
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to \S+; expected a reviewer's own folder"):
-        StoredVotes(tmp_path, "bob", INDEX, 1).read(0)
+        StoredVotes(tmp_path, {}, 1).read(0)
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to"):
         save(tmp_path, "bob", TENCH, IMAGE, Review(verdict="unsure", sha256=SHA))
     assert link.is_symlink()

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
@@ -354,7 +353,7 @@ def test_two_threads_lose_nothing(reviews: Path) -> None:
 
 @pytest.fixture
 def stored(reviews: Path) -> StoredVotes:
-    return StoredVotes(reviews, "ann", pd.DataFrame({"image_id": []}), 1)
+    return StoredVotes(reviews, {}, 1)
 
 
 def test_the_votes_on_a_class_follow_the_files(reviews: Path, stored: StoredVotes) -> None:

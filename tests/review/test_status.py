@@ -9,7 +9,7 @@ from rich.console import Console
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review import status as review_status
-from cleanset.review.status import ALL
+from cleanset.review.status import ALL_MODELS
 from cleanset.tables import CROP_SCORES
 from tests.measure.compare.command import cleanset, says
 from tests.stages.test_stages import PARAMS, edition_in, put, sha, val
@@ -102,7 +102,7 @@ def test_conflicts_are_named_and_so_is_nothing_left(edition: Edition) -> None:
     found = review_status.run(edition).progress
     assert found["norm_robust"].classes == {"settled": [1], "open": [], "short": [], "conflict": [0]}
     assert found["corruption_robust"].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
-    assert found[ALL].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
+    assert found[ALL_MODELS].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
     assert "Short: all candidates are reviewed, but fewer than 2 can be used." in done.stdout
 
 
@@ -112,7 +112,7 @@ def test_boxes_to_be_drawn(edition: Edition) -> None:
     path.write_text(path.read_text().replace("crop: [0, 0, 40, 30]", "crop: unknown"))
     found = review_status.run(edition)
     assert {role: progress.boxes for role, progress in found.progress.items()} == {
-        "standard": 1, "norm_robust": 1, "corruption_robust": 1, ALL: 1,
+        "standard": 1, "norm_robust": 1, "corruption_robust": 1, ALL_MODELS: 1,
     }  # fmt: skip
     note = "Of these, 1 are to be cropped and lack only the box: standard 1, norm_robust 1, corruption_robust 1."
     assert note in " ".join(cleanset("review", "status", cwd=edition.folder).stdout.split())
@@ -123,7 +123,7 @@ def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:
     (edition.folder / "params.yaml").write_text(PARAMS.replace("unreviewed: pending", "unreviewed: clean"))
     found = review_status.run(edition)
     assert found.progress["standard"].classes["settled"] == [0, 1]
-    assert (found.progress[ALL].at_least, found.progress[ALL].at_most) == (0, 0)
+    assert (found.progress[ALL_MODELS].at_least, found.progress[ALL_MODELS].at_most) == (0, 0)
     said = " ".join(cleanset("review", "status", cwd=edition.folder).stdout.split())
     assert "review.unreviewed is clean" in said
     assert (

@@ -265,6 +265,17 @@ def test_from_lists_it_names_no_network() -> None:
     assert section(text, "Maintenance").startswith("Version 1.2.3, made from published lists. ")
 
 
+def test_without_a_model_no_image_is_called_correct_or_easy() -> None:
+    """Sentence by sentence, beside a set that a model chose."""
+    chosen = provenance()
+    assert isinstance(chosen.scored, ScoreRecord)
+    text = card(replace(chosen, scored=chosen.scored.model_copy(update={"source": "random"})), EMPTY, EMPTY, NO_VOTES)
+    assert "`top5`: among the first of its class; `reserve`: one after them." in section(text, "Images")
+    assert "`top5`: among the easiest of its class; `reserve`: this model classifies it correctly" in section(
+        card(chosen, EMPTY, EMPTY, NO_VOTES), "Images"
+    )
+
+
 def test_the_bytes_of_a_folder_are_not_verified(tmp_path: Path) -> None:
     """A tar has a line in raw.md5, which preprocess compares; a folder has none."""
     edition = make_edition(tmp_path)

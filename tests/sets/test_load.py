@@ -116,8 +116,8 @@ def test_a_notebook_shows_counts_and_a_contact_sheet(edition: Edition, monkeypat
         wide = ImageOps.pad(first.convert("RGB"), (72, 72), color="white")
     assert np.abs(np.asarray(sheet.crop((0, 0, 72, 72)), int) - np.asarray(wide, int)).mean() < 8
     assert sheet.getpixel((6 * 72 + 36, 36)) == (255, 255, 255)  # a seventh image
-    monkeypatch.setattr(image_set, "SHEET_ROWS", 1)
-    monkeypatch.setattr(image_set, "SHEET_COLUMNS", 2)
+    monkeypatch.setattr(image_set, "CONTACT_SHEET_ROWS", 1)
+    monkeypatch.setattr(image_set, "CONTACT_SHEET_COLUMNS", 2)
     text, sheet = contact_sheet(images)
     assert text.startswith("standard: 6 images of 3 classes, 2 cropped, 2 of them shown.")
     assert sheet.size == (144, 72)

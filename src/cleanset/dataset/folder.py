@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from cleanset.dataset.archives import LEFT_BY_SYSTEMS, Location, check_size, visible_entries
+from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
@@ -20,7 +20,6 @@ from cleanset.progress import print_notice
 from cleanset.validation import checked, hidden_character, join_names, normal_text, shown
 from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
 
-IMAGE_SUFFIXES = (".jpeg", ".jpg", ".png")
 SPLITS = re.compile(r"(?i)(train|training|val|valid|validation|dev|test|testing|eval|hold-?out)([-_ ]?(set|[0-9]+))?")
 """Names of folders that are parts of a dataset, not classes."""
 MAX_ID_BYTES = 200
@@ -117,7 +116,7 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
             missing.append(f"{image_id} (broken symlink)" if path.is_symlink() else image_id)
             continue
         check_size(str(path), size)
-        found[image_id] = Location(path, 0, size)
+        found[image_id] = Location(str(path), 0, size)
     if missing:
         raise CleansetError(f"{where}: not in {images}: {join_names(missing)}; put them there, or correct the table")
     return found

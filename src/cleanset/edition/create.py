@@ -22,9 +22,10 @@ from cleanset.edition.about import About
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
 from cleanset.edition.params import checked_params, read_params
+from cleanset.edition.yaml_edit import flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
-from cleanset.parsing import parse_yaml
+from cleanset.parsing import data_beside, parse_yaml
 from cleanset.validation import join_names
 
 SRC = Path(__file__).resolve().parents[2]
@@ -37,19 +38,8 @@ OF_OWN_IMAGES = Path(__file__).parent / "templates"
 IS_INSTALLED = SRC.name != "src" or not TEMPLATE.is_symlink()
 STUDY, ATTACKING, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
 PROJECTS = STUDY, ATTACKING, CONTEST, TRAINING
-OF_DVC = (".dvcignore", ".dvc/.gitignore")
-COPIED = (
-    "raw.md5", "data/README.md", *OF_DVC,
-    *(f"{project}/{name}" for project in PROJECTS for name in ("dvc.yaml", ".gitignore", *OF_DVC)),
-    f"{STUDY}/.dvc/plots/line_per_model.json", f"{TRAINING}/.dvc/plots/line_per_part.json", f"{TRAINING}/params.yaml",
-    *(f"{STUDY}/{name}/README.md" for name in ("masks", "backgrounds", "generated")),
-    *(f"{CONTEST}/{name}" for name in ("params.yaml", "contest.yaml", ".gitattributes")),
-)  # fmt: skip
+COPIED: dict[str, list[str]] = data_beside(__file__, "copied.yaml")
 """Files that a new edition takes from the ImageNet edition as they are."""
-COPIED_TO_OWN = (
-    *OF_DVC, *(f"{TRAINING}/{name}" for name in (".gitignore", ".dvc/plots/line_per_part.json", *OF_DVC)),
-)  # fmt: skip
-"""Those that an edition of your own images takes from it."""
 GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
 """The .gitignore of a new edition."""
 PINNED = "images.sha256"
@@ -57,7 +47,7 @@ PINNED = "images.sha256"
 MIN_CROP_PIXELS = 32
 """The shortest edge of a crop, where the images are large enough."""
 _SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
-"""The section of the ImageNet edition's .dvc/config, and its studies', by which they share the checkout's cache."""
+"""The section of the ImageNet edition's .dvc/config, and its studies', that shares the checkout's cache."""
 _OF_SCENARIOS = re.compile(r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n")
 
 
@@ -86,7 +76,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         f"{STUDY}/params.yaml": _with_head(study, "# See docs/robustness.md for what to put where.\n"),
         f"{ATTACKING}/params.yaml": _with_head(_template(f"{ATTACKING}/params.yaml"), "# See docs/attacks.md.\n"),
     }
-    _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED}, texts)
+    _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED["imagenet"]}, texts)
 
 
 def make_own_edition(
@@ -118,18 +108,24 @@ def make_own_edition(
         "accuracy": all(model.source != "random" for model in models.values()),
     }
     entries = "\n".join(
-        f"  {_in_flow(role)}: {_in_flow(model.model_dump(exclude_none=True))}" for role, model in models.items()
+        f"  {flow_text(role)}: {flow_text(model.model_dump(exclude_none=True))}" for role, model in models.items()
     )
     said = {"about": about.model_dump(exclude_unset=True) if about else None}
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
-    params = _read(OF_OWN_IMAGES / "own_params.yaml").format(
-        **{key: _in_flow(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
+    params = (
+        (OF_OWN_IMAGES / "own_params.yaml")
+        .read_text("utf-8")
+        .format(**{key: flow_text(value) for key, value in values.items()}, models=entries, about=indent(block, "  "))
     )
     # before anything is written: what was given may make params that no stage reads
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
-    training = _read(OF_OWN_IMAGES / "own_training_params.yaml").format(
-        images=_in_flow(_relative(images, folder / TRAINING)),
-        labels=_in_flow(f"../../{names['labels']}" if "labels" in names else None),
+    training = (
+        (OF_OWN_IMAGES / "own_training_params.yaml")
+        .read_text("utf-8")
+        .format(
+            images=flow_text(_relative(images, folder / TRAINING)),
+            labels=flow_text(f"../../{names['labels']}" if "labels" in names else None),
+        )
     )
     inputs = [PINNED, *(names[key] for key in ("labels", "names") if key in names)]
     texts = {
@@ -139,7 +135,7 @@ def make_own_edition(
         f"{TRAINING}/params.yaml": training,
         f"{TRAINING}/dvc.yaml": _own_training_pipeline(has_labels="labels" in names),
     }
-    copied = {name: TEMPLATE / name for name in COPIED_TO_OWN} | {names[key]: path for key, path in given.items()}
+    copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
     config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder))
     _write_edition(folder, config, [TRAINING], copied, texts)
 
@@ -195,8 +191,8 @@ def _for_lists(params: str) -> str:
 
 def _own_pipeline(inputs: Iterable[object]) -> str:
     """The dvc.yaml of all editions with a stage preprocess that reads these paths."""
-    deps = "\n".join(f"      - {_in_flow(each)}" for each in inputs)
-    head = _read(OF_OWN_IMAGES / "own_pipeline_head.yaml").format(deps=deps)
+    deps = "\n".join(f"      - {flow_text(each)}" for each in inputs)
+    head = (OF_OWN_IMAGES / "own_pipeline_head.yaml").read_text("utf-8").format(deps=deps)
     text = re.sub(r"(?s)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), flags=re.M)
     # raw.md5 has the checksums of archives, which there are none of
     return text.replace("needs the archives", "needs the images").replace("      - raw.md5\n", "")
@@ -205,7 +201,8 @@ def _own_pipeline(inputs: Iterable[object]) -> str:
 def _own_training_pipeline(*, has_labels: bool) -> str:
     """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
     text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
-    text = re.sub(r"(?s)\A.*?^vars:", f"{_read(OF_OWN_IMAGES / 'own_training_head.yaml')}vars:", text, flags=re.M)
+    head = (OF_OWN_IMAGES / "own_training_head.yaml").read_text("utf-8")
+    text = re.sub(r"(?s)\A.*?^vars:", f"{head}vars:", text, flags=re.M)
     text = depending_on_pinned(text, "")
     return text.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n") if has_labels else text
 
@@ -215,7 +212,7 @@ OF_TRAINING = f"      - ../../{PINNED}\n"
 
 def depending_on_pinned(text: str, images: str) -> str:
     """The text of a dvc.yaml, of an edition or its trainings, with images.sha256 in place of the folder `images`."""
-    text = text.replace(f"      - {_in_flow(images)}\n", f"      - {PINNED}\n")
+    text = text.replace(f"      - {flow_text(images)}\n", f"      - {PINNED}\n")
     return text.replace("      - ${data.images}\n", OF_TRAINING)
 
 
@@ -239,13 +236,6 @@ def _min_crop_pixels(found: LabelledImages) -> int:
     return max(1, shortest // 2)
 
 
-def _in_flow(value: object) -> str:
-    """A value as YAML in one line."""
-    # without a width PyYAML breaks long lines
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10_000)
-    return text.removesuffix("...\n").strip()
-
-
 def _with_head(text: str, head: str) -> str:
     """The text of a params file with another first line."""
     return re.sub(r"\A#.*\n", head, text)
@@ -258,11 +248,7 @@ def _relative(path: Path, folder: Path) -> str:
 
 def _template(name: str) -> str:
     """The text of a file of the ImageNet edition."""
-    return _read(TEMPLATE / name)
-
-
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+    return (TEMPLATE / name).read_text("utf-8")
 
 
 def _dvc_config(folder: Path) -> str:

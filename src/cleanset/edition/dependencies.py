@@ -22,46 +22,12 @@ from cleanset.edition.pipeline import load_yaml
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import PACKAGE, CleansetError, reason
 from cleanset.files import read_text, write_text
-from cleanset.parsing import parse_yaml
+from cleanset.parsing import data_beside, parse_yaml
 
 if TYPE_CHECKING:
     from dvc.stage import Stage
 
-DECIDES_PIXELS = "decides pixels, and the stages that make them have a VERSION"
-PLUMBING = {
-    "cleanset.cli": "calls the stage",
-    "cleanset.review.commands": "calls the stage",
-    **{
-        f"cleanset.studies.{study}.commands": "calls the stage"
-        for study in ("attacks", "contest", "realness", "robustness", "training")
-    },
-    "cleanset.edition": "reads params.yaml, whose keys stages name, and knows where files lie",
-    "cleanset.dataset.archives": "finds images; what is read is checked by SHA-256",
-    "cleanset.dataset.ilsvrc": "the numbering of the classes, which never changes",
-    "cleanset.sets.folder": "reads finished sets, which are checked by SHA-256",
-    "cleanset.images": DECIDES_PIXELS,
-    "cleanset.scoring.differentiable": DECIDES_PIXELS,
-    **{
-        f"cleanset.studies.robustness.{module}": DECIDES_PIXELS
-        for module in (
-            "exact",
-            "published_images",
-            "corruptions.changes",
-            "perturbations.changes",
-            "perturbations.videos",
-            "scenarios.changes",
-        )
-    },
-    "cleanset.measure.table": "prints tables for people",
-    "cleanset.validation": "the base class of params",
-    "cleanset.errors": "messages",
-    "cleanset.progress": "messages",
-    "cleanset.files": "reads and writes files",
-    "cleanset.parsing": "reads files; another reading is an error",
-    "cleanset.statistics.basics": "the 95 % level and names of types, which never change",
-    "cleanset.tables": "reads and writes tables by their schemas",
-    "cleanset.vocabulary": "names, which the tables hold",
-}
+PLUMBING: dict[str, str] = data_beside(__file__, "plumbing.yaml")
 """The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
 VERSION_FILE = "VERSION"
 SOURCE = Path(__file__).resolve().parents[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 from cleanset.errors import CleansetError
 
 _SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
-"""Beginnings of the variables by which a user sets git up for every repository."""
+"""Prefixes of the environment variables that configure git for every repository."""
 
 
 class GitError(Exception):

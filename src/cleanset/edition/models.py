@@ -16,7 +16,7 @@ from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params, checked_params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import with_roles
-from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text
+from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, replacing, sha256_of, write_bytes
 from cleanset.parsing import parse_yaml, read_rows
@@ -236,7 +236,8 @@ def with_models(text: str, models: Models) -> str:
     """The text of a params.yaml with exactly these models, and no published accuracy of any other."""
     content: Any = parse_yaml(text, "params.yaml")
     before = checked_params(content, "params.yaml").models
-    new = [f"{role}: {_flow(model)}" for role, model in models.items() if before.get(role) != model]
+    fields = {role: model.model_dump(exclude_none=True) for role, model in models.items() if before.get(role) != model}
+    new = [f"{role}: {flow_text(each)}" for role, each in fields.items()]
     surplus = [f"no {role}" for role in before if role not in models]
     advice = f"change section models by hand: {'; '.join(new + surplus)}"
     after = text
@@ -301,10 +302,6 @@ def _entry(model: Model, before: Mapping[str, object] | None) -> dict[str, objec
     return {
         key: value for key, value in model.model_dump().items() if value is not None or before.get(key, ...) is None
     }
-
-
-def _flow(model: Model) -> str:
-    return "{" + ", ".join(f"{key}: {value}" for key, value in model.model_dump(exclude_none=True).items()) + "}"
 
 
 def write_together(texts: Mapping[Path, str]) -> None:

@@ -34,11 +34,11 @@ PublicUrl = Annotated[
 ]
 Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]
 Architecture = Annotated[str | None, typer.Option(help="timm architecture of the weights file.")]
-Device = Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")]
-Precision = Annotated[
+DeviceOption = Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")]
+PrecisionOption = Annotated[
     str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
 ]
-Hub = Annotated[
+HubOption = Annotated[
     Path | None,
     typer.Option(help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."),
 ]

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterable
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -10,7 +11,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
-from cleanset.parsing import parse_ranges, read_yaml
+from cleanset.parsing import data_beside, parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import Role, Section, Sha256, first_problem, join_names, missing_keys, shown
 from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys, imagenet
@@ -129,10 +130,6 @@ class Model(Section):
             raise ValueError(f"name {shown(self.name)}; expected MODULE:CALLABLE")
         if self.beyond_sha256 is not None and self.beyond is None:
             raise ValueError("beyond_sha256 without beyond; expected both or neither")
-        return self
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
         if (self.source == "robustbench") != (self.threat_model is not None):
             raise ValueError("threat_model is needed for source robustbench, and for no other")
         return self
@@ -296,16 +293,7 @@ class Count(Section):
 
 Protocol = Literal["as_written", "as_published"]
 
-PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = {
-    "as_written": {
-        "select": {"pool": "ensemble", "order": "log_odds", "tiers": ["top5", "reserve"]},
-        "review": {"crops": "last"},
-    },
-    "as_published": {
-        "select": {"pool": "model", "order": "float32", "tiers": ["top5", "reserve"]},
-        "review": {"crops": "in_rank"},
-    },
-}
+PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = data_beside(__file__, "protocols.yaml")
 """Keys as source 000 says, and as its published set was made; a key in the file takes precedence."""
 
 
@@ -363,8 +351,7 @@ class Params(Section):
         for role, model in self.models.items():
             for key in keys_of.get(model.source, ()):
                 refused, expected, lacking = needs[key]
-                section, _, name = key.partition(".")
-                if getattr(getattr(self, section), name) == refused:
+                if attrgetter(key)(self) == refused:
                     raise ValueError(
                         f"{key}: {str(refused).lower()}, but models.{role} is {model.kind}, which lacks {lacking}; "
                         f"expected {expected}"

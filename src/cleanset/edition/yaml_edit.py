@@ -172,7 +172,7 @@ class _Edit:
 
     def _write_value(self, key: yaml.Node | None, node: Any, value: object, in_flow: bool) -> None:
         start, end = node.start_mark.index, self._end(node)
-        new = _in_flow(value) if isinstance(value, Mapping | list | tuple) else _scalar(value, in_flow)
+        new = flow_text(value) if isinstance(value, Mapping | list | tuple) else _scalar(value, in_flow)
         if isinstance(node, yaml.CollectionNode):
             if not node.flow_style:
                 start, new = self._behind_colon(key), f" {new}"
@@ -246,21 +246,21 @@ def _lines(key: str | None, value: object, column: int, step: int) -> list[str]:
     start = " " * column + ("-" if key is None else f"{_scalar(key)}:")
     if isinstance(value, Mapping) and value and not isinstance(value, InBraces):
         return [start, *(line for entry in value.items() for line in _lines(*entry, column + step, step))]
-    return [f"{start} {_in_flow(value) if isinstance(value, Mapping | list | tuple) else _scalar(value)}"]
+    return [f"{start} {flow_text(value) if isinstance(value, Mapping | list | tuple) else _scalar(value)}"]
 
 
-def _in_flow(value: object) -> str:
+def flow_text(value: object) -> str:
     """The value on one line, as it can stand in brackets."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(_bracketed(key, each) for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_in_flow, value)) + "]"
+        return "[" + ", ".join(map(flow_text, value)) + "]"
     return _scalar(value, True)
 
 
 def _bracketed(key: str | None, value: object) -> str:
     """An entry as it stands in brackets, an item of a list if `key` is None."""
-    return _in_flow(value) if key is None else f"{_scalar(key, True)}: {_in_flow(value)}"
+    return flow_text(value) if key is None else f"{_scalar(key, True)}: {flow_text(value)}"
 
 
 def _scalar(value: object, in_flow: bool = False) -> str:

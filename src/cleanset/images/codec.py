@@ -47,7 +47,7 @@ _OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
 
 
 def as_browsers_show(data: bytes) -> bytes | None:
-    """The RGB or grey JPEG without metadata and what follows its end; None if some browser cannot show its pixels."""
+    """The RGB or grey JPEG without metadata and trailing bytes; None if some browser cannot show its pixels."""
     kept, at = [data[:2]], 2
     while (found := _MARKER.search(data, at)) is not None:
         marker, start = found[1][0], found.end()

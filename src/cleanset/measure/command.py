@@ -16,7 +16,7 @@ from cleanset.measure.measures import MeasuredModel, as_json, content, measured
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet, open_set
-from cleanset.measure.specs import EXPECTED, Spec, file_stems, parse_specs
+from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs
 from cleanset.progress import cache_folder
 from cleanset.validation import first_problem
 
@@ -71,7 +71,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     elsewhere do without. Raises CleansetError with the remedy.
     """
     if not wanted.models and not wanted.predictions:
-        raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED}")
+        raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED_SPEC}")
     if wanted.restricted and wanted.predictions:
         raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     asked = wanted.models_to_run(edition)

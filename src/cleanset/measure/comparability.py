@@ -20,9 +20,9 @@ from cleanset.validation import Section, Sha256
 FORM = 1
 SHOWN_DIGITS = 12
 """Hexadecimal digits of a digest that people are shown."""
-MAX_SHOWN = 80
+MAX_VALUE_SHOWN = 80
 """Characters of a value that people are shown."""
-CLEAN = "accuracy"
+CLEAN_ACCURACY = "accuracy"
 """The measurement on images as delivered."""
 
 PIXELS, REFERENCE = "pixels", "reference"
@@ -105,11 +105,10 @@ class ComparabilityCard(Section):
         Of accuracies without the pixels, which predictions made elsewhere do not tell: files fix them but for the
         decoder, and where both cards have them they are compared.
         """
-        return self._digest(has_pixels=self.measured != CLEAN)
-
-    def _digest(self, has_pixels: bool) -> str:
         excluded: dict[str, Any] = {"models": True, "images": {"manifest_sha256"}}
-        fields = self.model_dump(mode="json", exclude=excluded | ({} if has_pixels else {"pixels_sha256": True}))
+        if self.measured == CLEAN_ACCURACY:
+            excluded["pixels_sha256"] = True
+        fields = self.model_dump(mode="json", exclude=excluded)
         # two names of one reference are one reference
         if fields["reference"] is not None:
             del fields["reference"]["name"]
@@ -146,15 +145,12 @@ class ComparabilityCard(Section):
         if value is None:
             return "none"
         text = value if isinstance(value, str) else json.dumps(value)
-        text = f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_SHOWN)
+        text = f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_VALUE_SHOWN)
         return f"{self.reference.name} ({text})" if name == REFERENCE and self.reference else text
 
     def as_json(self) -> dict[str, Any]:
         """The card for a result file, with its digest and a checksum of all of it."""
-        return self._with_checksum(self.digest)
-
-    def _with_checksum(self, digest: str) -> dict[str, Any]:
-        content = {"form": FORM, "digest": digest, **self.model_dump(mode="json")}
+        content = {"form": FORM, "digest": self.digest, **self.model_dump(mode="json")}
         return content | {"checksum": _digest(content)}
 
     @classmethod
@@ -170,16 +166,14 @@ class ComparabilityCard(Section):
             raise CleansetError(f"form {form!r}; expected {FORM}, the form of this version of cleanset")
         card = cls.model_validate(fields if isinstance(content, dict) else content)
         try:
-            # earlier versions had the pixels in every digest
-            earlier = card._digest(has_pixels=True)
-            expected = card._with_checksum(earlier if digest == earlier else card.digest)
+            expected = card.as_json()
         except ValueError:  # an infinite number in the settings
             raise CleansetError("a number that is not finite; expected finite ones") from None
         for key, found in (("digest", digest), ("checksum", checksum)):
             if found != expected[key]:
                 raise CleansetError(
                     f"{key} {str(found)[:SHOWN_DIGITS]}…; expected {expected[key][:SHOWN_DIGITS]}… of its fields: it "
-                    "has been edited since it was written"
+                    "has been edited since it was written, or written by an earlier version"
                 )
         return card
 

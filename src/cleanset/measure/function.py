@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
 from cleanset.measure.predictions import (
-    ENDINGS,
+    PREDICTION_SUFFIXES,
     checked_array,
     checked_table,
     raised,
@@ -43,7 +43,7 @@ WIDTH = 80
 SUM_TOLERANCE = 1e-3
 # share of the range of the logits by which they may differ in another batch: what bfloat16 rounds off
 BATCH_TOLERANCE = 0.01
-EXPECTED = (
+EXPECTED_PREDICTIONS = (
     "expected a callable on batches with transform=, a file that ends in .csv or .parquet, a table with the column "
     "image, or an array in the order of the set"
 )
@@ -157,7 +157,7 @@ def evaluate(
     named = name or str(model if isinstance(model, str | Path) else of_type)
     if _is_predictions(model):
         if transform is not None:
-            raise CleansetError(f"{named}: predictions with a transform; {EXPECTED}")
+            raise CleansetError(f"{named}: predictions with a transform; {EXPECTED_PREDICTIONS}")
         predictions, digest = _checked(model, named, opened)
         return Results(opened, measured(named, predictions, {"source_sha256": digest}), predictions)
     if transform is None and isinstance(images, ImageSet):
@@ -179,13 +179,13 @@ def _opened(images: ImageSet | str | Path, folder: Path) -> EvaluationSet:
 
 def _is_predictions(model: object) -> bool:
     if isinstance(model, str | Path):
-        if not str(model).endswith(ENDINGS):
-            raise CleansetError(f"{shown(str(model))}; {EXPECTED}: cleanset evaluate takes models by name")
+        if not str(model).endswith(PREDICTION_SUFFIXES):
+            raise CleansetError(f"{shown(str(model))}; {EXPECTED_PREDICTIONS}: cleanset evaluate takes models by name")
         return True
     if isinstance(model, pd.DataFrame | pd.Series) or hasattr(model, "__array__"):
         return True
     if not callable(model):
-        raise CleansetError(f"a value of type {type(model).__name__}; {EXPECTED}")
+        raise CleansetError(f"a value of type {type(model).__name__}; {EXPECTED_PREDICTIONS}")
     return False
 
 

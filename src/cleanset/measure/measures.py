@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.measure.comparability import (
-    CLEAN,
+    CLEAN_ACCURACY,
     CardClasses,
     CardImages,
     CardInterval,
@@ -360,7 +360,7 @@ def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityC
     """The comparability card of the measures on a set."""
     digests = [(item.class_index, item.sha256) for item in images.items]
     return ComparabilityCard(
-        measured=CLEAN,
+        measured=CLEAN_ACCURACY,
         images=CardImages(count=len(digests), sha256=images_digest(digests), manifest_sha256=images.manifest_sha256),
         classes=CardClasses(of_images=images.classes, of_predictions=images.predicted_classes),
         # of predictions made elsewhere the record has none

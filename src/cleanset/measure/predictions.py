@@ -22,9 +22,9 @@ from cleanset.parsing import csv_text, read_rows
 from cleanset.validation import join_names, shown
 from cleanset.vocabulary import class_column, class_keys
 
-TOP = 5
-CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
-PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
+TOP_CLASSES = 5
+PREDICTED_CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP_CLASSES + 1))
+PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP_CLASSES + 1))
 
 
 def expected_columns() -> str:
@@ -45,10 +45,10 @@ SCORED = (
 # limit of a sum of probabilities: those of float16 are off by less
 MAX_SUM = 1.001
 # largest difference of 1,000 probabilities' sum from 1: those of bfloat16 are off by less
-SUM_TOLERANCE = 0.01
-ENDINGS = (".csv", ".parquet")
+TABLE_SUM_TOLERANCE = 0.01
+PREDICTION_SUFFIXES = (".csv", ".parquet")
 MAX_PARQUET_BYTES = 2**30
-MAX_NAME = 100
+MAX_PREDICTIONS_NAME = 100
 """Characters of the name of predictions."""
 _NUMBER = re.compile(r"[-+.0-9eE]+", re.ASCII)
 
@@ -99,7 +99,7 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
     sums = array.reshape(count, -1).sum(axis=1, dtype=np.float64)
     is_wrong = (array < 0) | (array >= classes)
     if array.ndim == 2:  # NaN is off as well
-        is_wrong = (array < 0).any(axis=1) | ~(np.abs(sums - 1) <= SUM_TOLERANCE)
+        is_wrong = (array < 0).any(axis=1) | ~(np.abs(sums - 1) <= TABLE_SUM_TOLERANCE)
     if is_wrong.any():
         first = int(np.argmax(is_wrong))
         found = f"{array[first]}; {expected_class()}"
@@ -115,14 +115,18 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
     if array.ndim == 1:
         return _frame(images.items, [[each] for each in array.tolist()], [[]] * count)
     exact = array.astype(np.float64)
-    top = np.argsort(-exact, axis=1, kind="stable")[:, :TOP]  # of equal ones the lower class first
+    top = np.argsort(-exact, axis=1, kind="stable")[:, :TOP_CLASSES]  # of equal ones the lower class first
     return _frame(images.items, top.tolist(), np.take_along_axis(exact, top, axis=1).tolist())
 
 
 def _as_five(columns: Columns) -> Columns:
     """The columns that --out writes, under the names of those that are read."""
     five = {"image": columns["file"], "sha256": columns["sha256"]}
-    return five | _five(CLASS_COLUMNS, columns["top5_class"]) | _five(PROBABILITY_COLUMNS, columns["top5_probability"])
+    return (
+        five
+        | _five(PREDICTED_CLASS_COLUMNS, columns["top5_class"])
+        | _five(PROBABILITY_COLUMNS, columns["top5_probability"])
+    )
 
 
 def _five(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
@@ -133,7 +137,7 @@ def _chosen(columns: Columns, where: str) -> tuple[tuple[str, ...], tuple[str, .
     """The columns of classes and of probabilities."""
     names = set(columns) - {"sha256"}
     by_index = tuple(name for name in ("class_index", class_column()) if name in names)
-    for classes, probabilities in ((by_index, ("probability",)), (CLASS_COLUMNS, PROBABILITY_COLUMNS)):
+    for classes, probabilities in ((by_index, ("probability",)), (PREDICTED_CLASS_COLUMNS, PROBABILITY_COLUMNS)):
         for given in ((), probabilities):
             if classes and names == {"image", *classes, *given}:
                 return classes, given
@@ -162,7 +166,7 @@ def _item(name: object, known: Mapping[str, Sequence[Item]], of: str, at: str) -
 
 def _classes(columns: Columns, names: Sequence[str], row: int, at: str) -> list[int]:
     """The class of a row, or five different ones."""
-    if names[0] != CLASS_COLUMNS[0]:
+    if names[0] != PREDICTED_CLASS_COLUMNS[0]:
         return [class_index_of({name: columns[name][row] for name in names}, at)]
     found = [class_of(columns[name][row], name, at) for name in names]
     if len(set(found)) < len(found):
@@ -203,7 +207,7 @@ def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilitie
     }
     if len(probabilities[0]):
         frame["confidence"] = np.asarray([each[0] for each in probabilities], np.float32)
-    if len(classes[0]) == TOP:
+    if len(classes[0]) == TOP_CLASSES:
         frame["top5_class"] = list(classes)
         if len(probabilities[0]):
             frame["top5_probability"] = list(np.asarray(probabilities, np.float32))
@@ -263,10 +267,10 @@ def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> dict[s
         if not equals or Path(text).is_file():  # a file's name may have an equals sign
             name, path = text, text
         problem = ""
-        if (equals and not 1 <= len(name) <= MAX_NAME) or not name.isprintable():
-            problem = f"expected a name of 1 to {MAX_NAME} characters before ="
-        elif not path.endswith(ENDINGS):
-            problem = f"expected a file that ends in {' or '.join(ENDINGS)}"
+        if (equals and not 1 <= len(name) <= MAX_PREDICTIONS_NAME) or not name.isprintable():
+            problem = f"expected a name of 1 to {MAX_PREDICTIONS_NAME} characters before ="
+        elif not path.endswith(PREDICTION_SUFFIXES):
+            problem = f"expected a file that ends in {' or '.join(PREDICTION_SUFFIXES)}"
         elif not Path(path).exists():
             problem = "missing; expected FILE or NAME=FILE"
         elif name in (*taken, *found):
@@ -313,7 +317,7 @@ def write_predictions_csv(path: Path, predictions: pd.DataFrame) -> None:
     """Write checked predictions as CSV, sorted by file, in the columns that are read from such a file."""
     columns: dict[str, list[Any]] = {"image": predictions["file"].tolist()}
     if "top5_class" in predictions:
-        columns |= _five(CLASS_COLUMNS, predictions["top5_class"].tolist())
+        columns |= _five(PREDICTED_CLASS_COLUMNS, predictions["top5_class"].tolist())
         if "top5_probability" in predictions:
             columns |= _five(PROBABILITY_COLUMNS, predictions["top5_probability"].tolist())
     else:

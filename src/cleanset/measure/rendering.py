@@ -5,13 +5,12 @@ The page is one file without external resources; predictions made elsewhere give
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.files import write_text
-from cleanset.measure.measures import Bin, MeasuredModel, Pair, by_accuracy, card, notes_of, pairs
+from cleanset.measure.measures import MeasuredModel, Pair, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.statistics.finite import in_percent
@@ -181,29 +180,10 @@ PAGE = "index.html"
 MAX_ROWS = 50
 # models up to which every pair is shown; of more, the most accurate against each other one
 MAX_PAIRED = 6
-SIDE = 200
-"""Width and height of a reliability diagram, in units of its drawing."""
-
-
-def bars(bins: Sequence[Bin]) -> list[dict[str, Any]]:
-    """The bars of the bins that have images: their height is the accuracy, with a line at the mean `confidence`."""
-    return [
-        {
-            "x": SIDE * each.low + 1,
-            "width": SIDE * (each.high - each.low) - 2,
-            "height": SIDE * each.correct / each.images,
-            "confidence": SIDE * each.mean_confidence,
-            "text": f"confidence {each.low:.2f} to {each.high:.2f}: {each.images:,} images, accuracy "
-            f"{percent(each.correct / each.images, 1)}, "
-            f"mean confidence {percent(each.mean_confidence, 1)}",
-        }
-        for each in bins
-        if each.mean_confidence is not None
-    ]
 
 
 def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel]) -> None:
-    """Write the page into a folder, which is made where it is missing; an earlier page there is replaced.
+    """Write the page into a folder, made if it is missing, and replace an earlier page.
 
     The same measures give the same text, however the predictions were computed.
     """
@@ -212,7 +192,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
 
     environment = page_environment(TEMPLATES)
     environment.filters |= {"percent": percent, "shown_p": shown_p}
-    environment.globals |= {"bars": bars, "side": SIDE, "has_top5": has_top5()}
+    environment.globals["has_top5"] = has_top5()
     order, every = by_accuracy(rows), pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),

@@ -147,7 +147,7 @@ def evaluate(
     """The measures of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
 
     With `out`, predictions are written there with their records, finished shards are kept until a model is finished,
-    and finished results of an earlier run there are reused. Raises CleansetError, naming the model, if one
+    and finished results of an earlier run in it are reused. Raises CleansetError, naming the model, if one
     cannot be loaded or does not give finite logits, one for each class; those before it stay finished.
     """
     for spec in specs:  # what is known to be missing shows before hours are spent on another
@@ -188,11 +188,8 @@ def _predicted(
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
     made_from = _made_from(model, images, settings)
-    # a record of an earlier version may lack what the card needs
-    card_facts = {"preprocessing_sha256": preprocessing_digest(model.loaded.preprocessing)}
-    if path is not None and (finished := _finished(path, made_from)) is not None:
-        table, record = finished
-        return table, record | card_facts | ({} if "pixels_sha256" in record else {"pixels_sha256": pixels()})
+    if path is not None and (record := read_finished(path.with_suffix(".json"), made_from, path)) is not None:
+        return read_table(path, PREDICTIONS), record
     run = ScoringRun(model.name, model.loaded, images.read, settings, _index(images), f"evaluate {model.name}")
     shards = None if path is None else run.shards(path.with_suffix(".partial-shards"), made_from, NAMED_SCORES)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
@@ -207,7 +204,8 @@ def _predicted(
         text = str(error)
         # an error of a custom network or preprocessing begins with its name already
         raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
-    record |= card_facts | {"pixels_sha256": pixels()}
+    record["preprocessing_sha256"] = preprocessing_digest(model.loaded.preprocessing)
+    record["pixels_sha256"] = pixels()
     table = scored_table(images.items, scores)
     if path is not None and shards is not None:
         write_table(path, table, PREDICTIONS)
@@ -215,15 +213,6 @@ def _predicted(
         # after the predictions are written, so that a kill in between loses nothing
         shards.remove()
     return table, record
-
-
-def _finished(path: Path, made_from: MadeFrom) -> tuple[pd.DataFrame, dict[str, Any]] | None:
-    """Predictions and record of an earlier run that was made from the same, if they are there and unchanged."""
-    record = read_finished(path.with_suffix(".json"), made_from, path)
-    try:
-        return None if record is None else (read_table(path, PREDICTIONS), record)
-    except CleansetError:  # a table of an earlier version
-        return None
 
 
 def is_deterministic(model: LoadedModel, read: Source, files: Sequence[str], settings: Settings) -> bool:

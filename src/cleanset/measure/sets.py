@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from PIL import Image
 
-from cleanset.dataset.archives import ENDINGS, visible_entries
+from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -25,7 +25,7 @@ from cleanset.vocabulary import class_column, class_indices, class_keys, example
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 
-Kind = Literal["export", "folder"]
+SetKind = Literal["export", "folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class EvaluationSet:
     """
 
     name: str
-    kind: Kind
+    kind: SetKind
     items: Sequence[Item]
     read: Callable[[str], Image.Image]
     checked: str | None
@@ -73,7 +73,7 @@ def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Im
     return decode_file(data, path)
 
 
-def _of_folder(name: str, kind: Kind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
+def _of_folder(name: str, kind: SetKind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
     # a partial function can be pickled, as worker processes need it
     read = partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
     return EvaluationSet(name, kind, items, read, **more)
@@ -149,8 +149,10 @@ def _files(folder: Path) -> Iterator[str]:
                 f"{path}: not {known_classes()}; expected folders like {example_key()}: name the folder that holds them"
             )
         for file in (Path(entry.path) for entry in visible_entries(path)):
-            if file.is_dir() or not file.name.lower().endswith(ENDINGS):
-                raise CleansetError(f"{file}: not an image; expected files that end in {', '.join(ENDINGS)}: remove it")
+            if file.is_dir() or not file.name.lower().endswith(IMAGE_SUFFIXES):
+                raise CleansetError(
+                    f"{file}: not an image; expected files that end in {', '.join(IMAGE_SUFFIXES)}: remove it"
+                )
             if not file.name.isprintable():
                 raise CleansetError(f"{file}: a name that cannot be printed; expected another: rename it")
             yield f"{path.name}/{file.name}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.edition.params import Model, has_no_network
+from cleanset.edition.params import Model, has_no_network, is_callable_name
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
 from cleanset.validation import shown, validate
@@ -14,7 +14,7 @@ from cleanset.validation import shown, validate
 WEIGHTS = (".safetensors", ".pt", ".pth")
 # the module and callable of what a training study has trained; named, because studies import this package
 TRAINED = "cleanset.studies.training.classification", "trained_network"
-EXPECTED = (
+EXPECTED_SPEC = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
     "MODULE:CALLABLE, command:PROGRAM, or a role of the edition"
 )
@@ -67,7 +67,7 @@ def parse_specs(
     downloaded. Raises CleansetError without names, for a duplicate, and for a name that is not a model's.
     """
     if not texts:
-        raise CleansetError(f"evaluate: no --model; {EXPECTED}")
+        raise CleansetError(f"evaluate: no --model; {EXPECTED_SPEC}")
     for place, text in enumerate(texts):
         if text in texts[:place]:
             raise CleansetError(f"--model {text}: given twice; expected each model once")
@@ -92,10 +92,10 @@ def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edit
         return ZooModel(text, _of_zoo(text, source, name), weights)
     if colon and source == "command":
         return _command(text, name)
-    if colon and all(part.isidentifier() for part in (*source.split("."), name)):
+    if is_callable_name(text):
         return ModuleModel(text, source, name)
     known = f"; its roles are {', '.join(roles)}" if roles else ""
-    raise CleansetError(f"--model {shown(text)}: no such model; {EXPECTED}{known}")
+    raise CleansetError(f"--model {shown(text)}: no such model; {EXPECTED_SPEC}{known}")
 
 
 def _command(text: str, line: str) -> CommandModel:
@@ -114,7 +114,7 @@ def _of_zoo(text: str, source: str, name: str) -> Model:
         threat_model, _, name = name.partition("/")
         fields |= {"threat_model": threat_model, "name": name}
     if not name:
-        raise CleansetError(f"--model {shown(text)}: no name after the threat model; {EXPECTED}")
+        raise CleansetError(f"--model {shown(text)}: no name after the threat model; {EXPECTED_SPEC}")
     return validate(Model, fields, f"--model {shown(text)}")
 
 

@@ -213,9 +213,5 @@ def plots(
             {"confidence": place / HISTOGRAM_BINS, "candidates": candidates, "kept": kept}
             for place, (candidates, kept) in enumerate(zip(each.candidates, each.kept, strict=True))
         ]
-    return {name: _text(of_file) for name, of_file in rows.items()}
-
-
-def _text(rows: Sequence[PlotRow]) -> str:
-    """The rows as JSON, one on each line."""
-    return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
+    # a row on each line
+    return {name: "[\n" + ",\n".join(map(json.dumps, of_file)) + "\n]\n" for name, of_file in rows.items()}

@@ -3,20 +3,19 @@
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from urllib.parse import quote
 
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.progress import found_in_threads
-from cleanset.report.pages import PageImage, page_environment
-from cleanset.report.thumbnails import thumbnail
+from cleanset.report.pages import page_environment
+from cleanset.report.thumbnails import PageImage, thumbnail
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import check_outside, one_set, read_entries, read_image, read_release
 from cleanset.sets.manifest import Entry
 from cleanset.vocabulary import class_keys, class_names
 
-PAGE, IMAGES = "index.html", "images"
+LOOK_PAGE, IMAGES_FOLDER = "index.html", "images"
 
 
 def write(place: str, out: Path | None) -> str:
@@ -46,12 +45,9 @@ def write(place: str, out: Path | None) -> str:
                 classes=len(class_keys()),
             )
         )
-        write_text(folder / PAGE, text)
-    return f"{out / PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
+        write_text(folder / LOOK_PAGE, text)
+    return f"{out / LOOK_PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
 
 
 def _save(source: Path, folder: Path, entry: Entry) -> PageImage:
-    small, name = thumbnail(read_image(source, entry)), f"{IMAGES}/{entry.file}.jpg"
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(small.jpeg)
-    return PageImage(quote(name), small.width, small.height)
+    return thumbnail(read_image(source, entry)).saved(folder, f"{IMAGES_FOLDER}/{entry.file}.jpg")

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from cleanset.images.boxes import Box
 from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
+from cleanset.report.thumbnails import PageImage
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
@@ -19,27 +20,6 @@ from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import class_column, class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-MAX_SHORT_CLASSES = 100
-"""Short classes listed on the first page; the page of all classes has them all."""
-
-STRIP_IMAGES = 12
-"""Images at the top of the first page, each of another class."""
-
-MAX_COMBINATIONS = 40
-"""Combinations of models listed; with ten models there may be 1,023."""
-
-ACCURACY_LINES = {
-    "accuracy_top1": "top-1 accuracy, %",
-    "accuracy_top1_minus_published": "difference from the published top-1 accuracy, percentage points",
-    "accuracy_top5": "top-5 accuracy, %",
-    "accuracy_real": "ReaL accuracy, %",
-    "correct_of_one_label": "correct on images with one label",
-    "margin_smallest_ppm": "smallest margin, in millionths",
-    "log_odds_margin_smallest_ppm": "smallest margin in log-odds, in millionths",
-    "margins_below_1e-5": "classes with a margin below 0.00001",
-}
-"""The titles of the metrics on accuracy and margins, by their names."""
 
 Page = TypeVar("Page")
 
@@ -63,15 +43,6 @@ def sheets(states: Sequence[ClassState]) -> list[Sheet]:
     pages = [tuple(states[start : start + CLASSES_PER_SHEET]) for start in range(0, len(states), CLASSES_PER_SHEET)]
     digits = len(str(len(pages)))
     return [Sheet(f"sheet-{number:0{digits}}.html", page) for number, page in enumerate(pages, start=1)]
-
-
-@dataclass(frozen=True, slots=True)
-class PageImage:
-    """An image beside the pages: its path from the folder of the report, and its size in pixels."""
-
-    file: str
-    width: int
-    height: int
 
 
 PageImages = Mapping[ShownImage, Sequence[PageImage]]
@@ -119,21 +90,14 @@ def pages(report: ReportData, images: PageImages) -> dict[str, str]:
     """The text of each page, by its path."""
     names = class_names()
     environment = page_environment()
-    environment.globals |= {
-        "max_short_classes": MAX_SHORT_CLASSES,
-        "max_combinations": MAX_COMBINATIONS,
-        "accuracy_lines": ACCURACY_LINES,
-    }
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
     common = {"report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": ""}
     by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
     written = {
         "index.html": environment.get_template("index.html").render(
-            common, strip=strip(report), headlines=headlines(report)
+            common, reviewers=[name for name in report.reviewers if name != BOARD]
         ),
-        "classes.html": environment.get_template("classes.html").render(
-            common, fates_of_class=lambda state: fates_of_class(state, report.candidates.get(state.class_index, ()))
-        ),
+        "classes.html": environment.get_template("classes.html").render(common),
         "rejected.html": environment.get_template("rejected.html").render(common, candidate_of=by_key),
     }
     for sheet, neighbours in _with_neighbours(report.sheets):
@@ -151,40 +115,6 @@ def _with_neighbours(pages: Sequence[Page]) -> Iterator[tuple[Page, dict[str, Pa
         yield page, {"previous": before, "next": after}
 
 
-def fates_of_class(state: ClassState, candidates: Sequence[ReportedCandidate]) -> list[str]:
-    """Filter keys of the page of all classes: role/state/reason, for each reason that a model rejects images for."""
-    found = []
-    for role in state.kept:
-        fates = [fate for each in candidates for fate in each.fates if fate.role == role]
-        reasons = list(dict.fromkeys(fate.reason for fate in fates if fate.is_flaw))
-        states = ["short" if role in state.short else "full", *(["open"] if state.open[role] else [])]
-        found += [f"{role}/{name}/{reason}" for name in states for reason in reasons or [""]]
-    return found
-
-
-def strip(report: ReportData) -> list[ReportedCandidate]:
-    """The first image kept of some classes, which are spread evenly over all that have one."""
-    first = [candidates[0] for candidates in report.candidates.values() if candidates[0].uses]
-    count = min(STRIP_IMAGES, len(first))
-    return [first[place * len(first) // count] for place in range(count)]
-
-
-def headlines(report: ReportData) -> list[tuple[str, str]]:
-    """The figures at the top of the first page, with their labels."""
-    full = sum(not state.short for state in report.states)
-    reviewers = [name for name in report.reviewers if name != BOARD]
-    found = [
-        (f"{report.distinct_images:,}", "different images in the sets"),
-        (f"{full:,} of {len(report.states):,}", "classes full for every model"),
-        (f"{report.reviewed:,}", f"images reviewed, by {_counted(len(reviewers), 'reviewer')}"),
-        (f"{report.rejected:,}", "images rejected for a flaw"),
-    ]
-    if report.agreement.agreement is not None:
-        judged = f"same verdict by two reviewers, on {_counted(report.agreement.images, 'image')}"
-        found.append((_share(report.agreement.agreement), judged))
-    return found
-
-
 def page_environment(*folders: Path) -> Environment:
     """The environment of the report's templates and of those in `folders`, which may extend base.html."""
     # StrictUndefined: a misspelled name raises, where Jinja2 by default prints nothing
@@ -194,8 +124,8 @@ def page_environment(*folders: Path) -> Environment:
     )  # fmt: skip
     environment.globals["class_column"] = class_column()
     environment.filters |= {
-        "number": _number, "share": _share, "kappa": _kappa, "words": _words, "breakable": _breakable,
-        "probability": _probability, "opinion": _opinion, "short_id": _short_id,
+        "number": _number, "counted": _counted, "share": _share, "kappa": _kappa, "words": _words,
+        "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,
         "directed": _directed,
     }  # fmt: skip
     return environment

@@ -6,6 +6,8 @@ by the image's EXIF orientation, as viewers turn them.
 
 import io
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
 
 from PIL import Image, ImageDraw, ImageOps
 
@@ -21,12 +23,28 @@ _OUTLINE, _EDGE = "#ffb300", "#000000"
 
 
 @dataclass(frozen=True, slots=True)
+class PageImage:
+    """An image beside the pages: its address from the folder of the pages, and its size in pixels."""
+
+    file: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
 class Thumbnail:
     """A small image: a JPEG, and its size in pixels."""
 
     jpeg: bytes
     width: int
     height: int
+
+    def saved(self, folder: Path, name: str) -> PageImage:
+        """Write the JPEG to a path below the folder of the pages."""
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.jpeg)
+        return PageImage(quote(name), self.width, self.height)
 
 
 def file_names(image_id: str, crop: Box | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from cleanset.review.verdicts import Review
 from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import VERDICTS
 
-Counts = NDArray[np.int64]
+VerdictCounts = NDArray[np.int64]
 """Number of reviewers who gave each verdict: a row for each image, a column for each verdict."""
 
 
@@ -56,13 +56,13 @@ class Difference:
     board: Review | None
 
 
-def overall(counts: Counts) -> Agreement:
+def overall(counts: VerdictCounts) -> Agreement:
     """Agreement and kappa of the images with two or more verdicts."""
     several = counts[counts.sum(axis=1) >= 2]
     return Agreement(len(several), observed_agreement(several), fleiss_kappa(several))
 
 
-def verdict_agreement(counts: Counts, column: int) -> VerdictAgreement:
+def verdict_agreement(counts: VerdictCounts, column: int) -> VerdictAgreement:
     """Agreement and kappa of one verdict, given by its column."""
     several = counts[counts.sum(axis=1) >= 2]
     given, others = several[:, column], several.sum(axis=1) - 1
@@ -71,12 +71,12 @@ def verdict_agreement(counts: Counts, column: int) -> VerdictAgreement:
     return VerdictAgreement(total, agreement, fleiss_kappa(np.stack([given, several.sum(axis=1) - given], axis=1)))
 
 
-def verdict_agreements(counts: Counts) -> dict[str, VerdictAgreement]:
+def verdict_agreements(counts: VerdictCounts) -> dict[str, VerdictAgreement]:
     """Agreement and kappa of each verdict, by its name."""
     return {verdict: verdict_agreement(counts, column) for column, verdict in enumerate(VERDICTS)}
 
 
-def observed_agreement(counts: Counts) -> float | None:
+def observed_agreement(counts: VerdictCounts) -> float | None:
     """Over the images with two or more verdicts, the mean share of pairs of verdicts that are the same."""
     several = counts[counts.sum(axis=1) >= 2]
     if not len(several):
@@ -85,7 +85,7 @@ def observed_agreement(counts: Counts) -> float | None:
     return float(((several * (several - 1)).sum(axis=1) / (raters * (raters - 1))).mean())
 
 
-def fleiss_kappa(counts: Counts) -> float | None:
+def fleiss_kappa(counts: VerdictCounts) -> float | None:
     """Fleiss' kappa (1971), also where images have different numbers of verdicts.
 
     That generalisation is Gwet's (Handbook of Inter-Rater Reliability, 4th ed. 2014, chapter 2): chance agreement
@@ -102,7 +102,7 @@ def fleiss_kappa(counts: Counts) -> float | None:
     return (observed - by_chance) / (1 - by_chance)
 
 
-def verdict_counts(reviews: Iterable[Mapping[str, Review]]) -> Counts:
+def verdict_counts(reviews: Iterable[Mapping[str, Review]]) -> VerdictCounts:
     """A row of counts for each image, from its reviews by reviewer."""
     rows = [[review.verdict for review in by_reviewer.values()] for by_reviewer in reviews]
     counts = [[row.count(verdict) for verdict in VERDICTS] for row in rows]  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
 from cleanset.parsing import check_digest, csv_text, read_json, read_rows, read_yaml, with_digest
-from cleanset.review.gold import GoldAnswer, Key, Share, calibrations, gold_answers, read_gold_key, without_golds
+from cleanset.review.gold import GoldAnswer, GoldScore, Key, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
 from cleanset.statistics.basics import LEVEL
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Kind = Literal["fixed", "open"]
+AuditKind = Literal["fixed", "open"]
 """`fixed`: the number of draws is decided before the first. `open`: one may look on and stop at any time."""
 
 
@@ -53,7 +53,7 @@ class AuditPlan:
     """The images of a model's set in drawing order; the first `drawn` are looked at."""
 
     model: str
-    kind: Kind
+    kind: AuditKind
     seed: str
     drawn: int
     images: tuple[SetImage, ...]
@@ -80,7 +80,7 @@ class AuditResult:
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     model: str
-    kind: Kind
+    kind: AuditKind
     images: int
     drawn: int
     seen: int
@@ -121,7 +121,7 @@ def draw_order(images: Collection[SetImage], seed: str) -> tuple[SetImage, ...]:
     return tuple(sorted(images, key=number))
 
 
-def new_plan(model: str, kind: Kind, seed: str, drawn: int, images: Collection[SetImage]) -> AuditPlan:
+def new_plan(model: str, kind: AuditKind, seed: str, drawn: int, images: Collection[SetImage]) -> AuditPlan:
     """The plan of a new audit. Raises CleansetError for more draws than images."""
     _check_size(model, drawn, len(images))
     return AuditPlan(model, kind, seed, drawn, draw_order(images, seed))
@@ -156,7 +156,7 @@ def audit_result(
     plan: AuditPlan,
     votes: Mapping[tuple[int, str], Mapping[str, Vote]],
     reviewers: Mapping[tuple[int, str], Collection[str]],
-    golds: Mapping[str, Share],
+    golds: Mapping[str, GoldScore],
     now: Collection[SetImage],
 ) -> AuditResult:
     """The result of an audit, for the set of today, `now`.
@@ -211,7 +211,9 @@ def _bound(plan: AuditPlan, draws: Draws, level: float, sensitivity: float) -> i
     return fixed_bound(draws, level, sensitivity) if draws.drawn == plan.drawn else None
 
 
-def least_sensitivity(draws: Iterable[Collection[str]], golds: Mapping[str, Share], kind: Kind) -> float | None:
+def least_sensitivity(
+    draws: Iterable[Collection[str]], golds: Mapping[str, GoldScore], kind: AuditKind
+) -> float | None:
     """A lower limit of the sensitivity with which each draw was looked at, wrong with a probability of 2.5 % at most.
 
     `draws`: the auditors of each; `golds`: the flawed gold items of those who have judged any; None if nobody has. As a
@@ -298,7 +300,7 @@ def sentences(result: AuditResult) -> Iterator[str]:
         )
 
 
-COLUMNS = ("image_id", "left", "top", "right", "bottom")
+DRAW_COLUMNS = ("image_id", "left", "top", "right", "bottom")
 """Columns of the order of drawing; a whole image has no box."""
 
 
@@ -306,7 +308,7 @@ class _Plan(Section):
     """The plan as in the file; the images are beside it."""
 
     model: Role
-    kind: Kind
+    kind: AuditKind
     drawn: int
     seed: str
     content_sha256: str | None = None
@@ -335,7 +337,7 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
     remedy = "restore it, or remove reviews/audit and draw anew"
     plan = validate(_Plan, read_yaml(path, remedy), path)
     check_digest(plan.model_dump(exclude_unset=True), path, remedy)
-    images = tuple(image for _, image in read_rows(listed, (class_column(), *COLUMNS), _image, remedy))
+    images = tuple(image for _, image in read_rows(listed, (class_column(), *DRAW_COLUMNS), _image, remedy))
     if plan.model != role or not 1 <= plan.drawn <= len(images) or draw_order(images, plan.seed) != images:
         raise CleansetError(
             f"{path} or {listed.name}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order "
@@ -345,7 +347,7 @@ def read_plan(reviews: Path, role: str) -> AuditPlan | None:
 
 
 def _image(cells: Mapping[str, str]) -> SetImage:
-    edges = [cells[name] for name in COLUMNS[1:]]
+    edges = [cells[name] for name in DRAW_COLUMNS[1:]]
     try:
         box = parse_box([int(edge) for edge in edges]) if any(edges) else None
         return SetImage(class_indices()[cells[class_column()]], cells["image_id"], box)
@@ -357,7 +359,7 @@ def write_plan(reviews: Path, plan: AuditPlan) -> None:
     """Write the plan, the order of drawing first: without the plan it counts for nothing."""
     verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
     rows = ([class_keys()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
-    write_text(order_file(reviews, plan.model), csv_text((class_column(), *COLUMNS), rows))
+    write_text(order_file(reviews, plan.model), csv_text((class_column(), *DRAW_COLUMNS), rows))
     about = with_digest({"model": plan.model, "kind": plan.kind, "drawn": plan.drawn, "seed": plan.seed})
     write_text(plan_file(reviews, plan.model), "".join(f"{key}: {json.dumps(each)}\n" for key, each in about.items()))
 

@@ -22,7 +22,7 @@ from cleanset.vocabulary import REASONS, ClassOfKey, class_column, class_keys
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""
 
-COLUMNS = ("image_id", "sha256", "reason", "source")
+GOLD_COLUMNS = ("image_id", "sha256", "reason", "source")
 _REMEDY = "correct the line, or make the items with cleanset review gold"
 
 Key = tuple[int, str]
@@ -81,7 +81,7 @@ def read_gold_key(reviews: Path) -> dict[Key, GoldItem]:
 
 def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
     """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
-    rows = parse_rows(text, (class_column(), *COLUMNS), GoldItem, where, _REMEDY, key=("image_id",))
+    rows = parse_rows(text, (class_column(), *GOLD_COLUMNS), GoldItem, where, _REMEDY, key=("image_id",))
     return {item.key: item for _, item in rows}
 
 
@@ -91,7 +91,7 @@ def gold_key_text(items: Iterable[GoldItem]) -> str:
         (class_keys()[item.class_index], item.image_id, item.sha256, item.reason, item.source)
         for item in sorted(items, key=lambda item: item.key)
     ]
-    return csv_text((class_column(), *COLUMNS), rows)
+    return csv_text((class_column(), *GOLD_COLUMNS), rows)
 
 
 def gold_file(folder: Path, image_id: str) -> Path:
@@ -173,7 +173,7 @@ Finding = Literal["misses many", "careful", "not known yet"]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class GoldScore:
     """`correct` of `golds` gold items were judged as is known."""
 
     correct: int
@@ -199,9 +199,9 @@ class Calibration:
     """
 
     reviewer: str
-    sensitivity: Share
-    specificity: Share
-    by_reason: Mapping[str, Share]
+    sensitivity: GoldScore
+    specificity: GoldScore
+    by_reason: Mapping[str, GoldScore]
 
     @property
     def against(self) -> float:
@@ -247,5 +247,5 @@ def _calibration(reviewer: str, answers: Sequence[GoldAnswer]) -> Calibration:
     return Calibration(reviewer, _share(flawed), _share(clean), by_reason)
 
 
-def _share(answers: Sequence[GoldAnswer]) -> Share:
-    return Share(sum(answer.is_correct for answer in answers), len(answers))
+def _share(answers: Sequence[GoldAnswer]) -> GoldScore:
+    return GoldScore(sum(answer.is_correct for answer in answers), len(answers))

@@ -105,7 +105,7 @@ def _place(image: Image.Image, where: str, words: str, size: int, rng: Random) -
     return left, image.height - size - 2 * edge
 
 
-PUBLISHED = "scooter"
+PUBLISHED_REVIEWER = "scooter"
 """The reviewer under whose name the published verdicts lie."""
 
 ENOUGH = 3
@@ -149,7 +149,7 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
     if not made and not missing:
         raise CleansetError(
             "review gold: no image fits; expected candidates (--planted), or images with verdicts of "
-            f"{PUBLISHED} (--published) or of {ENOUGH} reviewers who agree (--settled)"
+            f"{PUBLISHED_REVIEWER} (--published) or of {ENOUGH} reviewers who agree (--settled)"
         )
     if made:
         write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values()))
@@ -202,7 +202,7 @@ def _known(source: str, is_flawed: bool, reviews: Mapping[str, Review]) -> tuple
         return (None, source) if is_clean else None
     if BOARD in reviews:
         return None
-    published = {PUBLISHED: by_people[PUBLISHED]} if PUBLISHED in by_people else {}
+    published = {PUBLISHED_REVIEWER: by_people[PUBLISHED_REVIEWER]} if PUBLISHED_REVIEWER in by_people else {}
     settled = by_people if len(by_people) >= ENOUGH else {}
     sources = {"published": published, "settled": settled}
     for name in (source,) if source else sources:

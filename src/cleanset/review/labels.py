@@ -16,7 +16,7 @@ from cleanset.errors import CleansetError, cut
 from cleanset.files import is_there, write_text
 from cleanset.parsing import csv_text
 from cleanset.review.decided import checked_votes, decisions_under
-from cleanset.review.opinions import COLUMNS, MAX_LETTERS, Opinion
+from cleanset.review.opinions import MAX_LETTERS, OPINION_COLUMNS, Opinion
 from cleanset.review.store import BOARD
 from cleanset.selection.candidates import check_same_images
 from cleanset.tables import INDEX, SCORES, read_table, text_of_table
@@ -82,7 +82,7 @@ def contradictions_in(edition: Edition) -> list[Contradiction]:
 
 def as_opinions(found: Iterable[Contradiction]) -> str:
     """The ranked list as a file for `review.opinions`."""
-    return csv_text(COLUMNS, ((each.image_id, each.opinion.flag, each.opinion.source) for each in found))
+    return csv_text(OPINION_COLUMNS, ((each.image_id, each.opinion.flag, each.opinion.source) for each in found))
 
 
 def write_corrected(edition: Edition, path: Path) -> str:

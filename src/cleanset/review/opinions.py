@@ -17,7 +17,7 @@ from cleanset.parsing import read_rows
 from cleanset.validation import checked, shown
 from cleanset.vocabulary import class_column, class_indices, classes_in_use
 
-COLUMNS = ("image_id", "flag", "source")
+OPINION_COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""
 
 # letters of a flag or a source, which stand in one line below an image
@@ -62,7 +62,7 @@ def read_opinions(paths: Iterable[Path]) -> Opinions:
     """
     found: dict[str, dict[Opinion, None]] = {}
     for path in paths:
-        for _, row in read_rows(path, COLUMNS, _Row, _REMEDY):
+        for _, row in read_rows(path, OPINION_COLUMNS, _Row, _REMEDY):
             found.setdefault(row.image_id, {})[Opinion(row.flag, row.source)] = None
     return {image_id: tuple(opinions) for image_id, opinions in found.items()}
 

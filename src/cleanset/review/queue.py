@@ -169,7 +169,7 @@ class ClassStatus:
     """The review status of a class for one model: images kept so far, and image ids still to be reviewed.
 
     `certain` must be reviewed even if all verdicts to come are clean: the minimum. `open` must be if all are reject:
-    the maximum, which includes `certain`. `boxes` are those of `open` that lack only a crop box.
+    the maximum, which includes `certain`. `boxes`: the images of `open` that lack only a crop box.
     """
 
     state: State

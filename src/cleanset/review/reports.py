@@ -28,9 +28,9 @@ from cleanset.review.agreement import (
     without_board,
 )
 from cleanset.review.audit import (
+    AuditKind,
     AuditPlan,
     AuditResult,
-    Kind,
     SetImage,
     all_gold_answers,
     audited_roles,
@@ -45,7 +45,7 @@ from cleanset.review.audit import (
     write_plan,
 )
 from cleanset.review.decided import checked_votes, decisions_under
-from cleanset.review.gold import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, Share, calibrations
+from cleanset.review.gold import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, GoldScore, calibrations
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
@@ -203,7 +203,7 @@ def one_role(params: Params, role: str | None) -> str:
 
 
 def draw(
-    edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed: str | None, auditor: str | None = None
+    edition: Edition, role: str | None, drawn: int, kind: AuditKind | None, seed: str | None, auditor: str | None = None
 ) -> tuple[AuditPlan, bool]:
     """The plan of an audit, written if it is new or grows, and whether it was.
 
@@ -310,7 +310,7 @@ def calibration_as_json(found: Sequence[Calibration]) -> str:
     return json.dumps(content, indent=2)
 
 
-def _share_json(share: Share) -> dict[str, Any]:
+def _share_json(share: GoldScore) -> dict[str, Any]:
     low, high = share.interval
     return asdict(share) | {"share": share.share, "low": low, "high": high}
 
@@ -333,7 +333,7 @@ def _finding(found: Calibration) -> str:
     return f"{found.reviewer}: {found.finding} (evidence {min(evidence, 1e6):,.0f})"
 
 
-def _cells(share: Share) -> tuple[str, str, str, str]:
+def _cells(share: GoldScore) -> tuple[str, str, str, str]:
     if share.share is None:
         return str(share.correct), str(share.golds), "–", "–"
     low, high = share.interval

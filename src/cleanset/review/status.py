@@ -28,7 +28,7 @@ from cleanset.validation import first_names
 from cleanset.vocabulary import class_keys
 
 STATES: tuple[State, ...] = get_args(State)
-ALL = "all models"
+ALL_MODELS = "all models"
 MAX_CLASSES_NAMED = 12
 
 
@@ -79,7 +79,7 @@ def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
 def status_of(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> ReviewStatus:
     """The progress of the reviews of `classes`, with these decisions."""
     progress = _progress_by_role(classes, decided, params)
-    asked = _progress_by_role(classes, replace(decided, unreviewed=UNREVIEWED), params)[ALL]
+    asked = _progress_by_role(classes, replace(decided, unreviewed=UNREVIEWED), params)[ALL_MODELS]
     return ReviewStatus(progress, params.export.images_per_class, params.review.unreviewed_are_clean, asked)
 
 
@@ -95,7 +95,7 @@ def _progress_by_role(classes: Mapping[int, ByRole], decided: Decisions, params:
     progress = {
         role: _progress({index: [by_role[role]] for index, by_role in statuses.items()}) for role in params.models
     }
-    progress[ALL] = _progress({index: list(by_role.values()) for index, by_role in statuses.items()})
+    progress[ALL_MODELS] = _progress({index: list(by_role.values()) for index, by_role in statuses.items()})
     return progress
 
 
@@ -125,16 +125,16 @@ def as_json(status: ReviewStatus, reviewers: Mapping[str, object] | None = None)
         }
         for role, progress in status.progress.items()
     }
-    together = each.pop(ALL)
+    together = each.pop(ALL_MODELS)
     content = {"images_per_class": status.images_per_class, "all_models": together, "models": each}
     return json.dumps(content | ({"reviewers": reviewers} if reviewers else {}), indent=2)
 
 
 def as_table(status: ReviewStatus) -> Group:
     """A table for the terminal, with the classes that wait for the board."""
-    progress = {role: each for role, each in status.progress.items() if role != ALL}
+    progress = {role: each for role, each in status.progress.items() if role != ALL_MODELS}
     rows = [(role, *_counts(each)) for role, each in progress.items()]
-    footer = (ALL, *_counts(status.progress[ALL]))
+    footer = (ALL_MODELS, *_counts(status.progress[ALL_MODELS]))
     return Group(grid(("classes", *STATES, "at least", "at most"), rows, footer), *_notes(status))
 
 
@@ -143,7 +143,7 @@ def _counts(progress: ReviewProgress) -> list[int]:
 
 
 def _notes(status: ReviewStatus) -> Iterator[str]:
-    together = status.progress[ALL]
+    together = status.progress[ALL_MODELS]
     if together.at_most:
         yield "At least and at most: images still to be reviewed, if all are clean and if none can be used."
     elif status.asked.at_most:
@@ -156,7 +156,7 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
         yield "Nothing is left to be reviewed."
     if together.boxes:
         boxes = ", ".join(
-            f"{role} {each.boxes}" for role, each in status.progress.items() if role != ALL and each.boxes
+            f"{role} {each.boxes}" for role, each in status.progress.items() if role != ALL_MODELS and each.boxes
         )
         yield f"Of these, {together.boxes} are to be cropped and lack only the box: {boxes}."
     if together.classes["short"]:

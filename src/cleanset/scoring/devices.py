@@ -2,9 +2,8 @@
 
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,16 +17,8 @@ from cleanset.progress import keep_freed_memory
 CPU_BATCH_SIZE = 4
 
 
-class Event(Protocol):
-    """The end of a copy."""
-
-    def synchronize(self) -> None:
-        """Wait for it."""
-
-
-class _Done:
-    def synchronize(self) -> None:
-        pass
+Wait = Callable[[], None]
+"""Waits for the end of a copy."""
 
 
 class Device:
@@ -71,13 +62,13 @@ class Device:
         """A tensor on the device."""
         return tensor.to(self.torch)
 
-    def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Event]:
+    def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Wait]:
         """Pixels on the device for its next computation, and the end of the copy: the memory may then be reused."""
-        return torch.from_numpy(pixels), _Done()
+        return torch.from_numpy(pixels), self.synchronize
 
-    def download(self, values: Tensor) -> tuple[Tensor, Event]:
+    def download(self, values: Tensor) -> tuple[Tensor, Wait]:
         """Values in the memory of the processor, which are valid after the end of the copy."""
-        return values, _Done()
+        return values, self.synchronize
 
     def synchronize(self) -> None:
         """Wait for all that the device computes."""
@@ -132,7 +123,7 @@ class Cuda(Device):
     def moved(self, tensor: Tensor) -> Tensor:
         return tensor.pin_memory().to(self.torch, non_blocking=True)
 
-    def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Event]:
+    def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Wait]:
         computing, copying = torch.cuda.current_stream(), self._copying
         with torch.cuda.stream(copying):
             on_device = torch.from_numpy(pixels).to(self.torch, non_blocking=True)
@@ -140,14 +131,14 @@ class Cuda(Device):
             copied.record(copying)
         computing.wait_event(copied)
         on_device.record_stream(computing)
-        return on_device, copied
+        return on_device, copied.synchronize
 
-    def download(self, values: Tensor) -> tuple[Tensor, Event]:
+    def download(self, values: Tensor) -> tuple[Tensor, Wait]:
         found = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
         found.copy_(values, non_blocking=True)
         finished = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
         finished.record(torch.cuda.current_stream())
-        return found, finished
+        return found, finished.synchronize
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch)

@@ -21,17 +21,13 @@ from cleanset.scoring.devices import Device, choose_devices
 from cleanset.scoring.distance import Distance, distance, sample, sample_size
 from cleanset.scoring.logits import ReadOff, top5
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore_notice, to_table
+from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore, to_table
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import SCORES, Table
 
 OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
-
-
-def ignore_progress(_images: int, _waiting: float) -> None:
-    """Show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +76,7 @@ class DevicePipeline(ExitStack):
         if self._shared is not None:
             self.enter_context(self.device.pin(self._shared.memory))
 
-    def load(
-        self, model: LoadedModel, precision: Precision, notify: Notify = ignore_notice, read_off: ReadOff = top5
-    ) -> None:
+    def load(self, model: LoadedModel, precision: Precision, notify: Notify = ignore, read_off: ReadOff = top5) -> None:
         """Move a model to the device, in place of the one before."""
         self._scorer = Scorer(model, self.device, precision, notify, read_off)
 
@@ -129,7 +123,7 @@ def score_few(
     read: Source,
     settings: Settings,
     names: Sequence[Any],
-    on_progress: OnProgress = ignore_progress,
+    on_progress: OnProgress = ignore,
     read_off: ReadOff = top5,
 ) -> pd.DataFrame:
     """The scores of images in their order, computed on one device and without shards: for a few of them.
@@ -148,7 +142,7 @@ def score_shards(
     settings: Settings,
     shards: Shards,
     on_progress: OnProgress,
-    notify: Notify = ignore_notice,
+    notify: Notify = ignore,
 ) -> None:
     """Compute the missing shards; each device takes the next one when it has finished one.
 
@@ -244,7 +238,7 @@ class ScoringRun:
         if self.settings.precision == "float64":
             return None
         drawn = sample(self.index, sample_size(len(self.index)))
-        exact = self._table(drawn, "float64", ignore_progress)
+        exact = self._table(drawn, "float64", ignore)
         found = distance(self.index, exact, scores)
         print_notice(f"{self.name}: {self.settings.precision} against float64: {found}")
         return found

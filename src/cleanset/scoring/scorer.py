@@ -22,7 +22,7 @@ from torch import Tensor
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import PixelBatch
-from cleanset.scoring.devices import Device, Event
+from cleanset.scoring.devices import Device, Wait
 from cleanset.scoring.logits import ReadOff, ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.vocabulary import classes_in_use
@@ -37,8 +37,8 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-def ignore_notice(_: str) -> None:
-    """Do nothing with a line for the user."""
+def ignore(*_: object) -> None:
+    """Show nothing."""
 
 
 class Scored(NamedTuple):
@@ -122,7 +122,7 @@ class Scorer:
         model: LoadedModel,
         device: Device,
         precision: Precision,
-        notify: Notify = ignore_notice,
+        notify: Notify = ignore,
         read_off: ReadOff = top5,
     ) -> None:
         self.device, self.waiting = device, WaitingTime()
@@ -154,19 +154,19 @@ class Scorer:
     def _ahead(self, batches: Iterable[PixelBatch]) -> Generator[Scored, None, None]:
         """While the device computes one batch, the next is decoded and copied, and the one before is ranked."""
 
-        def collect(image_ids: Sequence[Any], logits: Tensor, finished: Event) -> Scored:
-            finished.synchronize()
+        def collect(image_ids: Sequence[Any], logits: Tensor, wait: Wait) -> Scored:
+            wait()
             self.waiting.end()
             return self._scored(image_ids, logits)
 
         with self.device.use(), ThreadPoolExecutor(1) as pool:
             pending: deque[Future[Scored]] = deque()
             for image_ids, memory in batches:
-                pixels, copied = self.device.upload(memory)
+                pixels, wait_for_copy = self.device.upload(memory)
                 self.waiting.begin()
-                logits, finished = self.device.download(self._logits(pixels, len(image_ids)))
-                pending.append(pool.submit(collect, image_ids, logits, finished))
-                copied.synchronize()  # the batch's memory may be overwritten once the next batch is asked for
+                logits, wait = self.device.download(self._logits(pixels, len(image_ids)))
+                pending.append(pool.submit(collect, image_ids, logits, wait))
+                wait_for_copy()  # the batch's memory may be overwritten once the next batch is asked for
                 if len(pending) > 1:
                     yield pending.popleft().result()
             while pending:

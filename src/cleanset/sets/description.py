@@ -207,7 +207,7 @@ _DETERMINING: dict[str, Any] = {
     "review": True,
     "export": {"images_per_class", "strict"},  # not the version and date of the release
 }
-"""The parameters that decide what is in a set, beside those of the scores, which their record has."""
+"""The parameters that decide the contents of a set, except the parameters of scoring, which the score record has."""
 
 _DECIDES_NOTHING = {"review": {"assign", "gold", "opinions", "overlap", "seconds_per_image"}}
 """Parameters in these sections that only reviewing reads."""

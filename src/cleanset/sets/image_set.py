@@ -16,8 +16,8 @@ from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
 from cleanset.vocabulary import class_indices, class_keys, label_names
 
-SHEET_COLUMNS, SHEET_ROWS = 10, 8
-THUMBNAIL_PIXELS = 72
+CONTACT_SHEET_COLUMNS, CONTACT_SHEET_ROWS = 10, 8
+CONTACT_IMAGE_PIXELS = 72
 
 
 class ImageSet:
@@ -62,12 +62,14 @@ class ImageSet:
 
     def _repr_html_(self) -> str:
         """Counts, notices and a contact sheet of at most 80 images, evenly spaced over the set, for a notebook."""
-        step = math.ceil(len(self) / (SHEET_COLUMNS * SHEET_ROWS)) or 1
+        step = math.ceil(len(self) / (CONTACT_SHEET_COLUMNS * CONTACT_SHEET_ROWS)) or 1
         shown = self.entries[::step]
-        side = THUMBNAIL_PIXELS
-        sheet = Image.new("RGB", (SHEET_COLUMNS * side, math.ceil(len(shown) / SHEET_COLUMNS) * side or 1), "white")
+        side = CONTACT_IMAGE_PIXELS
+        sheet = Image.new(
+            "RGB", (CONTACT_SHEET_COLUMNS * side, math.ceil(len(shown) / CONTACT_SHEET_COLUMNS) * side or 1), "white"
+        )
         for place, entry in enumerate(shown):
-            row, column = divmod(place, SHEET_COLUMNS)
+            row, column = divmod(place, CONTACT_SHEET_COLUMNS)
             sheet.paste(ImageOps.pad(self._image(entry), (side, side), color="white"), (column * side, row * side))
         jpeg = io.BytesIO()
         sheet.save(jpeg, "JPEG", quality=85)

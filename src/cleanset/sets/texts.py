@@ -20,18 +20,18 @@ _CC_BY, _CC_BY_URL = "CC-BY-4.0", "https://creativecommons.org/licenses/by/4.0/"
 _HUB_LICENCES = ("CC-BY-4.0", "CC0-1.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "MIT")
 """Licences by their names of SPDX that the hub of `datasets` has, too, in small letters."""
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES_OF_SETS = Path(__file__).parent / "templates"
 _CHOICE = {"if", "then", "else"}
 _NAME = re.compile(r"\$(\w+)")
 
 Texts = Mapping[str, Any]
-"""Texts by name: the entries of templates/imagenet.yaml or own.yaml, and what `texts_of` fills in there."""
+"""Texts by name: the entries of templates/imagenet.yaml or own.yaml, and the values that `texts_of` adds."""
 
 
 @cache
 def templates(name: str) -> dict[str, Any]:
     """The templates in a file of the folder `templates`, by name."""
-    found = read_yaml(_TEMPLATES / f"{name}.yaml", "install cleanset again")
+    found = read_yaml(TEMPLATES_OF_SETS / f"{name}.yaml", "install cleanset again")
     assert isinstance(found, dict)
     return found
 

@@ -29,7 +29,7 @@ from cleanset.selection.metrics import (
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 from cleanset.vocabulary import class_column, class_keys
 
-SHOWN_DIGITS = 8
+CLASS_DIGEST_DIGITS = 8
 """Hexadecimal digits of the digest of a class's images, which makes a changed one show in its metrics."""
 
 
@@ -70,7 +70,7 @@ def run(edition: Edition) -> None:
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))
     for class_index, images in contents.items():
         # no role has such a name
-        digest = sha256("\n".join(sorted(images)).encode())[:SHOWN_DIGITS]
+        digest = sha256("\n".join(sorted(images)).encode())[:CLASS_DIGEST_DIGITS]
         lines[f"classes/{class_keys()[class_index]}"]["SHA-256"] = digest
     write_metrics(edition.metrics, lines)
     write_short_classes(edition.short_classes, pd.concat(short))

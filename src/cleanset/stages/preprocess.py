@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 import pandas as pd
 
-from cleanset.dataset.archives import Location, NamedLocation, check_archive, locate, read_md5_list, to_table
+from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
@@ -63,7 +63,7 @@ def imagenet_images(edition: Edition, dataset: Dataset) -> Found:
     """ImageNet's validation images, or a part of them."""
     check_raw_files(edition, dataset)
     locations = locate(edition.path(dataset.images))
-    check_complete(list(locations), dataset.expect_images, dataset.images)
+    check_complete(list(locations), dataset)
     original, count = original_labels(edition, dataset, locations)
     return Found(locations, original, reassessed_labels(edition, dataset, count, list(locations)))
 
@@ -72,12 +72,7 @@ def own_images(edition: Edition, dataset: Dataset) -> Found:
     """Your own images, which have one label each. Writes data/classes.tsv and brings the class table into use."""
     labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
     found = read_images(edition.path(dataset.images), labels, names)
-    count = len(found.locations)
-    if dataset.expect_images not in (None, count):
-        raise CleansetError(
-            f"{dataset.images}: {count} images, expected {dataset.expect_images} (dataset.expect_images): complete the "
-            "set or correct params.yaml"
-        )
+    check_complete(list(found.locations), dataset)
     use_classes(found.classes)
     write_text(edition.classes, found.classes.text)
     return Found(found.locations, found.class_of, found.labels, ("JPEG", "PNG"), found.texts)
@@ -96,12 +91,13 @@ def check_raw_files(edition: Edition, dataset: Dataset) -> None:
         check_archive(edition.path(name), name, digests, edition.raw_md5)
 
 
-def check_complete(image_ids: list[str], expected: int | None, where: str) -> None:
+def check_complete(image_ids: list[str], dataset: Dataset) -> None:
     """Raise CleansetError unless the number of images is the one in params.yaml."""
+    expected, where = dataset.expect_images, dataset.images
     if expected is None or len(image_ids) == expected:
         return
-    found = set(image_ids)
-    missing = next((name for name in map(image_id, range(1, expected + 1)) if name not in found), None)
+    known, found = () if dataset.is_own else map(image_id, range(1, expected + 1)), set(image_ids)
+    missing = next((name for name in known if name not in found), None)
     which = f"; the first that is missing is {missing}" if missing else ""
     raise CleansetError(
         f"{where}: {len(image_ids)} images, expected {expected} (dataset.expect_images){which}: "
@@ -110,7 +106,7 @@ def check_complete(image_ids: list[str], expected: int | None, where: str) -> No
 
 
 def original_labels(
-    edition: Edition, dataset: Dataset, locations: Mapping[str, NamedLocation]
+    edition: Edition, dataset: Dataset, locations: Mapping[str, Location]
 ) -> tuple[dict[str, int], int | None]:
     """Class index of each image, and the size of the whole set (None if the labels come from names only).
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from urllib.parse import quote
 
 import pandas as pd
 from pydantic import StrictFloat, StrictInt
@@ -31,8 +30,8 @@ from cleanset.report.figures import (
     plots,
     rejects,
 )
-from cleanset.report.pages import PageImage, PageImages, ReportData, ShownImage, pages, sheets
-from cleanset.report.thumbnails import before_and_after, file_names, thumbnail
+from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets
+from cleanset.report.thumbnails import PageImage, before_and_after, file_names, thumbnail
 from cleanset.review.agreement import (
     differences,
     overall,
@@ -176,10 +175,5 @@ def _saved(image: ShownImage, read: Read, folder: Path) -> tuple[PageImage, ...]
     image_id, crop = image
     data = read(image_id)
     thumbnails = (thumbnail(data),) if crop is None else before_and_after(data, crop)
-    saved = []
-    for name, each in zip(file_names(image_id, crop), thumbnails, strict=True):
-        path = folder / REPORT_IMAGES / name
-        path.parent.mkdir(parents=True, exist_ok=True)  # an image id may have folders
-        path.write_bytes(each.jpeg)
-        saved.append(PageImage(quote(f"{REPORT_IMAGES}/{name}"), each.width, each.height))
-    return tuple(saved)
+    names = file_names(image_id, crop)  # an image id may have folders
+    return tuple(each.saved(folder, f"{REPORT_IMAGES}/{name}") for name, each in zip(names, thumbnails, strict=True))

@@ -54,6 +54,8 @@ def test_the_hubs_own_writer_gives_the_same() -> None:
     found = parse_results(robustness(corrupted({"a": 0.25}), corrupted({"a": 0.5}, "perturbations")), "r")
     (text,) = hub_cards(found).values()
     index = yaml.safe_load(text.split("---\n")[1])["model-index"]
+    assert list(index[0]) == ["name", "results"]  # in the Hub's order, as its writer has it
+    assert list(index[0]["results"][0]) == ["task", "dataset", "metrics"]
     name, results = model_index_to_eval_results(index)
     assert [each.dataset_config for each in results] == ["corruptions", "perturbations"]
     assert eval_results_to_model_index(name, results) == index

@@ -13,7 +13,7 @@ from PIL import Image, ImageFilter
 
 from cleanset.images.boxes import Box
 from cleanset.review.hints.hints import crop_proposal, hints_of_image, largest_box_without
-from cleanset.review.hints.measures import Measures, measure
+from cleanset.review.hints.measures import ImageMeasures, measure
 from cleanset.review.hints.text import TextLine
 from tests.properties import examples
 
@@ -73,7 +73,7 @@ def test_ties_go_to_the_left_and_upper() -> None:
     assert largest_box_without([(0, 0, 2, 1)], (0, 0, 1, 2)) == (0, 1, 1, 2)
 
 
-PLAIN = Measures(
+PLAIN = ImageMeasures(
     margins=(0, 0, 0, 0), seams=(0.5, 0.5), levels=(20, 230), saturations=(30, 80, 90), neutral=0.2, tint=10,
     sharpness=0.7, noise=2,
     background=0.1, size=(400, 300),
@@ -83,12 +83,12 @@ SIGN = TextLine("BAKERY", 0.9, (180, 100, 220, 116), 0.0)
 """Lettering in the middle, as on a shop."""
 
 
-def proposed(measures: Measures, *lines: TextLine, min_side: int = 32) -> tuple[Box, str, str, float] | None:
+def proposed(measures: ImageMeasures, *lines: TextLine, min_side: int = 32) -> tuple[Box, str, str, float] | None:
     found = crop_proposal(measures, lines, min_side)
     return None if found is None else (found.box, found.reason, found.without, kept_share(found.box, measures))
 
 
-def kept_share(box: Box, measures: Measures) -> float:
+def kept_share(box: Box, measures: ImageMeasures) -> float:
     return round(area(box) / (measures.size[0] * measures.size[1]), 3)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.review.hints.hints import Hint, NearDuplicates, hints_between_images, hints_of_image
-from cleanset.review.hints.measures import Measures, measure, packed_hashes, packed_hashes_of
+from cleanset.review.hints.measures import ImageMeasures, measure, packed_hashes, packed_hashes_of
 from cleanset.vocabulary import class_table, use_classes
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -28,7 +28,7 @@ def flat(width: int, height: int, *colour: int) -> Image.Image:
     return Image.new("RGB", (width, height), (colour[0], colour[-2 % len(colour)], colour[-1]))
 
 
-def measured(grey: Grey | Image.Image) -> Measures:
+def measured(grey: Grey | Image.Image) -> ImageMeasures:
     return measure(Image.fromarray(grey) if isinstance(grey, np.ndarray) else grey)[0]
 
 
@@ -224,7 +224,7 @@ def test_noise(sigma: int) -> None:
 
 # What follows
 
-PLAIN = Measures(
+PLAIN = ImageMeasures(
     margins=(0, 0, 0, 0), seams=(0.5, 0.5), levels=(20, 230), saturations=(30, 80, 90), neutral=0.2, tint=10,
     sharpness=0.7, noise=2, background=0.1, size=(500, 150),
 )  # fmt: skip
@@ -262,7 +262,7 @@ PLAIN = Measures(
         ),
     ],
 )
-def test_hints_from_measures(changed: Measures, expected: list[Hint]) -> None:
+def test_hints_from_measures(changed: ImageMeasures, expected: list[Hint]) -> None:
     assert hints_of_image(changed) == expected
 
 

@@ -12,8 +12,8 @@ from tests.review.texts import GOLDFISH
 from .conftest import Open, Serve
 from .reviewing import Reviewing, TabAlone, reviews, write
 
-WIDE = IndexedImage("ILSVRC2012_val_00000001", "0" * 64, 600, 200)
-TALL = IndexedImage("ILSVRC2012_val_00000002", "0" * 64, 200, 600)
+WIDE = IndexedImage("ILSVRC2012_val_00000001", "0" * 64, 600, 200, ())
+TALL = IndexedImage("ILSVRC2012_val_00000002", "0" * 64, 200, 600, ())
 BOXES = "() => [...document.querySelectorAll('.options figure')].map((f) => ['x', 'y', 'width', 'height']" \
     ".map((name) => Number(f.querySelector('rect.box')?.getAttribute(name))))"  # fmt: skip
 

@@ -151,7 +151,7 @@ def test_the_share_is_kept_over_sessions(with_items: Path) -> None:
     ben = session_of(with_items, "ben")
     assert all("ada" not in status.votes.get(key, {}) for key in first for status in ben.statuses.values())
     board = session_of(with_items, "board")
-    assert not board.all_golds
+    assert not board.golds
     assert not [key for status in board.statuses.values() for key in status.votes if key in first]
 
 
@@ -162,7 +162,7 @@ def test_without_the_params_answers_do_not_count(with_items: Path) -> None:
     assert read_params(with_items).review.gold is None
     plain = session_of(with_items)
     assert plain.shows_others
-    assert not plain.all_golds
+    assert not plain.golds
     golds = read_gold_key(with_items / "reviews")
     assert not [key for status in plain.statuses.values() for key in status.votes if key in golds]
     assert not plain.unsettled()

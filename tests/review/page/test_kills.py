@@ -23,7 +23,7 @@ from tests.time_limits import at_most
 
 from .reviewing import reviews
 
-KILLS = 50 if settings.get_current_profile_name() != FAST else 10
+KILLS = 20 if settings.get_current_profile_name() != FAST else 10
 Flat = dict[str, str]
 """The verdict by image id."""
 

@@ -16,7 +16,7 @@ from cleanset.errors import CleansetError, install_command
 from cleanset.images.boxes import Box
 from cleanset.review import status as review_status
 from cleanset.review.hints.background import BackgroundHints
-from cleanset.review.page.keys import FILTERS, REASON_KEYS, VERDICTS
+from cleanset.review.page.keys import FILTERS, REASON_KEYS, VERDICT_KEYS
 from cleanset.review.page.library import open_library
 from cleanset.review.page.session import CropScores, Pace, in_words
 from cleanset.review.queue import Candidate
@@ -71,7 +71,7 @@ def test_keys_are_distinct_and_complete() -> None:
     assert {reason: key for key, reason in REASON_KEYS.items()} == MEANT
     assert sorted(REASON_KEYS.values()) == sorted(REASONS)
     assert "v" not in REASON_KEYS  # states that the object stays visible
-    assert (len(set(FILTERS)), len(set(VERDICTS))) == (6, 4)
+    assert (len(set(FILTERS)), len(set(VERDICT_KEYS))) == (6, 4)
 
 
 def test_pace() -> None:

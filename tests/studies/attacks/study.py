@@ -14,7 +14,7 @@ from cleanset.edition.paths import Edition
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.models import load_model
 from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_family_step
+from cleanset.studies.robustness.answers import ANSWER_TABLES, ReadAnswers, with_family_step
 from cleanset.studies.robustness.families import family_named
 from cleanset.studies.robustness.images import STUDY_IMAGES, ChangeName
 from cleanset.tables import CROP_SCORES, SCORES, write_table
@@ -83,4 +83,4 @@ def score(study: AttackStudy, images: dict[str, bytes]) -> None:
     answers = score_few(model, lambda name: files[name.file], settings_for(params.score), names, read_off=read_off)
     for family in ("corruptions", "scenarios"):
         of_family = with_family_step(answers, family_named(family))
-        write_table(study.robustness.predictions(family, ROLE), of_family, PREDICTIONS[family])
+        write_table(study.robustness.predictions(family, ROLE), of_family, ANSWER_TABLES[family])

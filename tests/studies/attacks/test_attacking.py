@@ -29,7 +29,7 @@ from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
 from cleanset.studies.attacks.targets import Judge, pixels_of_png
-from cleanset.studies.robustness.answers import PREDICTIONS
+from cleanset.studies.robustness.answers import ANSWER_TABLES
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.images import MASKS
 from cleanset.tables import SCORES, read_table, write_table
@@ -150,11 +150,11 @@ def test_a_guess_is_a_mistake_that_is_known(attacked: AttackStudy) -> None:
 
 def test_a_guess_has_the_severity_of_its_mistake(study: AttackStudy) -> None:
     path = study.robustness.predictions("corruptions", ROLE)
-    clean = read_table(path, PREDICTIONS["corruptions"])
+    clean = read_table(path, ANSWER_TABLES["corruptions"])
     mistaken = clean.assign(change="contrast", severity=4, log_odds=np.float32(50))
     mistaken["top5_class"] = [(classes + 1) % 1000 for classes in clean["top5_class"]]
     both = pd.concat([clean, mistaken]).sort_values(["file", "change", "severity"], ignore_index=True)
-    write_table(path, both, PREDICTIONS["corruptions"])
+    write_table(path, both, ANSWER_TABLES["corruptions"])
     masks = clean[["file"]].assign(mask=None, mask_sha256=None, mask_format=None, origin=None, left_out="no_mask")
     write_table(study.robustness.masks_table, masks, MASKS)
     run_attack(study, ROLE, "guess", SETTINGS)

@@ -14,7 +14,7 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks import changes
 from cleanset.studies.attacks.base import Known
 from cleanset.studies.attacks.changes import (
-    PUBLISHED,
+    IN_PUBLISHED_KIT,
     CommonCorruptionsAttack,
     GuessAttack,
     NoAttack,
@@ -184,8 +184,8 @@ SIDE = 36
 
 
 def test_the_published_kit_has_17() -> None:
-    assert len(PUBLISHED) == 17
-    assert set(imagecorruptions.get_corruption_names("all")) - set(PUBLISHED) == {"snow", "frost"}
+    assert len(IN_PUBLISHED_KIT) == 17
+    assert set(imagecorruptions.get_corruption_names("all")) - set(IN_PUBLISHED_KIT) == {"snow", "frost"}
 
 
 def test_the_brightest_is_worst_for_who_takes_bright_for_another_class(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_the_brightest_is_worst_for_who_takes_bright_for_another_class(monkeypat
     weight = torch.zeros(2, 3 * SIDE * SIDE, dtype=torch.float64)
     weight[1] = 1
     one = subject(1, 0, drawn(1, SIDE, 60, 120))
-    monkeypatch.setattr(changes, "PUBLISHED", ("contrast", "brightness", "pixelate"))
+    monkeypatch.setattr(changes, "IN_PUBLISHED_KIT", ("contrast", "brightness", "pixelate"))
     (result,) = CommonCorruptionsAttack().results(on_cpu(Linear(weight)), [one], KNOWN)
     expected = imagecorruptions.corrupt(one.pixels.transpose(1, 2, 0), 1, "brightness").transpose(2, 0, 1)
     assert np.array_equal(result.candidate, expected)
@@ -202,7 +202,7 @@ def test_the_brightest_is_worst_for_who_takes_bright_for_another_class(monkeypat
 
 def test_noise_is_that_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
     one = subject(1, 0, drawn(1, SIDE))
-    monkeypatch.setattr(changes, "PUBLISHED", ("gaussian_noise",))
+    monkeypatch.setattr(changes, "IN_PUBLISHED_KIT", ("gaussian_noise",))
     (result,) = CommonCorruptionsAttack().results(on_cpu(random_linear(2, side=SIDE)), [one], Known(6))
     image = np.ascontiguousarray(one.pixels.transpose(1, 2, 0))
     (noisy,) = corrupted_images(image, "gaussian_noise", [1], image_seed(6, one.image_id))

@@ -22,6 +22,7 @@ from cleanset.studies.attacks import gradient_attacks
 from cleanset.studies.attacks.base import Ball
 from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, paper_table, run
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
+from cleanset.studies.attacks.study import AttackRequest
 
 pytestmark = pytest.mark.slow
 
@@ -118,7 +119,9 @@ def evaluated(
     folder: Path, out: str, models: list[str], names: str, images: int | None = None, **others: Any
 ) -> AttackedModels:
     wanted = Wanted(str(folder / "set"), models, device="cpu")
-    return run(Edition(folder), wanted, attack_params(names, EPS, images), folder / out, **others)
+    transfer_from = others.pop("transfer_from", ())
+    request = AttackRequest(attack_params(names, EPS, images), folder / out, **others)
+    return run(Edition(folder), wanted, request, transfer_from=transfer_from)
 
 
 @pytest.fixture(scope="module")
@@ -211,18 +214,17 @@ def test_what_is_finished_is_not_computed_again(
         evaluated(folder, "both", ["mine:honest"], "transfer", warnings=False, transfer_from=["mine:rounded"])
 
 
-@pytest.mark.parametrize("name", ["remembering", "remembering_in_module"])
+@pytest.mark.parametrize(("name", "warnings"), [("remembering", True), ("remembering_in_module", False)])
 @pytest.mark.long
-def test_a_memory_of_earlier_queries(folder: Path, name: str) -> None:
+def test_a_memory_of_earlier_queries(folder: Path, name: str, warnings: bool) -> None:
     """Images made on the honest model are judged by the model loaded anew, which they break; so says a rerun."""
-    for warnings in (True, False):
-        options: dict[str, Any] = {"transfer_from": ["mine:honest"], "warnings": warnings}
-        found = evaluated(folder, name, [f"mine:{name}"], "none,transfer", **options)
-        assert accuracies(found, f"mine:{name}") == [1]
-        assert success(found, "transfer", f"mine:{name}") == pytest.approx(8 / 12)
-        seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
-        text = "12 of 36 files get another answer from the model loaded anew, 8 of them another verdict, which counts"
-        assert (seen.sign, seen.text) == ("depends_on_others", text)
+    options: dict[str, Any] = {"transfer_from": ["mine:honest"], "warnings": warnings}
+    found = evaluated(folder, name, [f"mine:{name}"], "none,transfer", **options)
+    assert accuracies(found, f"mine:{name}") == [1]
+    assert success(found, "transfer", f"mine:{name}") == pytest.approx(8 / 12)
+    seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
+    text = "12 of 36 files get another answer from the model loaded anew, 8 of them another verdict, which counts"
+    assert (seen.sign, seen.text) == ("depends_on_others", text)
     table = pd.read_parquet(folder / name / "attacks" / "transfer" / f"mine_{name}" / "attacked.parquet")
     assert table["is_error"].sum() == 8
     assert (np.stack(table["logits_after"].tolist()).argmax(axis=1) != table["class_index"]).sum() == 8
@@ -259,7 +261,7 @@ def test_boundary_needs_two_classes(folder: Path) -> None:
     shutil.copytree(folder / "set" / "n01440764", folder / "red" / "n01440764")
     wanted = Wanted(str(folder / "red"), ["mine:honest"], device="cpu")
     with pytest.raises(CleansetError, match=r"boundary: all images of .* are of one class; expected one of another"):
-        run(Edition(folder), wanted, attack_params("pgd,boundary"), folder / "never")
+        run(Edition(folder), wanted, AttackRequest(attack_params("pgd,boundary"), folder / "never"))
     assert not (folder / "never" / "attacks").exists()
 
 
@@ -314,7 +316,11 @@ def test_a_guess_by_another_name_is_refused(folder: Path) -> None:
     path = folder / "guess.yaml"
     path.write_text("attacks: {mine: {kind: guess}}\n")
     with pytest.raises(CleansetError, match="guess: reads the stored predictions of a study; expected another attack"):
-        run(Edition(folder), Wanted(str(folder / "set"), ["mine:honest"]), attack_params(str(path)), folder / "guess")
+        run(
+            Edition(folder),
+            Wanted(str(folder / "set"), ["mine:honest"]),
+            AttackRequest(attack_params(str(path)), folder / "guess"),
+        )
 
 
 def test_the_params_of_a_request(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from cleanset.studies.attacks.page import (
 )
 from cleanset.studies.attacks.results import AttackMeasure
 from cleanset.studies.attacks.study import AttackParams, WrappedModel
-from cleanset.studies.attacks.warnings import Seen, WarningRecord
+from cleanset.studies.attacks.warnings import SeenSign, WarningRecord
 from tests.properties import examples
 from tests.report.pages import cells
 
@@ -136,7 +136,7 @@ def test_warnings() -> None:
     found = page(data())
     assert "No sign was seen of mine (8 images)." in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
     assert not found.select("#warnings table")
-    sign = Seen(sign="no_gradient", text="8 of 8 images have no gradient")
+    sign = SeenSign(sign="no_gradient", text="8 of 8 images have no gradient")
     seen = WarningRecord(role="mine", images=8, parameters={}, warnings=(sign,))
     found = page(data(warnings=[seen]))
     assert rows(found, "Warnings")[1:] == [["mine", "8", "no gradient", "8 of 8 images have no gradient"]]

@@ -226,6 +226,7 @@ def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypat
     page.write_measures(study, found)
     study.params_yaml.write_text(json.dumps(given))
     monkeypatch.setattr(page, "read_attack_params", with_toy.read_attack_params)
+    monkeypatch.setattr(page, "AllParams", with_toy.AllParams)
     page.write_report(study)
     text = (study.report / "index.html").read_text("utf-8")
     assert "toy, eps 4/255" in text

@@ -21,7 +21,7 @@ from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.targets import Judge
 from cleanset.studies.attacks.warnings import (
     MIN_COMPARED,
-    Seen,
+    SeenSign,
     WarningRecord,
     black_box_better,
     fewer,
@@ -247,7 +247,7 @@ def test_nothing_is_learnt_where_no_transferred_image_succeeds() -> None:
     """Of a model on which PGD succeeds everywhere the sign can be told: no other attack is better."""
     none, some, every = np.zeros(8, bool), np.arange(8) < 3, np.ones(8, bool)
     text = "no image made on another model (a, b) succeeds, from which nothing is learnt"
-    assert nothing_learnt(none, every, {"a": none, "b": none}) == [Seen("transfer_beats_gradient", text)]
+    assert nothing_learnt(none, every, {"a": none, "b": none}) == [SeenSign("transfer_beats_gradient", text)]
     assert nothing_learnt(none, every, {"a": none, "b": some}) == []
     assert nothing_learnt(every, every, {"a": none}) == []
 
@@ -376,6 +376,10 @@ class Cheating(nn.Module):
 OTHERWISE = "12 of 12 images get another answer when a gradient is wanted"
 
 
+def in_eights(images: list[Subject]) -> list[list[Subject]]:
+    return [images[start : start + 8] for start in range(0, len(images), 8)]
+
+
 @pytest.mark.parametrize(
     ("network", "sign", "text"),
     [
@@ -387,7 +391,7 @@ OTHERWISE = "12 of 12 images get another answer when a gradient is wanted"
     ids=["clamped", "requires_grad", "grad_enabled", "inference_mode"],
 )
 def test_what_hides_from_gradients(network: nn.Module, sign: str, text: str) -> None:
-    (found,) = of_answers(on_cpu(network), subjects(HONEST), 8)
+    (found,) = of_answers(on_cpu(network), in_eights(subjects(HONEST)))
     assert found.sign == sign
     assert text in found.text
 
@@ -443,9 +447,11 @@ class TestUninteresting:
         bias = -float(PATTERN.sum()) * (0.5 + 0.2 * 0.5 / 255) - 432 * 4 / 255
         near = Linear(self.network().weight.detach(), torch.tensor([bias, 0.0], dtype=torch.float64))
         assert self.errors(Uninteresting(near, seed=5), None) == 0
-        found = {warned.sign: warned.text for warned in of_answers(on_cpu(Uninteresting(near)), self.images(), 8)}
+        found = {
+            warned.sign: warned.text for warned in of_answers(on_cpu(Uninteresting(near)), in_eights(self.images()))
+        }
         assert re.fullmatch(r"\d of 16 images and faint copies get another answer .*", found["random_answers"])
-        assert "random_answers" not in {warned.sign for warned in of_answers(on_cpu(near), self.images(), 8)}
+        assert "random_answers" not in {warned.sign for warned in of_answers(on_cpu(near), in_eights(self.images()))}
 
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))
@@ -490,7 +496,7 @@ class TestRules:
         gradients[0] = 0
         assert no_gradient(gradients) is None
         gradients[1:3] = np.nan
-        assert no_gradient(gradients) == Seen("no_gradient", "3 of 20 images have no gradient")
+        assert no_gradient(gradients) == SeenSign("no_gradient", "3 of 20 images have no gradient")
 
     def test_steps_and_black_boxes(self) -> None:
         few, many = np.arange(20) < 12, np.arange(20) < 5
@@ -548,8 +554,8 @@ TEXT = """{
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    seen = Seen(sign="no_gradient", text="4 of 4 images have no gradient")
-    few = Seen(sign="black_box_better", text="4 images")
+    seen = SeenSign(sign="no_gradient", text="4 of 4 images have no gradient")
+    few = SeenSign(sign="black_box_better", text="4 images")
     record = WarningRecord(role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,), not_told=(few,))
     write_warnings(tmp_path / "mine.json", record)
     assert (tmp_path / "mine.json").read_text() == TEXT

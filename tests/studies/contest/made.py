@@ -8,8 +8,8 @@ from typing import Any
 
 from cleanset.studies.contest import standing as standing_module
 from cleanset.studies.contest.files import (
+    AnswerFile,
     Appeal,
-    Board,
     BoardDecision,
     ContestFiles,
     Defence,
@@ -17,7 +17,6 @@ from cleanset.studies.contest.files import (
     Stake,
     Submission,
     SubmissionManifest,
-    WeekOfAnswers,
 )
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules, after, parse_instant, week_of_day
@@ -41,6 +40,7 @@ The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tric
 """
 JUDGES = ("a" * 8, "b" * 8, "c" * 8, "d" * 8, "e" * 8)
 SIDE = 100
+OF_BOARD = ("decisions", "appeals", "stakes", "accepted")
 RULES: dict[str, Any] = {
     "classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]},
     "teams": ["blue", "gold", "green", "red", "staff", "union"],
@@ -112,11 +112,11 @@ def judged(
     judges: Sequence[str] = JUDGES[:3],
     date: str = SATURDAY,
     week: str = FRIDAY,
-) -> list[WeekOfAnswers]:
+) -> list[AnswerFile]:
     """Each judge gives the same answer to an image; a bird, if only names are given."""
     given = images if isinstance(images, Mapping) else dict.fromkeys(images, BIRD)
     answers = {sha(name): answer(content, date) for name, content in given.items()}
-    return [WeekOfAnswers(judge, day(week), answers) for judge in judges]
+    return [AnswerFile(judge=judge, week=day(week), answers=answers) for judge in judges]
 
 
 def run(
@@ -159,7 +159,7 @@ def weekly_runs(submissions: Sequence[Submission], given: str) -> list[DefenceRu
 
 def contest(
     submissions: Sequence[Submission] = (),
-    answers: Sequence[WeekOfAnswers] = (),
+    answers: Sequence[AnswerFile] = (),
     runs: Sequence[DefenceRun] | None = None,
     defences: Mapping[str, Defence] | None = None,
     **others: Any,
@@ -172,8 +172,6 @@ def contest(
     given = weekly_runs(submissions, "bicycle") if runs is None else list(runs)
     if others.pop("first", True):
         given += [first_run(name) for name in defences]
-    lists = {"stakes": [stake("gold/wall")], "decisions": [], "appeals": [], "accepted": []}
-    board = Board(**(lists | {key: others.pop(key) for key in list(others) if key in lists}))
     found = ContestFiles(
         others.pop("rules", rules()),
         defences,
@@ -181,13 +179,10 @@ def contest(
         frozenset(JUDGES),
         others.pop("controls", {}),
         answers,
-        board,
-        given,
-        others.pop("masks", {}),
+        runs=given,
+        **({"stakes": [stake("gold/wall")]} | others),
     )
-    found = replace(found, draws=draws_of(found))
-    assert not others
-    return found
+    return replace(found, draws=draws_of(found))
 
 
 def draws_of(files: ContestFiles) -> dict[datetime.date, tuple[frozenset[str], int]]:
@@ -202,17 +197,18 @@ def draws_of(files: ContestFiles) -> dict[datetime.date, tuple[frozenset[str], i
 
 def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
     """The content of a contest at the end of a day, without anything that is dated later."""
-    lists = {name: [each for each in getattr(files.board, name) if each.date <= on] for name in Board.model_fields}
+    lists: dict[str, Any] = {
+        name: [each for each in getattr(files, name) if each.date <= on] for name in (*OF_BOARD, "runs")
+    }
     return replace(
         files,
         defences={name: each for name, each in files.defences.items() if each.submitted <= on},
         submissions=[each for each in files.submissions if each.day <= on],
         answers=[
-            replace(each, answers={key: one for key, one in each.answers.items() if one.date <= on})
+            each.model_copy(update={"answers": {key: one for key, one in each.answers.items() if one.date <= on}})
             for each in files.answers
         ],
-        board=Board(**lists),
-        runs=[each for each in files.runs if each.date <= on],
+        **lists,
         draws={week: each for week, each in files.draws.items() if week <= on},
     )
 
@@ -226,7 +222,7 @@ def days_of(files: ContestFiles) -> set[datetime.date]:
     """The days of everything in a contest, and the ends of the weeks of submissions."""
     found = {each.submitted for each in files.defences.values()} | {each.date for each in files.runs}
     found |= {one.date for each in files.answers for one in each.answers.values()}
-    found |= {each.date for name in Board.model_fields for each in getattr(files.board, name)}
+    found |= {each.date for name in OF_BOARD for each in getattr(files, name)}
     return found | {day for each in files.submissions for day in (each.day, each.week)}
 
 
@@ -234,5 +230,5 @@ def history(files: ContestFiles, on: datetime.date) -> list[Standing]:
     """The standings up to a day that differ from the one before."""
     limits, days = files.rules.limits, days_of(files)
     days |= {after(one.date, limits.appeal_days) for each in files.answers for one in each.answers.values()}
-    days |= {after(each.date, limits.unbroken_days) for each in files.board.stakes}
+    days |= {after(each.date, limits.unbroken_days) for each in files.stakes}
     return standing_module.history(lambda each: until(files, each), sorted(day for day in days if day <= on))

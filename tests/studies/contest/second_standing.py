@@ -58,7 +58,7 @@ class Days:
         self.files, self.rules = files, files.rules
         self.images: dict[str, Image] = {}
         self.frozen: dict[str, dict[str, Any]] = {}
-        self.stakes = {name: each for each in files.board.stakes for name in each.defences}
+        self.stakes = {name: each for each in files.stakes for name in each.defences}
         self.today = min(each.submitted for each in files.defences.values())
         while True:
             self.live()
@@ -92,16 +92,14 @@ class Days:
                 if not image.had_more:
                     image.last_appeal += self.rules.limits.appeal_days * DAY
         self.live_appeals(sha256, image)
-        for one in self.files.board.decisions:
+        for one in self.files.decisions:
             if one.image == sha256 and one.date == self.today:
                 self.decide(sha256, image, one)
         if not image.is_final and image.last_appeal == self.today and not image.is_appealed:
             image.is_final, image.group = True, image.judged()
 
     def live_appeals(self, sha256: str, image: Image) -> None:
-        for team in sorted(
-            one.team for one in self.files.board.appeals if one.image == sha256 and one.date == self.today
-        ):
+        for team in sorted(one.team for one in self.files.appeals if one.image == sha256 and one.date == self.today):
             if image.is_final or image.last_appeal is None or image.had_more:
                 raise RefusedError
             group = image.judged()
@@ -112,7 +110,7 @@ class Days:
 
     def decide(self, sha256: str, image: Image, one: Any) -> None:
         against = {image.attacker, image.target.split("/")[0]}
-        against |= {each.team for each in self.files.board.appeals if each.image == sha256 and each.date <= self.today}
+        against |= {each.team for each in self.files.appeals if each.image == sha256 and each.date <= self.today}
         seen = {
             name
             for each in self.files.answers
@@ -249,7 +247,7 @@ class Days:
 
     def defenders(self) -> dict[str, Fraction]:
         shares = []
-        for stake in self.files.board.stakes:
+        for stake in self.files.stakes:
             states = {name: self.table[name]["status"] for name in stake.defences}
             if stake.date > self.today or {"staked", "awaiting"} & set(states.values()):
                 continue

@@ -15,6 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.statistics.coverage import Eligibility
 from cleanset.studies.contest.files import (
     Acceptance,
+    AnswerFile,
     Appeal,
     BoardDecision,
     ContestFiles,
@@ -22,7 +23,6 @@ from cleanset.studies.contest.files import (
     DefenceRun,
     Roster,
     SubmissionManifest,
-    WeekOfAnswers,
     coverage_steps,
     points,
 )
@@ -184,7 +184,7 @@ def of_model(date: str) -> DefenceRun:
             "x.png: a control image of the judges; expected an image that they do not",
         ),
         (
-            contest(X, [WeekOfAnswers("f" * 8, day(FRIDAY), {sha("x"): answer()})]),
+            contest(X, [AnswerFile(judge="f" * 8, week=day(FRIDAY), answers={sha("x"): answer()})]),
             "judge ffffffff is not in the roster",
         ),
         (contest(X, judged(["y"])), "an image never shown to this judge in the week of 2026-11-06"),
@@ -294,7 +294,7 @@ def test_control_images_are_shown() -> None:
     assert list(standing(files, LATER).images) == [sha("x")]
 
 
-def with_conflict(answers: list[WeekOfAnswers], given: str, decided: BoardDecision, **others: Any) -> ContestFiles:
+def with_conflict(answers: list[AnswerFile], given: str, decided: BoardDecision, **others: Any) -> ContestFiles:
     """Image x, aimed at gold/wall, which blue/roof answers on Saturday; ada of the board has a conflict with blue."""
     runs = [run({"x": "bicycle"}), run({"x": given}, "blue/roof", others.pop("date", SATURDAY))]
     return contest(
@@ -316,7 +316,7 @@ def test_a_member_whose_defence_the_image_breaks(appeals: list[Appeal]) -> None:
 
 
 @pytest.mark.parametrize("answers", [[], judged({"x": BICYCLE}), judged({"x": BICYCLE}, JUDGES[:1])])
-def test_parties_while_the_group_is_not_known(answers: list[WeekOfAnswers]) -> None:
+def test_parties_while_the_group_is_not_known(answers: list[AnswerFile]) -> None:
     """blue/roof calls it a bird: as long as it may be a bicycle, blue is a party."""
     refused(with_conflict(answers, "bird", decision("x", "invalid")), IN_CONFLICT)
     assert standing(with_conflict(answers, "abstain", decision("x", "invalid")), LATER)

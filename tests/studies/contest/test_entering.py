@@ -358,7 +358,7 @@ def test_an_entry_on_which_days_are_written(made: OnDisk) -> None:
     made.enter(made.yaml("team.yaml", {"team": {"name": "pink"}}))
     appeal = {"image": made.sha256, "team": "gold", "statement": "no bird", "date": "2026-11-07"}
     made.enter(made.yaml("appeal.yaml", {"appeal": appeal}), at="2026-11-10T12:00:00Z")
-    assert [each.date for each in made.state().board.appeals] == [day("2026-11-10")]
+    assert [each.date for each in made.state().appeals] == [day("2026-11-10")]
     assert "pink" in made.state().rules.teams
 
 
@@ -464,4 +464,4 @@ def test_signing(made: OnDisk) -> None:
     refused(made, "the signature of ada is not valid", path)
     sign_entry(made.folder, path, "ada", key("ada"))
     assert made.enter(path)[0].startswith("line 11 (decision), ")
-    assert made.state().board.decisions[0].members == ["ada"]
+    assert made.state().decisions[0].members == ["ada"]

@@ -119,11 +119,11 @@ def test_answers_with_the_controls_that_were_drawn() -> None:
         ([], f"lacking control image {drawn[:12]}…; expected answers to all 1 that were drawn for this judge"),
         ([other, drawn], f"with control image {other[:12]}…; expected answers to all 1"),
     ):
-        answers = [replace(mine, answers={**mine.answers, **dict.fromkeys(controls, answer())})]
+        answers = [mine.model_copy(update={"answers": {**mine.answers, **dict.fromkeys(controls, answer())}})]
         if message is None:
             check_drawn(replace(files, answers=answers))
             # entered in two parts
-            parts = [mine, replace(mine, answers=dict.fromkeys(controls, answer()))]
+            parts = [mine, mine.model_copy(update={"answers": dict.fromkeys(controls, answer())})]
             check_drawn(replace(files, answers=parts))
         else:
             with pytest.raises(CleansetError, match=message):

@@ -51,7 +51,7 @@ def test_mutations_of_log_signature_and_objects(made: OnDisk) -> None:
     made.enter(made.yaml("team.yaml", {"team": {"name": "pink"}}))
     paths = [made.path(LOG), made.path(LOG_SIGNATURE), made.image()]
     assert check(made.folder, None, None, False)
-    for seed in range(examples(1000).max_examples):
+    for seed in range(max(100, examples(300).max_examples)):
         pick = random.Random(seed)
         path = pick.choice(paths)
         whole = path.read_bytes()
@@ -166,7 +166,7 @@ def test_a_quorum_signs(made: OnDisk) -> None:
     refused(made, r"line 4 \(stake\): signed by ada; expected 2 of ada, bob, eve")
     made.signers = dict.fromkeys(made.signers, ("ada", "bob"))
     made.add("2026-11-09T12:00:00Z", "decision", decision(made))
-    assert made.state().board.decisions[0].members == ["ada", "bob"]
+    assert made.state().decisions[0].members == ["ada", "bob"]
     made.signers["decision"] = ("ada", "mallory")
     made.write()
     refused(made, r"line 11 \(decision\): signed by mallory; expected ada, bob, eve")

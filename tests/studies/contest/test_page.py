@@ -14,8 +14,9 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
-from cleanset.report.pages import PageImage
-from cleanset.studies.attacks.warnings import Seen, WarningRecord
+from cleanset.report.thumbnails import PageImage
+from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.warnings import SeenSign, WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
 from cleanset.studies.contest.log import read, state
 from cleanset.studies.contest.page import (
@@ -25,10 +26,10 @@ from cleanset.studies.contest.page import (
     contest_page,
     decoded,
     past_standings,
-    read_attacked,
     shown_size,
     write_page,
 )
+from cleanset.tables import write_table
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,
@@ -299,7 +300,7 @@ def test_it_is_written_from_the_disk(made: OnDisk) -> None:
     old = made.path("results/page_images/old.jpg")
     made.text(old, "")
     record = made.folder / ".." / "attacks" / "data" / "attack_warnings" / "standard.json"
-    seen = Seen(sign="random_answers", text="3 of 8")
+    seen = SeenSign(sign="random_answers", text="3 of 8")
     made.text(record, WarningRecord(role="standard", images=8, parameters={}, warnings=(seen,)).model_dump_json())
     path = write_page(made.folder, read(made.folder), day("2026-11-14"))
     found = soup(path)
@@ -337,9 +338,12 @@ def test_a_small_image_stays_as_it_is(size: tuple[int, int], expected: tuple[int
 def attack(made: OnDisk, name: str, role: str, png_sha256: str, clean: bytes | None) -> None:
     """A row of the results of an attack, and what the attack none leaves."""
     folder = made.folder / ".." / "attacks" / "data" / "attacks"
-    (folder / name / role).mkdir(parents=True)
-    row = {"image_id": "ILSVRC2012_val_00000007", "png": "images/n0/a.png", "png_sha256": png_sha256, "queries": 1}
-    pd.DataFrame([row]).to_parquet(folder / name / role / "attacked.parquet")
+    row: dict[str, object] = dict.fromkeys(ATTACKED.names)
+    row |= {"file": "n0/a", "image_id": "ILSVRC2012_val_00000007", "png": "images/n0/a.png", "png_sha256": png_sha256}
+    row |= {"source_sha256": "4" * 64, "logits_before": [1.0, 0.0], "logits_after": [0.0, 1.0], "notices": []}
+    row |= {"was_correct": True, "is_error": True, "ssim": 1.0}
+    row |= dict.fromkeys(("class_index", "queries", "l0", "l2", "linf"), 1)
+    write_table(folder / name / role / "attacked.parquet", pd.DataFrame([row]), ATTACKED)
     if clean is not None:
         path = folder / "none" / role / "images" / "n0" / "a.png"
         path.parent.mkdir(parents=True)
@@ -385,20 +389,19 @@ def test_which_files_an_attack_made(made: OnDisk) -> None:
 
 def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
     made.text(made.folder / ".." / "attacks" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
-    with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
+    with pytest.raises(CleansetError, match=r"attacked\.parquet: not a Parquet file .*; run dvc checkout"):
         write_page(made.folder, read(made.folder), day("2026-11-14"))
 
 
-def test_a_flipped_bit_of_an_attacks_table_is_refused(tmp_path: Path) -> None:
-    table = tmp_path / "attacked.parquet"
-    rows = pd.DataFrame({"image_id": ["a"], "png": ["a.png"], "png_sha256": ["0" * 64]})
-    rows.to_parquet(table, compression=None, write_page_checksum=True)
-    assert read_attacked(table).equals(rows)
-    data = table.read_bytes()
-    # in the dictionary page; elsewhere it stands in the statistics of the footer
-    table.write_bytes(data.replace(b"0" * 64, b"1" + b"0" * 63, 1))
-    with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
-        read_attacked(table)
+def test_a_flipped_bit_of_an_attacks_table_is_refused(made: OnDisk) -> None:
+    attack(made, "pgd", "standard", "1" * 64, None)
+    study = made.folder / ".." / "attacks"
+    (table,) = study.glob("data/attacks/*/*/attacked.parquet")
+    data = bytearray(table.read_bytes())
+    data[len(data) // 4] ^= 1
+    table.write_bytes(data)
+    with pytest.raises(CleansetError, match=r"attacked\.parquet: not a Parquet file"):
+        attacked_images(study, {"1" * 64})
 
 
 def test_a_damaged_clean_image(made: OnDisk) -> None:

@@ -10,12 +10,11 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.files import (
-    Board,
+    AnswerFile,
     ContestFiles,
     DefenceRun,
     Submission,
     UnpublishedFigures,
-    WeekOfAnswers,
 )
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.standing import Standing
@@ -23,6 +22,7 @@ from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,
     JUDGES,
+    OF_BOARD,
     STAKED,
     UNSURE,
     answer,
@@ -60,7 +60,7 @@ def drawn(pick: random.Random) -> ContestFiles:
     """Up to six images in five weeks, won after 40 days; appeals, decisions, controls and late runs as they come."""
     names = [f"image_{place}" for place in range(pick.randint(0, 6))]
     submissions: list[Submission] = []
-    answers: list[WeekOfAnswers] = []
+    answers: list[AnswerFile] = []
     appeals, decisions = [], []
     for place, name in enumerate(names):
         when = later(START, pick.randint(0, 42))
@@ -71,7 +71,7 @@ def drawn(pick: random.Random) -> ContestFiles:
         for judge in JUDGES[: pick.choice((2, 3, 3, 3, 4, 5))]:
             content = usual if pick.random() < 0.93 else UNSURE
             date = later(one.week, first + pick.choice((0, 0, 0, 3, 9)))
-            answers.append(WeekOfAnswers(judge, one.week, {sha(name): answer(content, date)}))
+            answers.append(AnswerFile(judge=judge, week=one.week, answers={sha(name): answer(content, date)}))
         if pick.random() < 0.25:
             appeals.append(
                 appeal(name, pick.choice(("gold", "gold", "green", one.team)), later(one.week, pick.randint(1, 12)))
@@ -97,7 +97,7 @@ def drawn(pick: random.Random) -> ContestFiles:
     )  # fmt: skip
 
 
-def drawn_controls(pick: random.Random, submissions: list[Submission]) -> list[WeekOfAnswers]:
+def drawn_controls(pick: random.Random, submissions: list[Submission]) -> list[AnswerFile]:
     found = []
     for judge in JUDGES:
         if not submissions or pick.random() < 0.6:
@@ -107,7 +107,7 @@ def drawn_controls(pick: random.Random, submissions: list[Submission]) -> list[W
             each: answer(BIRD if pick.random() < 0.8 else UNSURE, later(week, pick.randint(1, 12)))
             for each in pick.sample(list(CONTROLS), pick.randint(1, 4))
         }
-        found.append(WeekOfAnswers(judge, week, given))
+        found.append(AnswerFile(judge=judge, week=week, answers=given))
     return found
 
 
@@ -139,11 +139,14 @@ def shuffled(files: ContestFiles, pick: random.Random) -> ContestFiles:
     def other(entries: Any) -> Any:
         return pick.sample(list(entries), len(entries))
 
-    board = Board(**{key: other(getattr(files.board, key)) for key in Board.model_fields})
-    mixed = [replace(each, answers={key: each.answers[key] for key in other(each.answers)}) for each in files.answers]
+    board = {key: other(getattr(files, key)) for key in OF_BOARD}
+    mixed = [
+        each.model_copy(update={"answers": {key: each.answers[key] for key in other(each.answers)}})
+        for each in files.answers
+    ]
     return replace(
         files, defences={name: files.defences[name] for name in other(files.defences)}, answers=other(mixed),
-        submissions=other(files.submissions), board=board, runs=other(files.runs),
+        submissions=other(files.submissions), **board, runs=other(files.runs),
     )  # fmt: skip
 
 

@@ -586,7 +586,9 @@ def with_controls(correct: int, controls: int = 5, date: str = SATURDAY, **other
     for place, sha256 in enumerate(list(CONTROLS)[:controls]):
         content = BIRD if place < correct else UNSURE
         (given,) = judged({"none": content}, JUDGES[:1], date)
-        answers[0] = replace(answers[0], answers={**answers[0].answers, sha256: given.answers[sha("none")]})
+        answers[0] = answers[0].model_copy(
+            update={"answers": {**answers[0].answers, sha256: given.answers[sha("none")]}}
+        )
     return contest([submission("red", ["x"])], answers, controls=CONTROLS, **others)
 
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from cleanset.cli import app
-from cleanset.studies.realness.ratings import Rating, read_ratings, texts_of
+from cleanset.studies.realness.ratings import Answer, read_ratings, texts_of
 from tests.sets.conftest import make_edition
 
 STUDIES = ("aca", "advpp", "cadv", "cadv_4_6", "diffattack", "ncf", "semanticadv")
@@ -24,11 +24,11 @@ def path_of(repository: Path, study: str) -> Path:
     return repository / "imagenet" / "published" / "ratings" / f"{study}.csv"
 
 
-def published(repository: Path, study: str) -> tuple[Rating, ...]:
+def published(repository: Path, study: str) -> tuple[Answer, ...]:
     return read_ratings(texts_of([path_of(repository, study)])).ratings
 
 
-def arguments(ratings: tuple[Rating, ...]) -> tuple[list[int], list[str], list[str], list[bool]]:
+def arguments(ratings: tuple[Answer, ...]) -> tuple[list[int], list[str], list[str], list[bool]]:
     """What `fit` takes."""
     return (
         [each.rating for each in ratings],

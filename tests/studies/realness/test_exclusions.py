@@ -7,11 +7,10 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysis import AnalysisSettings, analyse
 from cleanset.studies.realness.ratings import (
-    KINDS,
-    AnsweredTrial,
-    CheckAnswer,
+    IMAGE_KINDS,
+    Answer,
+    AnswerKind,
     ExclusionLimits,
-    Rating,
     StudyAnswers,
     exclusions,
     leave_out,
@@ -20,17 +19,22 @@ from cleanset.studies.realness.ratings import (
 from tests.studies.realness.conftest import command, path_of, rows
 
 
-def trials(person: str, list_name: str, count: int, milliseconds: float | None = 900) -> tuple[AnsweredTrial, ...]:
+def trial(person: str, list_name: str, position: int, kind: AnswerKind, milliseconds: float | None) -> Answer:
+    place = {"is_trial": True, "list_name": list_name, "position": str(position)}
+    return Answer(person, kind, milliseconds=milliseconds, **place)  # type: ignore[arg-type]
+
+
+def trials(person: str, list_name: str, count: int, milliseconds: float | None = 900) -> tuple[Answer, ...]:
     """The first trials of a list, all of real images."""
-    return tuple(AnsweredTrial(person, list_name, str(place), "real", milliseconds) for place in range(1, count + 1))
+    return tuple(trial(person, list_name, place, "real", milliseconds) for place in range(1, count + 1))
 
 
 def test_who_is_excluded() -> None:
     """By default two failed attention checks, or one wrong pair; a rule is named, and a person may break both."""
     failed = {"a": ("attention",), "b": ("attention",) * 2, "c": ("pair",), "d": ("pair", "attention", "attention")}
-    checks = [CheckAnswer(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
-    checks += [CheckAnswer(person, "pair", True) for person in "abe"]
-    answers = StudyAnswers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
+    checks = [Answer(person, kind, passed=False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
+    checks += [Answer(person, "pair", passed=True) for person in "abe"]
+    answers = StudyAnswers((*(Answer(person, "real", "x", 1) for person in "abcde"), *checks))
     found = exclusions(answers)
     assert found.by_rule == {"attention": ("b", "d"), "comprehension": ("c", "d")}
     assert (found.checked, sorted(found.people)) == (5, ["b", "c", "d"])
@@ -43,8 +47,8 @@ def test_who_is_excluded() -> None:
 
 def test_nobody_passes_by_answering_no_attention_check() -> None:
     """One failed check is allowed by default, so that no check at all is found only by a rule of its own."""
-    checks = tuple(CheckAnswer(person, "attention", True) for person in "aab")
-    answers = StudyAnswers((), checks, trials("a", "1", 3) + trials("b", "2", 3) + trials("c", "3", 3))
+    checks = tuple(Answer(person, "attention", passed=True) for person in "aab")
+    answers = StudyAnswers(checks + trials("a", "1", 3) + trials("b", "2", 3) + trials("c", "3", 3))
     assert exclusions(answers).people == frozenset()
     assert exclusions(answers).without_attention == ("c",)
     assert exclusions(answers, ExclusionLimits(min_attention=1)).by_rule["unchecked"] == ("c",)
@@ -56,16 +60,16 @@ def test_a_share_of_the_trials() -> None:
     sizes = {"1": 4, "2": 4, "3": 8}
     given = trials("half", "1", 2) + trials("less", "2", 1) + trials("two", "1", 4) + trials("two", "3", 1)
     given += trials("less", "2", 1)
-    found = exclusions(StudyAnswers((), (), given), ExclusionLimits(min_share=0.5), sizes)
+    found = exclusions(StudyAnswers(given), ExclusionLimits(min_share=0.5), sizes)
     assert found.by_rule["incomplete"] == ("less", "two")
     with pytest.raises(CleansetError, match="the answers of 'half': list '1' is not in the plan"):
-        exclusions(StudyAnswers((), (), given), ExclusionLimits(min_share=0.5), {"2": 4})
+        exclusions(StudyAnswers(given), ExclusionLimits(min_share=0.5), {"2": 4})
 
 
 def test_one_rating_for_nearly_everything() -> None:
     given = {"same": [2] * 10, "nearly": [0] * 9 + [1], "varied": [-2] * 5 + [2] * 5}
     ratings = tuple(
-        Rating(person, "real", str(place), each)
+        Answer(person, "real", str(place), each)
         for person, values in given.items()
         for place, each in enumerate(values)
     )
@@ -78,25 +82,25 @@ def test_one_rating_for_nearly_everything() -> None:
 
 def test_too_fast_is_judged_by_the_median_of_images() -> None:
     """One pause does not make up for haste; checks and pairs are not counted, nor people without times."""
-    given = (*trials("fast", "1", 4, 150), AnsweredTrial("fast", "1", "5", "real", 90_000))
-    given += trials("slow", "2", 3, 300) + (AnsweredTrial("slow", "2", "4", "attention", 1),) * 4
+    given = (*trials("fast", "1", 4, 150), trial("fast", "1", 5, "real", 90_000))
+    given += trials("slow", "2", 3, 300) + (trial("slow", "2", 4, "attention", 1),) * 4
     given += trials("untimed", "3", 3, None)
-    found = exclusions(StudyAnswers((), (), given), ExclusionLimits(min_milliseconds=300))
+    found = exclusions(StudyAnswers(given), ExclusionLimits(min_milliseconds=300))
     assert found.by_rule["too_fast"] == ("fast",)
     with pytest.raises(CleansetError, match="no milliseconds"):
-        exclusions(StudyAnswers((), (), trials("untimed", "3", 3, None)), ExclusionLimits(min_milliseconds=300))
+        exclusions(StudyAnswers(trials("untimed", "3", 3, None)), ExclusionLimits(min_milliseconds=300))
 
 
 def test_a_list_of_two_people() -> None:
     """Of equals the first by name stays; who is excluded by another rule takes the list from nobody."""
     given = trials("ben", "1", 4) + trials("ada", "1", 3) + trials("cleo", "2", 4) + trials("dora", "2", 4)
     given += trials("emil", "3", 4)
-    answers = StudyAnswers((), (), given)
+    answers = StudyAnswers(given)
     assert repeated_lists(answers) == exclusions(answers).repeated == {"1": ("ada", "ben"), "2": ("cleo", "dora")}
     assert exclusions(answers).people == frozenset()
     limits = ExclusionLimits(one_person_a_list=True)
     assert exclusions(answers, limits).by_rule["repeated_list"] == ("ada", "dora")
-    careless = StudyAnswers((), (CheckAnswer("ben", "pair", False),), given)
+    careless = StudyAnswers((Answer("ben", "pair", passed=False), *given))
     assert exclusions(careless, limits).by_rule["repeated_list"] == ("dora",)
 
 
@@ -111,21 +115,21 @@ def test_a_list_of_two_people() -> None:
 )
 def test_published_ratings_have_no_lists_times_or_checks(limits: ExclusionLimits) -> None:
     with pytest.raises(CleansetError, match="no lists, times or checks; expected answers of the study's page"):
-        exclusions(StudyAnswers((Rating("a", "real", "x", 1),)), limits)
+        exclusions(StudyAnswers((Answer("a", "real", "x", 1),)), limits)
 
 
 @pytest.mark.parametrize(
     ("answered", "remedy"),
     [((), "allow more"), (trials("a", "1", 1), "check that --plan is the plan of these answers, or allow more")],
 )
-def test_all_excluded_is_said_as_that(answered: tuple[AnsweredTrial, ...], remedy: str) -> None:
-    ratings = tuple(Rating(person, kind, "x", 1) for person in "ab" for kind in KINDS)
-    checks = (CheckAnswer("a", "pair", False), CheckAnswer("b", "pair", False))
+def test_all_excluded_is_said_as_that(answered: tuple[Answer, ...], remedy: str) -> None:
+    ratings = tuple(Answer(person, kind, "x", 1) for person in "ab" for kind in IMAGE_KINDS)
+    checks = (Answer("a", "pair", passed=False), Answer("b", "pair", passed=False))
     message = (
         "all 2 people who rated images are excluded, by rule: comprehension 2; expected some who are not: " + remedy
     )
     with pytest.raises(CleansetError, match=message):
-        analyse(StudyAnswers(ratings, checks, answered), AnalysisSettings())
+        analyse(StudyAnswers(ratings + checks + answered), AnalysisSettings())
 
 
 def test_published_people_who_give_one_rating(repository: Path) -> None:

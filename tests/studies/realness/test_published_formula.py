@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from cleanset.studies.realness.analysis import published_formula
 from cleanset.studies.realness.mixed import fit
-from cleanset.studies.realness.ratings import Rating
+from cleanset.studies.realness.ratings import Answer
 from tests.studies.realness.conftest import STUDIES, arguments, command, path_of, published
 
 Floats = npt.NDArray[np.float64]
@@ -27,10 +27,10 @@ def test_r_stops_for_two_studies(repository: Path) -> None:
 
 
 def test_as_many_effects_as_ratings_are_too_many() -> None:
-    ratings = [Rating(person, "real", image, 1) for person in "ab" for image in "xy"]
+    ratings = [Answer(person, "real", image, 1) for person in "ab" for image in "xy"]
     assert published_formula(ratings).stops
-    assert not published_formula([*ratings, Rating("c", "real", "x", 1)]).stops
-    assert published_formula([Rating("a", "real", "7", 1), Rating("a", "modified", "7", 1)]).shared_numbers == 1
+    assert not published_formula([*ratings, Answer("c", "real", "x", 1)]).stops
+    assert published_formula([Answer("a", "real", "7", 1), Answer("a", "modified", "7", 1)]).shared_numbers == 1
 
 
 def test_the_effect_of_semanticadv_with_shared_numbers(repository: Path) -> None:
@@ -48,7 +48,7 @@ def test_both_are_named(repository: Path) -> None:
     assert "published formula" not in command("analyse", path_of(repository, "cadv"))
 
 
-def effect_of_formula(ratings: tuple[Rating, ...]) -> float:
+def effect_of_formula(ratings: tuple[Answer, ...]) -> float:
     """Modified minus real of rating ~ type + (1 + type | person) + (1 + type | image), one image for each number."""
     y = np.array([each.rating for each in ratings], np.float64)
     modified = np.array([each.kind == "modified" for each in ratings])

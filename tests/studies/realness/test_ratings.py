@@ -6,7 +6,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
-from cleanset.studies.realness.ratings import AnsweredTrial, CheckAnswer, Rating, parse_key, read_ratings, texts_of
+from cleanset.studies.realness.ratings import Answer, parse_key, read_ratings, texts_of
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
 from tests.time_limits import at_most
 
@@ -60,8 +60,8 @@ def test_which_published_images_people_take_for_modified(repository: Path) -> No
 
 
 def test_half_is_no_majority() -> None:
-    def rated(image: str, *ratings: int) -> list[Rating]:
-        return [Rating(f"p{number}", "real", image, rating) for number, rating in enumerate(ratings)]
+    def rated(image: str, *ratings: int) -> list[Answer]:
+        return [Answer(f"p{number}", "real", image, rating) for number, rating in enumerate(ratings)]
 
     ratings = rated("half", -1, -2, 0, 2, -1, 1) + rated("most", -1, -2, -1, 0, 2) + rated("few", -2, -2, -2, -2)
     assert [each.image for each in taken_for_modified(by_image(ratings))] == ["few", "most"]
@@ -74,7 +74,7 @@ def test_agreement_by_hand() -> None:
     """
     given = {"x": (-2, -1), "y": (-1, 1), "z": (2, 2)}
     ratings = [
-        Rating(person, "real", image, each[at]) for image, each in given.items() for at, person in enumerate("ab")
+        Answer(person, "real", image, each[at]) for image, each in given.items() for at, person in enumerate("ab")
     ]
     found = agreements(ratings)
     assert found.rating.images == found.negative.images == 3
@@ -89,12 +89,17 @@ def test_summary_of_none_and_one() -> None:
 def test_answers_and_the_key_of_their_plan() -> None:
     text = ANSWERS + "ada,1,1,cc,right,5\nada,1,2,aa,-1,5\nada,1,3,dd,-2,5\nada,1,4,bb,2,5\n"
     found = read_ratings({"answers": text}, parse_key(KEY, "key.csv"))
-    assert found.ratings == (
-        Rating("ada", "real", "n01440764/one.JPEG", -1),
-        Rating("ada", "modified", "two.png", 2),
+    assert (
+        found.answers
+        == found.trials
+        == (
+            Answer("ada", "pair", "n01440764/three.JPEG", 0, False, True, "1", "1", 5.0),
+            Answer("ada", "real", "n01440764/one.JPEG", -1, True, True, "1", "2", 5.0),
+            Answer("ada", "attention", "", 0, True, True, "1", "3", 5.0),
+            Answer("ada", "modified", "two.png", 2, True, True, "1", "4", 5.0),
+        )
     )
-    assert found.checks == (CheckAnswer("ada", "pair", False), CheckAnswer("ada", "attention", True))
-    assert found.trials[0] == AnsweredTrial("ada", "1", "1", "pair", 5.0)
+    assert (found.ratings, found.checks) == (found.answers[1::2], found.answers[::2])
     assert [each.kind for each in found.trials] == ["pair", "real", "attention", "modified"]
 
 

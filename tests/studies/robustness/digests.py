@@ -18,7 +18,7 @@ from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVE
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS
 from cleanset.studies.robustness.scenarios.changes import scenario_image
 from cleanset.studies.robustness.scenarios.masks import regions_of
-from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition
+from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition, Scenarios
 from tests.studies.robustness.drawn import drawn, drawn_object, perturbed_frames
 
 PATH = Path(__file__).with_name("digests.tsv")
@@ -49,7 +49,8 @@ def scenario_rows() -> Iterator[Row]:
     for definition in get_args(ScenarioDefinition):
         for name in SCENARIOS:
             image = scenario_image(
-                drawn(), regions_of(drawn_object()), name, SEED, definition=definition,
+                drawn(), regions_of(drawn_object()), name, SEED,
+                wanted=Scenarios.model_validate({"definition": definition}),
                 photographs=[drawn(250, 300)], generated=drawn()[::-1].copy(),
             )  # fmt: skip
             yield f"scenario {definition}", name, 0, digest(image)

@@ -7,7 +7,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
-from cleanset.studies.robustness.measuring import MEASURE_FILES, REMEDY, TEXTS, read_measures
+from cleanset.studies.robustness.measuring import MEASURE_FILES, MEASURE_REMEDY, TEXT_COLUMNS, read_measures
 
 MODELS = ["standard", "robust"]
 STEMS = ("models", "notices", "corruptions", "corruption_differences", "corruption_errors", "errors_by_severity")
@@ -17,7 +17,7 @@ STEMS = ("models", "notices", "corruptions", "corruption_differences", "corrupti
 def folder(tmp_path: Path) -> Path:
     for stem in STEMS:
         columns = MEASURE_FILES[f"measures/{stem}.csv"]
-        row = {name: "standard" if name == "model" else "a" if name in TEXTS else 1 for name in columns}
+        row = {name: "standard" if name == "model" else "a" if name in TEXT_COLUMNS else 1 for name in columns}
         pd.DataFrame([row]).to_csv(tmp_path / f"{stem}.csv", index=False)
     return tmp_path
 
@@ -50,7 +50,7 @@ def test_a_damaged_table_is_named(folder: Path, data: bytes | None, message: str
     with pytest.raises(CleansetError) as error:
         read_measures(folder, [CORRUPTION_FAMILY], MODELS)
     assert str(error.value).startswith(f"{path}: {message}")
-    assert str(error.value).endswith(REMEDY)
+    assert str(error.value).endswith(MEASURE_REMEDY)
 
 
 def test_no_rows(folder: Path) -> None:

@@ -18,8 +18,7 @@ from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
-from cleanset.studies.robustness.corruptions.measures import PUBLISHED_MODELS
-from cleanset.studies.robustness.corruptions.params import CorruptionMeasures
+from cleanset.studies.robustness.corruptions.params import PUBLISHED_NUMBERS, CorruptionMeasures
 from cleanset.studies.robustness.families import FAMILIES, read_study_params
 from cleanset.studies.robustness.images import (
     MASKS,
@@ -349,7 +348,7 @@ def test_the_pages_show_the_measures(studied: Checkout) -> None:
     assert len(bars) == len(MEASURED) + 12
     values = [
         *(100 * value for value in metric(studied, "mce", roles=MEASURED)),
-        *(mce for _, mce in PUBLISHED_MODELS.values()),
+        *(mce for _, mce in PUBLISHED_NUMBERS["models"].values()),
     ]
     np.testing.assert_allclose(
         np.array(lengths) / lengths[-1], np.array(values) / 100, atol=2e-3

@@ -14,13 +14,13 @@ from cleanset.images.preprocessing import Resized
 from cleanset.studies.training.classification import (
     EIGENVALUES,
     EIGENVECTORS,
-    Batch,
+    ClassificationBatch,
     TrainingBatches,
     build_network,
     lit,
     shifted_and_mirrored,
 )
-from cleanset.studies.training.images import ALONE, Share, TrainingPixels
+from cleanset.studies.training.images import ALONE, ProcessShare, TrainingPixels
 from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.recipes import Standard
 
@@ -39,12 +39,12 @@ def pixels(tmp_path_factory: pytest.TempPathFactory) -> TrainingPixels:
     return TrainingPixels(folder, names, digests, np.arange(COUNT), SIZE)
 
 
-def batches(pixels: TrainingPixels, share: Share = ALONE, size: int = 4, **keys: object) -> TrainingBatches:
+def batches(pixels: TrainingPixels, share: ProcessShare = ALONE, size: int = 4, **keys: object) -> TrainingBatches:
     settings = {"network": {"name": "any"}, "augmentation": "none", "batch": size, "seed": 3, "epochs": 2, **keys}
     return TrainingBatches(pixels, Standard(), Run.model_validate(settings), share=share)
 
 
-def numbers(batch: Batch) -> list[int]:
+def numbers(batch: ClassificationBatch) -> list[int]:
     """The numbers of the images, from their grey."""
     assert batch.views.shape[1:] == (1, 3, SIZE, SIZE)
     return [round(float(view.float().mean()) / 10) for view in batch.views]
@@ -70,7 +70,7 @@ def test_an_incomplete_batch_that_a_run_takes_is_the_last(pixels: TrainingPixels
     assert [len(each) for each in found] == [4, 4, 3]
     assert sorted(chain(*found)) == list(range(COUNT))
     # every process needs an image of it
-    assert [batches(pixels, Share(0, processes), incomplete_batch=True).count for processes in (3, 4)] == [3, 2]
+    assert [batches(pixels, ProcessShare(0, processes), incomplete_batch=True).count for processes in (3, 4)] == [3, 2]
 
 
 def test_how_an_image_comes_to_its_size(pixels: TrainingPixels) -> None:
@@ -117,7 +117,7 @@ def test_fewer_images_than_a_batch_are_one(pixels: TrainingPixels) -> None:
 
 def test_shares_make_up_the_batch(pixels: TrainingPixels) -> None:
     whole = [numbers(batch) for batch in batches(pixels)(1)]
-    parts = [list(batches(pixels, Share(rank, 3))(1)) for rank in range(3)]
+    parts = [list(batches(pixels, ProcessShare(rank, 3))(1)) for rank in range(3)]
     for number, images in enumerate(whole):
         assert sorted(chain(*(numbers(each[number]) for each in parts))) == sorted(images)
         assert len({each[number].seed for each in parts}) == 3

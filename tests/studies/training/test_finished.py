@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.studies.training.finished import FinishedFold, FinishedRun, final_values, history_rows, smoothed
-from cleanset.studies.training.pages import BOTTOM, LEFT, RIGHT, TOP, Curve, chart, run_charts, tick_step
+from cleanset.studies.training.pages import (
+    PLOT_BOTTOM,
+    PLOT_LEFT,
+    PLOT_RIGHT,
+    PLOT_TOP,
+    Curve,
+    chart,
+    run_charts,
+    tick_step,
+)
 from cleanset.studies.training.params import Run
 
 NAN = math.nan
@@ -89,7 +98,7 @@ def test_the_mean_over_folds_is_of_those_that_got_so_far() -> None:
     both = finished(ROWS, ROWS.head(2).assign(train_loss=[5.0, 4.0]))
     (group,) = run_charts([both], history_rows([both]))
     assert [each.title for each in group.charts] == ["accuracy", "loss"]
-    assert group.charts[1].lines[0] == (0, True, f"{LEFT},{TOP} 165.0,34.0 {RIGHT},86.0")
+    assert group.charts[1].lines[0] == (0, True, f"{PLOT_LEFT},{PLOT_TOP} 165.0,34.0 {PLOT_RIGHT},86.0")
 
 
 def curve(y: list[float], *, faint: bool = False) -> Curve:
@@ -98,16 +107,19 @@ def curve(y: list[float], *, faint: bool = False) -> Curve:
 
 def test_a_chart() -> None:
     found = chart("Loss", "label", [curve([2.0, 1.0, 0.0]), curve([1.0, 1.0, 1.0], faint=True)])
-    middle = (LEFT + RIGHT) / 2
+    middle = (PLOT_LEFT + PLOT_RIGHT) / 2
     assert [text for _, text in found.ticks] == ["0", "0.5", "1", "1.5", "2"]
     assert (found.first, found.last) == (1, 3)
     # faint lines first, so that others lie over them
     assert [faint for _, faint, _ in found.lines] == [True, False]
-    assert found.lines[1][2] == f"{LEFT},{TOP} {middle},{(TOP + BOTTOM) / 2} {RIGHT},{BOTTOM}"
+    assert (
+        found.lines[1][2]
+        == f"{PLOT_LEFT},{PLOT_TOP} {middle},{(PLOT_TOP + PLOT_BOTTOM) / 2} {PLOT_RIGHT},{PLOT_BOTTOM}"
+    )
 
 
 def test_a_chart_of_one_epoch_and_of_none() -> None:
-    assert chart("", "", [curve([0.5])], highest=1).lines[0][2] == f"{LEFT},60.0 {LEFT + 6},60.0"
+    assert chart("", "", [curve([0.5])], highest=1).lines[0][2] == f"{PLOT_LEFT},60.0 {PLOT_LEFT + 6},60.0"
     assert chart("", "", [curve([NAN])], highest=1).lines == []
     assert chart("", "", []).lines == []
 
@@ -116,7 +128,7 @@ def test_a_long_history_is_thinned() -> None:
     (line,) = chart("", "", [curve(list(np.linspace(0, 1, 10_000)))]).lines
     points = line[2].split()
     assert len(points) == 300
-    assert (points[0], points[-1]) == (f"{LEFT},{BOTTOM}", f"{RIGHT},{TOP}")
+    assert (points[0], points[-1]) == (f"{PLOT_LEFT},{PLOT_BOTTOM}", f"{PLOT_RIGHT},{PLOT_TOP}")
 
 
 @given(st.floats(1e-6, 1e6))

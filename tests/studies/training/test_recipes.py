@@ -175,14 +175,18 @@ def test_a_warm_up_epoch_has_the_images_as_they_are() -> None:
     assert recipe(network, batch, labels, generator(), 3).loss > standard
 
 
+def noisy(batch: Tensor) -> Tensor:
+    return GaussianNoise(0.1).learnt_from(nn.Identity(), batch, torch.zeros(len(batch)), generator(), 1)
+
+
 def test_noise_has_the_strengths_that_are_asked_for() -> None:
     batch = torch.full((400, 1, 3, 8, 8), 0.5)
-    found = GaussianNoise(0.1).noisy(batch, generator())
+    found = noisy(batch)
     strengths = (found - batch).flatten(1).std(dim=1)
     assert 0 < float(strengths.min()) < 0.01
     assert 0.09 < float(strengths.max()) < 0.12
     assert float(strengths.mean()) == pytest.approx(0.05, abs=0.005)
-    assert torch.equal(found, GaussianNoise(0.1).noisy(batch, generator()))
+    assert torch.equal(found, noisy(batch))
 
 
 def levels(count: int = 4) -> Tensor:

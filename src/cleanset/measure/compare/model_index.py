@@ -20,13 +20,13 @@ from cleanset.measure.specs import WEIGHTS
 TASK = {"type": "image-classification", "name": "Image Classification"}
 # the type of the dataset: not that of all validation images, whose numbers these must not stand beside
 DATASET = "cleanset"
-ENDINGS = (".md", ".yaml", ".yml")
-INDEX = r"model-index:\n(?:[ -].*\n)+"
-WRITTEN = re.compile(rf"---\n{INDEX}---\n\n# .*\n\nMeasured with cleanset:\n\n(?:- .*\n)+(?P<added>(?s:.*))\Z")
-WRITTEN_YAML = re.compile(rf"{INDEX}(?P<added>(?s:.*))\Z")
+CARD_SUFFIXES = (".md", ".yaml", ".yml")
+INDEX_PATTERN = r"model-index:\n(?:[ -].*\n)+"
+WRITTEN = re.compile(rf"---\n{INDEX_PATTERN}---\n\n# .*\n\nMeasured with cleanset:\n\n(?:- .*\n)+(?P<added>(?s:.*))\Z")
+WRITTEN_YAML = re.compile(rf"{INDEX_PATTERN}(?P<added>(?s:.*))\Z")
 """A card as this module writes it, and its author's additions below."""
 # the types of metrics that the Hub knows by another name
-METRICS = {"top5": "top_5_accuracy"}
+HUB_METRICS = {"top5": "top_5_accuracy"}
 
 
 def hub_cards(results: ResultFile) -> dict[str, str]:
@@ -37,13 +37,13 @@ def hub_cards(results: ResultFile) -> dict[str, str]:
 
 def check_hub(path: Path, names: Sequence[str]) -> None:
     """Raise CleansetError for a path that the cards of these models cannot be written to; call it before computing."""
-    is_file = path.suffix in ENDINGS
+    is_file = path.suffix in CARD_SUFFIXES
     if is_file and len(names) > 1:
         raise CleansetError(f"--hub {path}: a file for {len(names)} models; expected one --model, or a folder")
     if is_file and path.is_dir():
         raise CleansetError(f"--hub {path}: a folder; expected a file, or a folder of another name")
     if not is_file and path.exists() and not path.is_dir():
-        raise CleansetError(f"--hub {path}: a file; expected one that ends in {', '.join(ENDINGS)}, or a folder")
+        raise CleansetError(f"--hub {path}: a file; expected one that ends in {', '.join(CARD_SUFFIXES)}, or a folder")
     if is_file:
         _added_text(path)
 
@@ -55,7 +55,9 @@ def _added_text(path: Path) -> str:
     """
     if not path.exists():
         return ""
-    found = (WRITTEN if path.suffix == ENDINGS[0] else WRITTEN_YAML).match(read_bytes(path).decode("utf-8", "replace"))
+    found = (WRITTEN if path.suffix == CARD_SUFFIXES[0] else WRITTEN_YAML).match(
+        read_bytes(path).decode("utf-8", "replace")
+    )
     if found is None:
         raise CleansetError(
             f"{path}: a model card of another origin, or changed above its end; expected a new file: name another, and "
@@ -72,11 +74,11 @@ def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list
     """
     cards = hub_cards(results)
     check_hub(path, list(cards))
-    is_file = path.suffix in ENDINGS
+    is_file = path.suffix in CARD_SUFFIXES
     texts = {path if is_file else path / f"{stems[name]}.md": text for name, text in cards.items()}
     added = {file: _added_text(file) for file in texts}
     for file, text in texts.items():
-        write_text(file, (text if file.suffix == ENDINGS[0] else text.split("---\n")[1]) + added[file])
+        write_text(file, (text if file.suffix == CARD_SUFFIXES[0] else text.split("---\n")[1]) + added[file])
     return list(texts)
 
 
@@ -119,5 +121,9 @@ def _metrics(measured: str, values: Mapping[str, MeasuredValue]) -> Iterator[dic
     for headline in HEADLINES[measured]:
         found = values.get(headline.name, MeasuredValue(None))
         if found.value is not None:
-            metric = {"type": METRICS.get(headline.name, headline.name), "value": found.value, "name": headline.title}
+            metric = {
+                "type": HUB_METRICS.get(headline.name, headline.name),
+                "value": found.value,
+                "name": headline.title,
+            }
             yield metric | ({} if found.interval is None else {"args": {"interval": list(found.interval)}})

@@ -97,7 +97,7 @@ def _shown_values(entry: Entry) -> dict[str, str]:
 
 
 NOT_A_CANDIDATE = "not a candidate"
-UNKNOWN = f"unknown, because {REJECTED_CSV} is missing"
+UNKNOWN_REJECTED = f"unknown, because {REJECTED_CSV} is missing"
 
 # the changes that are listed image by image; of the others only the number is
 _SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "other source", "file": "other file"}
@@ -135,7 +135,7 @@ class ReleasedSet:
     def reason(self, change: ManifestChange) -> str:
         """The reason why the image of a change is not in this set."""
         if self.rejected is None:
-            return UNKNOWN
+            return UNKNOWN_REJECTED
         return self.rejected.get((change.wnid, change.image_id), NOT_A_CANDIDATE)
 
 

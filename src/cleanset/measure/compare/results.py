@@ -12,18 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.measure.comparability import CLEAN, CardModel, ComparabilityCard, first_difference
+from cleanset.measure.comparability import CLEAN_ACCURACY, CardModel, ComparabilityCard, first_difference
 from cleanset.measure.measures import Pair, pairs_of
 from cleanset.measure.rendering import for_paper, pairs_table
 from cleanset.measure.table import MeasureTable, cell
-from cleanset.parsing import check_digest, parse_json
+from cleanset.parsing import check_digest, data_beside, parse_json
 from cleanset.validation import first_problem, join_names, shown
 
 RESULTS = "results.json"
@@ -31,8 +31,8 @@ RESULTS = "results.json"
 # the expected calibration error, which a file has under `calibration`
 ECE = "ece"
 # characters of a text in a result file; a notice has some 300
-MAX_TEXT = 1000
-EXPECTED = "the JSON that cleanset evaluate or cleanset robustness evaluate wrote"
+MAX_RESULT_TEXT = 1000
+EXPECTED_RESULTS = "the JSON that cleanset evaluate or cleanset robustness evaluate wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +50,7 @@ class Headline:
     is_bounded: bool = True
 
 
-HEADLINES: Mapping[str, tuple[Headline, ...]] = {
-    CLEAN: (
-        Headline("accuracy", "accuracy", higher_is_better=True),
-        Headline("top5", "top-5", higher_is_better=True),
-        Headline(ECE, "ECE", is_share=False),
-    ),
-    "corruptions": (Headline("mean_error", "mean error"), Headline("mce", "mCE", is_bounded=False)),
-    "perturbations": (Headline("mean_fp", "mean FP"), Headline("mfr", "mFR", is_bounded=False)),
-    "scenarios": (
-        Headline("mean_accuracy", "mean accuracy", higher_is_better=True),
-        Headline("score_as_published", "Score", is_share=False, higher_is_better=True, is_bounded=False),
-    ),
-}
+HEADLINES = TypeAdapter(dict[str, tuple[Headline, ...]]).validate_python(data_beside(__file__, "headlines.yaml"))
 """The measures that a table of results has, by measurement."""
 # largest difference between an accuracy and the share of its counts: a file may hold rounded numbers
 COUNTS_TOLERANCE = 1e-6
@@ -117,9 +105,9 @@ def read_results(path: Path) -> ResultFile:
         data = read_bytes(file)
     except FileNotFoundError:
         raise CleansetError(
-            f"{file}: missing; expected {EXPECTED}: name its file, or the folder of its --out"
+            f"{file}: missing; expected {EXPECTED_RESULTS}: name its file, or the folder of its --out"
         ) from None
-    content = parse_json(data, str(file), EXPECTED)
+    content = parse_json(data, str(file), EXPECTED_RESULTS)
     if isinstance(content, dict):
         check_digest(content, file, "run the evaluation again")
     return parse_results(content, str(path))
@@ -128,11 +116,11 @@ def read_results(path: Path) -> ResultFile:
 def parse_results(content: object, name: str) -> ResultFile:
     """The results in the content of a result file; errors as in `read_results`."""
     if not isinstance(content, dict):
-        raise CleansetError(f"{name}: {shown(content)}; expected {EXPECTED}")
+        raise CleansetError(f"{name}: {shown(content)}; expected {EXPECTED_RESULTS}")
     _check_printable(content, name)
     parts = content.get("families", {"": content})
     if not isinstance(parts, dict) or not parts or not all(isinstance(part, dict) for part in parts.values()):
-        raise CleansetError(f"{name}: no results; expected {EXPECTED}")
+        raise CleansetError(f"{name}: no results; expected {EXPECTED_RESULTS}")
     measured = {}
     for part in parts.values():
         found = _measured(part, name)
@@ -148,8 +136,10 @@ def parse_results(content: object, name: str) -> ResultFile:
 
 def _check_printable(value: object, name: str) -> None:
     """Raise CleansetError for a text with control characters: texts of the file are printed on a terminal."""
-    if isinstance(value, str) and not (value.isprintable() and len(value) <= MAX_TEXT):
-        raise CleansetError(f"{name}: {shown(value)}; expected printable texts of at most {MAX_TEXT:,} characters")
+    if isinstance(value, str) and not (value.isprintable() and len(value) <= MAX_RESULT_TEXT):
+        raise CleansetError(
+            f"{name}: {shown(value)}; expected printable texts of at most {MAX_RESULT_TEXT:,} characters"
+        )
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, list):
@@ -159,17 +149,20 @@ def _check_printable(value: object, name: str) -> None:
 
 def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
     if "attacks" in part and "search_precision" in part:
-        raise CleansetError(f"{name}: results of attacks; expected {EXPECTED}: attacks have no table that ranks models")
+        raise CleansetError(
+            f"{name}: results of attacks; expected {EXPECTED_RESULTS}: attacks have no table that ranks models"
+        )
     if "comparability" not in part:
         has_models = isinstance(part.get("models"), list)
         found = "no comparability card: written by an earlier version" if has_models else "no results of models"
         raise CleansetError(
-            f"{name}: {found}; expected {EXPECTED}: run it again with the same --out, which computes only the changes"
+            f"{name}: {found}; expected {EXPECTED_RESULTS}: run it again with the same --out, which "
+            "computes only the changes"
         )
     try:
         card = ComparabilityCard.from_json(part["comparability"])
     except ValidationError as error:
-        raise CleansetError(f"{name}: comparability: {first_problem(error)}; expected {EXPECTED}") from None
+        raise CleansetError(f"{name}: comparability: {first_problem(error)}; expected {EXPECTED_RESULTS}") from None
     except CleansetError as error:
         raise CleansetError(f"{name}: comparability: {error}; run the evaluation again") from None
     if card.measured not in HEADLINES:
@@ -214,9 +207,9 @@ def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tup
         if found is None:
             continue
         # the accuracy's interval stands beside it
-        ends = entry.get("interval") if headline.name == CLEAN else None
+        ends = entry.get("interval") if headline.name == CLEAN_ACCURACY else None
         table = found if isinstance(found, dict) else {"value": found, "interval": ends}
-        number, interval = table.get("value", table.get(CLEAN)), table.get("interval")
+        number, interval = table.get("value", table.get(CLEAN_ACCURACY)), table.get("interval")
         pair: list[Any] = interval if isinstance(interval, list) else []
         numbers = [each for each in (number, *pair) if each is not None]
         expected = ""
@@ -232,7 +225,7 @@ def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tup
             )
         value = None if number is None else float(number)
         yield headline.name, MeasuredValue(value, (float(pair[0]), float(pair[1])) if len(numbers) == 3 else None)
-    accuracy, correct, images = (entry.get(name) for name in (CLEAN, "correct", "images"))
+    accuracy, correct, images = (entry.get(name) for name in (CLEAN_ACCURACY, "correct", "images"))
     if not (_is_finite(accuracy) and isinstance(correct, int) and isinstance(images, int)):
         return
     if not 0 <= correct <= images or abs(accuracy * images - correct) > COUNTS_TOLERANCE * images:  # type: ignore[operator]
@@ -296,14 +289,14 @@ class ComparedResults:
     def pairs(self) -> list[Pair]:
         """Every two models whose misclassified images are known, the more accurate one first."""
         known = [(name, row.misses) for name, row in zip(self.names, self.rows, strict=True) if row.misses is not None]
-        return pairs_of(known, self.cards[CLEAN][1].images.count) if known else []
+        return pairs_of(known, self.cards[CLEAN_ACCURACY][1].images.count) if known else []
 
 
 def are_results(paths: Sequence[Path]) -> bool:
     """Whether these are result files. Raises CleansetError where only some of them are."""
     others = [path for path in paths if not is_result(path)]
     if others and len(others) < len(paths):
-        raise CleansetError(f"{others[0]}: not a result file; expected {EXPECTED}, as the others are")
+        raise CleansetError(f"{others[0]}: not a result file; expected {EXPECTED_RESULTS}, as the others are")
     return not others
 
 

@@ -26,7 +26,7 @@ from cleanset.review.hints.text import TextLine, can_read_text, lines_of_jpeg
 
 if TYPE_CHECKING:
     from cleanset.review.hints.hints import CropProposal, Hint, NearDuplicates
-    from cleanset.review.hints.measures import Fingerprint, Measures
+    from cleanset.review.hints.measures import Fingerprint, ImageMeasures
 
 
 VERSION = 2
@@ -99,7 +99,7 @@ class BackgroundHints:
         self._classes = classes or {}
         self._compared: NearDuplicates[str] | None = None
         self._elsewhere: dict[str, list[str]] = {}
-        self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
+        self._measured: OrderedDict[str, tuple[ImageMeasures, Fingerprint]] = OrderedDict()
         self._lines: dict[str, tuple[TextLine, ...]] = {}
         self._failed: set[str] = set()
         self._measuring = _Queue(self._measure)

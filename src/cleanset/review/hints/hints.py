@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.images.boxes import Box, has_area
-from cleanset.review.hints.measures import Fingerprint, Measures, Packed, reduction, size_of_measured
+from cleanset.review.hints.measures import Fingerprint, ImageMeasures, Packed, reduction, size_of_measured
 from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, added_line, is_added, is_legible
 from cleanset.validation import first_names
 from cleanset.vocabulary import Reason, classes_in_use
 
 # an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
-Kind = Reason | Literal["few_pixels", "dark", "bright"]
+HintKind = Reason | Literal["few_pixels", "dark", "bright"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Hint:
     `kind`: the reason to reject the image that the sign speaks for, or few_pixels, dark, bright.
     """
 
-    kind: Kind
+    kind: HintKind
     text: str
     others: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ MAX_HASH_DISTANCE = 60
 """Number of differing bits, of 256, in the most similar orientation."""
 
 
-def hints_of_image(measures: Measures, lines: Sequence[TextLine] = ()) -> list[Hint]:
+def hints_of_image(measures: ImageMeasures, lines: Sequence[TextLine] = ()) -> list[Hint]:
     """The hints from one image alone, and from the lines of text that were read in it."""
     found = list(_hints(measures))
     line = added_line(lines, measures.size)
@@ -69,7 +69,7 @@ def hints_of_image(measures: Measures, lines: Sequence[TextLine] = ()) -> list[H
     return found
 
 
-def _hints(measures: Measures) -> Iterator[Hint]:
+def _hints(measures: ImageMeasures) -> Iterator[Hint]:
     margins = dict(zip(("left", "top", "right", "bottom"), measures.margins, strict=True))
     if any(measures.margins):
         widths = ", ".join(f"{side} {max(round(100 * share), 1)} %" for side, share in margins.items() if share)
@@ -94,7 +94,7 @@ def _hints(measures: Measures) -> Iterator[Hint]:
         yield Hint("noise", f"noise of {measures.noise:.0f} grey levels")
 
 
-def _filters(measures: Measures) -> Iterator[Hint]:
+def _filters(measures: ImageMeasures) -> Iterator[Hint]:
     median, high, highest = measures.saturations
     if high <= MAX_COLOURLESS:
         yield Hint("filter", "nearly without colour")
@@ -193,7 +193,7 @@ class CropProposal:
     without: str
 
 
-def crop_proposal(measures: Measures, lines: Sequence[TextLine], min_side: int = 1) -> CropProposal | None:
+def crop_proposal(measures: ImageMeasures, lines: Sequence[TextLine], min_side: int = 1) -> CropProposal | None:
     """The proposal for an image with these measures and lines of text, with no side below `min_side` pixels.
 
     Leaves out plain margins, and the lines that may have been added; without either, all legible lines. None if nothing
@@ -225,7 +225,7 @@ def _left_out_in_words(left_out: Sequence[TextLine], has_margins: bool) -> str:
     return ", ".join(parts)
 
 
-def _inside_margins(measures: Measures) -> Box:
+def _inside_margins(measures: ImageMeasures) -> Box:
     """The part of the image inside its plain margins, in stored pixels."""
     width, height = size_of_measured(measures.size)
     left, top, right, bottom = (

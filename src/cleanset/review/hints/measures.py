@@ -84,7 +84,7 @@ MAX_SIDE_PIXELS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
+class ImageMeasures:
     """The measures of one image.
 
     `margins`: of a border, left, top, right, bottom: share of the width or height that is plain and ends in a straight
@@ -126,7 +126,7 @@ class Fingerprint:
     parts: NDArray[np.bool_]
 
 
-def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
+def measure(image: Image.Image) -> tuple[ImageMeasures, Fingerprint]:
     """Measure a decoded image of any mode and size."""
     factor = reduction(image.size)
     image = image.convert("RGB")
@@ -137,7 +137,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     darkest, brightest = np.percentile(grey, (1, 99)).tolist()
     margins = left / small.width, top / small.height, right / small.width, bottom / small.height
     inside = small.crop((left, top, small.width - right, small.height - bottom))
-    measures = Measures(
+    measures = ImageMeasures(
         margins=margins,
         seams=_seams(inside),
         levels=(darkest, brightest),
@@ -164,7 +164,7 @@ def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
     return -(-max(size) // max_side)
 
 
-def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
+def measure_jpeg(data: bytes) -> tuple[ImageMeasures, Fingerprint]:
     """Measure the bytes of a JPEG. Raises ValueError for anything else."""
     return measure(decode(data))
 

@@ -42,8 +42,7 @@ class Cursor:
     def _in_places(self) -> list[str]:
         ids = list(self.session.library.candidates(self.class_index))
         asked = self._needed()
-        own = {image_id for (_, image_id), votes in self.status.votes.items() if self.session.reviewer in votes}
-        wanted = own.union(asked, self.status.look_again, {self.focus} if self.focus else ())
+        wanted = {*self.status.own}.union(asked, self.status.look_again, {self.focus} if self.focus else ())
         # a class without questions and verdicts would otherwise be empty
         needed = [image_id for image_id in ids if image_id in wanted] or ids[:3]
         in_places = [*self._places, *(image_id for image_id in needed if image_id not in self._places)]
@@ -150,17 +149,16 @@ class ClassOrder:
             "boxes to draw": lacks_box,
             "short": lambda status: status.state == "short",
             "conflicts": lambda status: bool(status.conflicts or status.look_again),
-            "with my verdicts": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
+            "with my verdicts": lambda status: bool(status.own),
         }
         name = name or self.filter
         kind, _, words = name.partition(": ")
         reason, session = words.replace(" ", "_"), self.session
-        if kind == "reason":
-            return [index for index in session.statuses if reason in session.own_reasons(index)]
+        matches["reason"] = lambda status: any(review.reason == reason for review in status.own.values())
         if kind == "hint":
             kinds = {index: session.kinds_of_hints(index).values() for index in session.statuses}
             return [index for index, of_images in kinds.items() if any(reason in each for each in of_images)]
-        match = matches[name]
+        match = matches[kind]
         return [index for index, status in self.session.statuses.items() if match(status)]
 
     def neighbour(self, of: int, direction: int = 1) -> int | None:

@@ -144,12 +144,7 @@ class LikeliestReasons:
         for index, status in self._session.statuses.items():
             before = self._counted.get(index)
             if before is None or before[0] is not status:
-                counts = self._reasons(status)
+                counts = Counter(str(each.reason) for each in status.own.values() if each.verdict == "reject")
                 self._overall.subtract(before[1] if before else ())
                 self._overall.update(counts)
                 self._counted[index] = status, counts
-
-    def _reasons(self, status: ReviewerClassStatus) -> Counter[str]:
-        reviewer = self._session.reviewer
-        own = (votes[reviewer].review for votes in status.votes.values() if reviewer in votes)
-        return Counter(str(review.reason) for review in own if review.verdict == "reject")

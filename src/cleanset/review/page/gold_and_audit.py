@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
@@ -21,7 +19,6 @@ from cleanset.review.audit import AuditPlan, SetImage, draws_of_auditor, judged_
 from cleanset.review.gold import (
     GoldItem,
     GoldKey,
-    Key,
     chosen_golds,
     gold_file,
     is_gold_answer,
@@ -44,11 +41,10 @@ def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: 
     draws = draws_of_auditor(edition.reviews, plan, auditor)
     boxes = {each.image_id: each.crop for each in draws if each.crop is not None}
     images = {each.image_id: _delivered(library, each) for each in draws}
-    rows = library.index[library.index["image_id"].isin(set(images))]
     return replace(
         library,
         params=library.params.model_copy(update={"models": {plan.model: library.params.models[plan.model]}}),
-        index=_with_sizes(rows, images),
+        index={**library.index, **images},
         names={index: library.names[index] for index in sorted({each.class_index for each in draws})},
         classes=_classes(library, plan.model, draws),
         images=images,
@@ -68,11 +64,6 @@ def _delivered(library: Library, image: SetImage) -> IndexedImage:
         return source
     left, top, right, bottom = image.crop
     return replace(source, width=right - left, height=bottom - top)
-
-
-def _with_sizes(rows: pd.DataFrame, images: dict[str, IndexedImage]) -> pd.DataFrame:
-    ids = rows["image_id"].tolist()
-    return rows.assign(width=[images[name].width for name in ids], height=[images[name].height for name in ids])
 
 
 def _classes(library: Library, role: str, draws: list[SetImage]) -> dict[int, ByRole]:
@@ -104,10 +95,13 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
     golds = {key: item for key, item in golds.items() if key[0] in session.library.classes}
     if policy is None or not golds or session.reviewer == BOARD:
         return
-    own = {
-        key for status in session.statuses.values() for key, each in status.votes.items() if session.reviewer in each
+    own = {(index, image_id) for index, status in session.statuses.items() for image_id in status.own}
+    answered = {
+        key
+        for status in session.statuses.values()
+        for key, by_reviewer in (status.read or {}).items()
+        if session.reviewer in by_reviewer and is_gold_answer(by_reviewer[session.reviewer], key, golds)
     }
-    answered = _answered(session, golds)
     elsewhere = judged_elsewhere(edition.reviews, session.reviewer, None if session.is_audit else answered)
     open_classes = [index for index, status in session.statuses.items() if status.questions]
     certain = [
@@ -120,28 +114,13 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
     known = own | elsewhere | golds.keys() & set(certain)
     wanted = number_of_golds(policy.share, len(own) + len(certain))
     chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted)
-    session.golds, session.all_golds = {item.key: item for item in chosen}, golds
-    session.plain, session.shows_others = session.library.classes, False  # an image without others' would be an item
+    session.golds, session.plain = {item.key: item for item in chosen}, session.library.classes
+    session.shows_others = False  # an image without others' would be an item
     session.library = gold_library(session.library, chosen, edition.path(policy.folder))
     session.hints.close()
     session.hints = background_hints(session.library)
     session.statuses = {}
     session.refresh()
-
-
-def _answered(session: Session, golds: GoldKey) -> set[Key]:
-    """The gold items that the reviewer has answered here. From now on the votes have answers to gold items."""
-    session.stored.mixed = True
-    found = set()
-    for class_index in {class_index for class_index, _ in golds}:
-        if not session.statuses[class_index].broken:
-            votes = session.stored.of_class(class_index)
-            found |= {
-                key
-                for key, by_reviewer in votes.items()
-                if session.reviewer in by_reviewer and is_gold_answer(by_reviewer[session.reviewer], key, golds)
-            }
-    return found
 
 
 def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> Library:
@@ -156,7 +135,7 @@ def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> L
 
 def _indexed(item: GoldItem, folder: Path) -> IndexedImage:
     image = decode(_read_item(item, folder))
-    return IndexedImage(item.image_id, item.sha256, image.width, image.height)
+    return IndexedImage(item.image_id, item.sha256, image.width, image.height, (item.class_index,))
 
 
 def _read_item(item: GoldItem, folder: Path) -> bytes:

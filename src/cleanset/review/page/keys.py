@@ -37,9 +37,9 @@ FILTERS = {
 """Filters of the classes that next and previous go to, by key."""
 
 BY_KEYS = {"r": "reason", "h": "hint"}
-"""Filters that ask for a reason next: that of a verdict of one's own, or the one that a hint stands for, by key."""
+"""Filters that ask for a reason next: the reason of one's own verdict, or the one that a hint stands for, by key."""
 
-VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
+VERDICT_KEYS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 
 
 def _box(box: object) -> Box | None:

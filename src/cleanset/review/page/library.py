@@ -5,10 +5,8 @@ A share lists the classes that one reviewer is asked for; common classes are ask
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
-
-import pandas as pd
 
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, ReviewPolicy, read_params
@@ -32,12 +30,13 @@ from cleanset.web.images import Photos
 
 @dataclass(frozen=True, slots=True)
 class IndexedImage:
-    """An image of the index."""
+    """An image of the index; `real_classes`: of its reassessed labels."""
 
     image_id: str
     sha256: str
     width: int
     height: int
+    real_classes: Collection[int] = field(compare=False)
 
     def url(self, size: str) -> str:
         """The address of a copy of this size: card, tile or full."""
@@ -53,7 +52,7 @@ class Library:
     """
 
     params: Params
-    index: pd.DataFrame
+    index: Mapping[str, IndexedImage]
     names: Mapping[int, ClassName]
     classes: Mapping[int, ByRole]
     images: Mapping[str, IndexedImage]
@@ -105,11 +104,13 @@ def background_hints(library: Library) -> BackgroundHints:
 def open_library(edition: Edition) -> Library:
     """Read an edition. Raises CleansetError if a table is missing: then `dvc repro` or `dvc pull` is due."""
     params = read_params(edition.folder)
-    index = read_table(edition.index, INDEX)
+    table = read_table(edition.index, INDEX)
+    columns = (table[name].tolist() for name in ("image_id", "sha256", "width", "height", "real_classes"))
+    index = {row[0]: IndexedImage(*row) for row in zip(*columns, strict=True)}
     classes = candidates_of(edition, params)
     images = _images(index, classes.values())
     names = {name.class_index: name for name in class_names() if name.class_index in classes}
-    read = verified_images(edition, params.dataset.images, index).read
+    read = verified_images(edition, params.dataset.images, table).read
     return Library(
         params,
         index,
@@ -122,14 +123,12 @@ def open_library(edition: Edition) -> Library:
     )
 
 
-def _images(index: pd.DataFrame, classes: Collection[ByRole]) -> dict[str, IndexedImage]:
+def _images(index: Mapping[str, IndexedImage], classes: Collection[ByRole]) -> dict[str, IndexedImage]:
     wanted = {each.image_id for by_role in classes for candidates in by_role.values() for each in candidates}
-    columns = (index[name].tolist() for name in ("image_id", "sha256", "width", "height"))
-    found = {row[0]: IndexedImage(*row) for row in zip(*columns, strict=True) if row[0] in wanted}
-    missing = sorted(wanted - set(found))
+    missing = sorted(wanted - index.keys())
     if missing:
         raise CleansetError(f"data/candidates: {missing[0]} is not in data/index.parquet: run dvc repro")
-    return found
+    return {image_id: index[image_id] for image_id in wanted}
 
 
 def _seen_by(edition: Edition, roles: Sequence[str]) -> dict[str, Preprocessing]:
@@ -180,10 +179,10 @@ def share_of(classes: Sequence[int], text: str, overlap: float, copies: int = 1)
     return Share(common.union(own), common)
 
 
-def share_in_team(classes: Sequence[int], reviewer: str, team: Collection[str], review: ReviewPolicy) -> Share | None:
+def share_in_team(classes: Sequence[int], reviewer: str, team: Collection[str], review: ReviewPolicy) -> Share:
     """The share of a reviewer in a team: by `review.assign`, or else an equal one, by the order of the names.
 
-    None for the board, and for one who reviews alone.
+    All classes for the board, and for one who reviews alone.
     """
     if review.assign or reviewer == BOARD or not team:
         return assigned_share(classes, reviewer, review.assign, review.overlap)
@@ -191,13 +190,13 @@ def share_in_team(classes: Sequence[int], reviewer: str, team: Collection[str], 
     return share_of(classes, f"{members.index(reviewer) + 1}/{len(members)}", review.overlap, review.min_reviewers)
 
 
-def assigned_share(classes: Sequence[int], reviewer: str, assign: Mapping[str, str], overlap: float) -> Share | None:
-    """The share that `review.assign` gives a reviewer; None for the board, and where nothing is assigned.
+def assigned_share(classes: Sequence[int], reviewer: str, assign: Mapping[str, str], overlap: float) -> Share:
+    """The share that `review.assign` gives a reviewer; all classes for the board, and where nothing is assigned.
 
     Raises CleansetError for a reviewer who is not named there.
     """
     if not assign or reviewer == BOARD:
-        return None
+        return Share(frozenset(classes), frozenset())
     if reviewer not in assign:
         raise CleansetError(
             f"reviewer {reviewer!r}: not in review.assign of params.yaml; expected one of {', '.join(sorted(assign))}: "

@@ -17,7 +17,12 @@ SHOWN = 50
 
 HASTY_SECONDS = 1.0
 
-ALL, HASTY, CONFLICT, DIFFERS = "all", "decided in under a second", "in conflict", "differs from the consensus"
+FILTER_ALL, HASTY, IN_CONFLICT, DIFFERS = (
+    "all",
+    "decided in under a second",
+    "in conflict",
+    "differs from the consensus",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class LookBack:
     """The verdicts on the screen. `chosen`: the name of the filter; `focus`: the verdict in focus."""
 
     session: Session
-    chosen: str = ALL
+    chosen: str = FILTER_ALL
     focus: ImageKey | None = None
     limit: int = SHOWN
     matching: dict[str, list[PastVerdict]] = field(default_factory=dict)
@@ -42,15 +47,15 @@ class LookBack:
     def refresh(self) -> None:
         """Find this reviewer's verdicts as last read, and the matches of each filter, without empty ones."""
         verdicts = _own_verdicts(self.session)
-        groups: dict[str, list[PastVerdict]] = {ALL: verdicts, HASTY: [], CONFLICT: [], DIFFERS: []}
+        groups: dict[str, list[PastVerdict]] = {FILTER_ALL: verdicts, HASTY: [], IN_CONFLICT: [], DIFFERS: []}
         hints = {index: self.session.kinds_of_hints(index) for index in {each.key[0] for each in verdicts}}
         for each in verdicts:
             for name in _filters(self.session, each, hints):
                 groups.setdefault(name, []).append(each)
-        first = [name for name in (ALL, HASTY, CONFLICT, DIFFERS) if groups[name] or name == ALL]
-        others = sorted(name for name in groups if name not in (ALL, HASTY, CONFLICT, DIFFERS))
+        first = [name for name in (FILTER_ALL, HASTY, IN_CONFLICT, DIFFERS) if groups[name] or name == FILTER_ALL]
+        others = sorted(name for name in groups if name not in (FILTER_ALL, HASTY, IN_CONFLICT, DIFFERS))
         self.matching = {name: groups[name] for name in (*first, *others)}
-        self.choose(self.chosen if self.chosen in self.matching else ALL)
+        self.choose(self.chosen if self.chosen in self.matching else FILTER_ALL)
 
     def shown(self) -> list[PastVerdict]:
         """The verdicts on the screen, the newest first."""
@@ -90,12 +95,12 @@ class LookBack:
 def _own_verdicts(session: Session) -> list[PastVerdict]:
     """This reviewer's verdicts: of this session, the newest first, then by the time of the file and by class."""
     reviews = {
-        key: votes[session.reviewer].review
+        (class_index, image_id): review
         for class_index, status in session.statuses.items()
-        for key, votes in status.votes.items()
-        if session.reviewer in votes and key[1] in session.library.images
+        for image_id, review in status.own.items()
+        if image_id in session.library.images
     }
-    by_file = sorted(reviews, key=lambda key: (-session.stored.changed_at(key[0]), key))
+    by_file = sorted(reviews, key=lambda key: (-session.stored.changed_at(session.reviewer, key[0]), key))
     return [PastVerdict(key, reviews[key], session.recent.seconds(key)) for key in session.recent.newest_first(by_file)]
 
 
@@ -106,7 +111,7 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping
     if verdict.seconds is not None and verdict.seconds < HASTY_SECONDS:
         yield HASTY
     if image_id in status.conflicts:
-        yield CONFLICT
+        yield IN_CONFLICT
     decision = status.decisions.get(image_id)
     if decision is not None and differs(verdict.review, decision, session.library.params.review.box_tolerance):
         yield DIFFERS
@@ -141,11 +146,11 @@ def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
 EXAMPLES = "static/examples"
 """Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp."""
 
-CLEAN = "clean"
+VERDICT_CLEAN = "clean"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class RuleExample:
     """An image beside a rule, of the edition or drawn."""
 
     address: str
@@ -157,7 +162,7 @@ class GuidelinesSection:
     """A part of the guidelines: HTML, and examples if its heading is the name of a reason, a clean one first."""
 
     html: str
-    examples: tuple[Example, ...]
+    examples: tuple[RuleExample, ...]
 
 
 def guidelines_sections(session: Session, text: str) -> list[GuidelinesSection]:
@@ -186,16 +191,18 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink"])
 
 
-def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[Example]:
+def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[RuleExample]:
     """A clean and a flawed example: of the edition, from one class if possible, else drawn ones."""
     flawed = next(iter(settled.get(reason, ())), None)
-    clean = None if flawed is None else next((key for key in settled.get(CLEAN, ()) if key[0] == flawed[0]), None)
+    clean = (
+        None if flawed is None else next((key for key in settled.get(VERDICT_CLEAN, ()) if key[0] == flawed[0]), None)
+    )
     for kind, key in (("clean", clean), ("flawed", flawed)):
         if key is None:
-            yield Example(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
+            yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
         else:
             caption = f"{kind}: {session.library.names[key[0]].name}"
-            yield Example(session.library.images[key[1]].url("tile"), caption)
+            yield RuleExample(session.library.images[key[1]].url("tile"), caption)
 
 
 def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
@@ -208,7 +215,7 @@ def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
             if own is None or own.verdict != decision.verdict or image_id not in session.library.images:
                 continue
             if decision.verdict == "clean":
-                found.setdefault(CLEAN, []).append((class_index, image_id))
+                found.setdefault(VERDICT_CLEAN, []).append((class_index, image_id))
             elif own.reason is not None and own.reason == decision.reason:
                 found.setdefault(own.reason, []).append((class_index, image_id))
     return found

@@ -27,6 +27,7 @@ from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.library import (
     IndexedImage,
     Library,
+    Share,
     background_hints,
     label_library,
     open_library,
@@ -138,18 +139,19 @@ def open_session(
     folder = edition.reviews if plan is None else verdicts_folder(edition.reviews, plan.model)
     folder.mkdir(exist_ok=True)  # git has no empty folder
     golds = read_gold_key(edition.reviews)
-    stored = StoredVotes(folder, reviewer, library.index, min_crop_pixels, official, golds)
+    stored = StoredVotes(folder, library.index, min_crop_pixels, official, golds)
     known = {index: library.candidates(index).keys() for index in library.classes if look_again}
     again = {} if look_again is None else read_look_again(look_again, known)
     hints = hints or background_hints(library)
     opinions = {**read_opinions(edition.folder / name for name in library.params.review.opinions), **(of_models or {})}
-    session = Session(library, stored, reviewer, crop_scores, hints, again, opinions, is_audit=plan is not None)
-    session.checks_labels = of_models is not None
     review, classes = library.params.review, list(library.classes)
+    mine = Share(frozenset(classes), frozenset())
     if share is not None:
-        session.share = share_of(classes, share, review.overlap, review.min_reviewers)
+        mine = share_of(classes, share, review.overlap, review.min_reviewers)
     elif plan is None and of_models is None:
-        session.share = share_in_team(classes, reviewer, team, review)
+        mine = share_in_team(classes, reviewer, team, review)
+    session = Session(library, stored, reviewer, crop_scores, hints, mine, again, opinions, is_audit=plan is not None)
+    session.checks_labels, session.all_golds = of_models is not None, golds
     if team and reviewer != BOARD:
         session.shows_others, session.sees_own_only = False, True
     session.refresh()

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
@@ -20,7 +18,7 @@ from cleanset.review.decided import decide_all
 from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import LookAgain, Opinions
-from cleanset.review.page.library import Library, Share
+from cleanset.review.page.library import IndexedImage, Library, Share
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import (
@@ -42,64 +40,43 @@ if TYPE_CHECKING:
 
 
 class StoredVotes:
-    """The review files in `folder` for the page: all reviewers' files are read, the files of `reviewer` written.
+    """The review files of all reviewers in `folder`, as the page reads them.
 
     Others may change files at any time. The page asks at every step, so a file is parsed only when its text changed.
     Its time and size would not do: another text within a tick of the clock may have the same.
     `official_images`: the images come from the official archive, so that a review may name one by its id alone.
-    `golds`: the gold items; answers to them are left out of the votes unless `mixed`.
+    `golds`: the gold items; answers to them are among the votes, and not checked against the images.
     """
 
     def __init__(
         self,
         folder: Path,
-        reviewer: str,
-        index: pd.DataFrame,
+        images: Mapping[str, IndexedImage],
         min_crop_pixels: int,
         official_images: bool = False,
         golds: GoldKey = MappingProxyType({}),
     ) -> None:
-        self.folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
-        self._official_images, self._golds, self.mixed = official_images, golds, False
+        self.folder, self._images, self._min_crop_pixels = folder, images, min_crop_pixels
+        self._official_images, self._golds = official_images, golds
         self._files: dict[Path, tuple[str, list[Vote]]] = {}
-        self._images = {row.image_id: row for row in index.itertuples()}
         self._checked: dict[int, Votes] = {}
 
     def of_class(self, class_index: int) -> Votes:
         """The votes on a class; the same object if nothing changed. Raises CleansetError for an invalid one."""
-        votes = self._read(class_index)
+        votes = self.read(class_index)
         if votes != self._checked.get(class_index):
             on_images = without_golds(votes, self._golds)
             check_votes(on_images, self._images, self._min_crop_pixels, self._official_images)
             self._checked[class_index] = votes
         return self._checked[class_index]
 
-    def changed_at(self, class_index: int) -> int:
-        """Modification time in nanoseconds of this reviewer's file of a class; 0 without one."""
-        path = self._path(self._reviewer, class_index)
+    def changed_at(self, reviewer: str, class_index: int) -> int:
+        """Modification time in nanoseconds of a reviewer's file of a class; 0 without one."""
+        path = self._path(reviewer, class_index)
         return path.stat().st_mtime_ns if is_there(path) else 0
 
-    def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
-        """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
-
-        Raises CleansetError or OSError as `save_all` does.
-        """
-        shown = {image_id: self._over_gold(class_index, image_id, change) for image_id, change in changes.items()}
-        save_all(self.folder, self._reviewer, class_keys()[class_index], shown)
-
-    def _over_gold(self, class_index: int, image_id: str, change: VerdictChange) -> VerdictChange:
-        """The change, in place of the answer to a gold item that the file may have, which the caller does not see."""
-        if change.expected is not None or self.mixed or (class_index, image_id) not in self._golds:
-            return change
-        own = self.read(class_index).get((class_index, image_id), {}).get(self._reviewer)
-        return replace(change, expected=own.review if own else None)
-
-    def _read(self, class_index: int) -> Votes:
-        votes = self.read(class_index)
-        return votes if self.mixed else without_golds(votes, self._golds)
-
     def read(self, class_index: int) -> Votes:
-        """All votes on a class, answers to gold items among them, not checked against the images."""
+        """All votes on a class, not checked against the images."""
         votes: Votes = {}
         for folder in reviewer_folders(self.folder):
             for vote in self._votes_in(self._path(folder.name, class_index)):
@@ -197,7 +174,7 @@ class RecentVerdicts:
 # longest time between two verdicts that counts; a longer one is a pause
 MAX_GAP_SECONDS = 90.0
 
-MIN_CLASSES = 3
+MIN_SETTLED_CLASSES = 3
 """Settled classes needed to estimate the time left."""
 
 
@@ -205,10 +182,10 @@ MIN_CLASSES = 3
 class ReviewerClassStatus:
     """The status of a class for this reviewer: their questions, its state for all models together, the votes on disk.
 
-    `kept`: number of images kept so far, by model; `conflicts`: images on which the reviewers differ; `clean`: images
-    decided to be clean; `decisions`: by image id, on each reviewed image. `broken`: the error in the class's review
-    files, if any; then nothing is asked, and nothing can be saved. `look_again`: by image id, how people in a study
-    rated images to be looked at again.
+    `kept`: number of images kept so far, by model; `own`: this reviewer's verdicts, by image id; `conflicts`: images on
+    which the reviewers differ; `clean`: images decided to be clean; `decisions`: by image id, on each reviewed image.
+    `broken`: the error in the class's review files, if any; then nothing is asked, and nothing can be saved.
+    `look_again`: by image id, how people in a study rated images to be looked at again.
     """
 
     votes: Votes
@@ -222,6 +199,7 @@ class ReviewerClassStatus:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     read: Votes | None = None
     """The votes as read; `votes` may be a part of them."""
+    own: Mapping[str, Review] = field(default_factory=dict)
 
 
 class Pace:
@@ -241,7 +219,7 @@ class Pace:
 
     def seconds_left(self, classes: int) -> float | None:
         """Estimated seconds for a number of classes; None while too few are settled."""
-        return classes * self.seconds / self.settled if self.settled >= MIN_CLASSES else None
+        return classes * self.seconds / self.settled if self.settled >= MIN_SETTLED_CLASSES else None
 
 
 def in_words(seconds: float) -> str:
@@ -259,14 +237,16 @@ class Session:
 
     Not thread-safe: callers hold a lock.
 
-    `share`: the classes that are asked for; None for all. `is_audit`: each image is asked for once, of one auditor;
+    `share`: the classes that are asked for. `is_audit`: each image is asked for once, of one auditor;
     `checks_labels`: of as many reviewers as a decision needs. `shows_others`: a reviewer sees others' verdicts on an
     image once their own is given; `sees_own_only`: of no image, nor their consequences, as in a team until the board
     decides. `notes`: notes without a verdict yet, by class index and image id; kept in memory only. `told_about_text`:
-    a tab has said that text is not looked for. `steps`: what each tab can undo, by the browser's name of the tab.
+    a tab has said that text is not looked for. `steps`: the steps to undo, by the browser's name
+    of the tab.
 
-    `golds`: the gold items of this session, `all_golds`: of the edition, `plain`: the classes without items. While
-    `counts_golds` the items count like other images; no more once nothing else is asked.
+    `all_golds`: the gold items of the edition; `golds`: this session's own, whose answers are shown as verdicts.
+    `plain`: the classes without items. While `counts_golds` the items count like other images; no more once nothing
+    else is asked.
     """
 
     library: Library
@@ -274,9 +254,9 @@ class Session:
     reviewer: str
     crop_scores: CropScores
     hints: BackgroundHints
+    share: Share
     look_again: LookAgain = field(default_factory=dict)
     opinions: Opinions = field(default_factory=dict)
-    share: Share | None = None
     is_audit: bool = False
     checks_labels: bool = False
     shows_others: bool = True
@@ -325,13 +305,9 @@ class Session:
             )
         # `is`: of_class returns the same object while nothing has changed
         if known is None or known.broken or known.read is not votes:
-            return replace(self._status_of(class_index, votes), read=votes)
+            status = self._status_of(class_index, votes)
+            return replace(status, own=self._own_reviews(status.votes), read=votes)
         return known
-
-    def own_reasons(self, class_index: int) -> list[str]:
-        """The reasons of this reviewer's verdicts in a class."""
-        own = (of[self.reviewer] for of in self.statuses[class_index].votes.values() if self.reviewer in of)
-        return [vote.review.reason for vote in own if vote.review.reason]
 
     def kinds_of_hints(self, class_index: int) -> dict[str, set[str]]:
         """The kinds of hints by image id, at the images of a class that were measured since the server started."""
@@ -340,8 +316,7 @@ class Session:
 
     def own(self, class_index: int, image_id: str) -> Review | None:
         """This reviewer's verdict, as last read."""
-        vote = self.statuses[class_index].votes.get((class_index, image_id), {}).get(self.reviewer)
-        return vote.review if vote else None
+        return self.statuses[class_index].own.get(image_id)
 
     def save_verdicts(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
         """Write verdicts on images of a class, by image id, atomically, and read the class again.
@@ -350,7 +325,8 @@ class Session:
         """
         asked = bool(self.statuses[class_index].questions)
         try:
-            self.stored.save(class_index, changes)
+            over = {image_id: self._over_gold(class_index, image_id, change) for image_id, change in changes.items()}
+            save_all(self.stored.folder, self.reviewer, class_keys()[class_index], over)
         finally:
             # after a failure, too: the page shows what is on the disk
             status = self.refresh_class(class_index)
@@ -363,23 +339,26 @@ class Session:
                 self.recent.count_verdict((class_index, image_id), now)
         self._end_counting()  # the last verdict may bring back the classes that had a gold item
 
-    def asked_for(self) -> int:
-        """The number of classes that this reviewer is asked for."""
-        return len(self.statuses) if self.share is None else len(self.share.classes)
-
-    def lacking(self, class_index: int) -> dict[str, int]:
-        """By role, how many images a class that is short lacks; only the models that lack some."""
-        status, count = self.statuses[class_index], self.library.params.export.images_per_class
-        if status.state != "short":
-            return {}
-        return {role: count - kept for role, kept in status.kept.items() if kept < count}
+    def _over_gold(self, class_index: int, image_id: str, change: VerdictChange) -> VerdictChange:
+        """The change, in place of the answer to a gold item that the file may have, which the caller does not see."""
+        key = class_index, image_id
+        if change.expected is not None or key in self.golds or key not in self.all_golds:
+            return change
+        own = self.stored.read(class_index).get(key, {}).get(self.reviewer)
+        return replace(change, expected=own.review if own else None)
 
     def lacking_in_words(self, class_index: int) -> str:
-        """The number of images that a class lacks, such as: norm robust lacks 2, standard lacks 1; of one model: 2."""
-        lacking = self.lacking(class_index)
+        """The number of images that a short class lacks: norm robust lacks 2, standard lacks 1; of one model: lacks 2.
+
+        Empty for any other class, and without the models that lack none.
+        """
+        status, count = self.statuses[class_index], self.library.params.export.images_per_class
+        if status.state != "short":
+            return ""
+        lacking = {role.replace("_", " "): count - kept for role, kept in status.kept.items() if kept < count}
         if len(self.library.params.models) == 1:
-            return "".join(f"lacks {count}" for count in lacking.values())
-        return ", ".join(f"{role.replace('_', ' ')} lacks {count}" for role, count in lacking.items())
+            return "".join(f"lacks {each}" for each in lacking.values())
+        return ", ".join(f"{role} lacks {each}" for role, each in lacking.items())
 
     def state_in_words(self, class_index: int) -> str:
         """The state of a class for this reviewer, such as: done, short, 3 to review."""
@@ -389,7 +368,7 @@ class Session:
         if status.questions:
             # as many as are shown: others are asked for only if one of these is not clean
             return f"{sum(question.certain for question in status.questions) or 1} to review"
-        if self.share is not None and class_index not in self.share.classes:
+        if class_index not in self.share.classes:
             return "not asked of you"
         return {"settled": "done", "open": "waits for others"}.get(status.state, status.state)
 
@@ -422,12 +401,11 @@ class Session:
 
     def _own_part(self, status: ReviewerClassStatus) -> ReviewerClassStatus:
         """A status without what others have found, and what follows from it."""
-        own = self._own_votes(status.votes)
-        clean = frozenset(
-            image_id for (_, image_id), each in own.items() if each[self.reviewer].review.verdict == "clean"
-        )
+        own = self._own_reviews(status.votes)
+        clean = frozenset(image_id for image_id, review in own.items() if review.verdict == "clean")
         state: State = "open" if status.state == "conflict" else status.state
-        return replace(status, votes=own, state=state, conflicts=(), clean=clean, decisions={})
+        votes = self._own_votes(status.votes)
+        return replace(status, votes=votes, state=state, conflicts=(), clean=clean, decisions={})
 
     def _votes_shown(self, votes: Votes) -> Votes:
         """The votes as this reviewer sees them: of a gold item their own answer alone, else those on the image."""
@@ -439,6 +417,9 @@ class Session:
 
     def _own_votes(self, votes: Votes) -> Votes:
         return {key: {self.reviewer: each[self.reviewer]} for key, each in votes.items() if self.reviewer in each}
+
+    def _own_reviews(self, votes: Votes) -> dict[str, Review]:
+        return {name: each[self.reviewer].review for (_, name), each in votes.items() if self.reviewer in each}
 
     def _audit_status(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         """The status of the draws in a class, or of its images to be checked. Nobody sees verdicts of others."""
@@ -462,13 +443,11 @@ class Session:
         predictions = {role: self.crop_scores.predictions(role) for role in by_role}
         # asked even where `review.unreviewed` is clean: verdicts are worth giving there, too
         decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
-        own = {image_id: of[self.reviewer].review for (_, image_id), of in votes.items() if self.reviewer in of}
-        if self.share is not None and class_index in self.share.common:
+        mine = decided
+        if class_index in self.share.common:
             mine = replace(decide_all(review, self._own_votes(votes), predictions), unreviewed=UNREVIEWED)
-        else:
-            mine = decided
-        asking = mine.for_reviewer(self.reviewer, own, class_index)
-        is_asked = self.share is None or class_index in self.share.classes
+        asking = mine.for_reviewer(self.reviewer, self._own_reviews(votes), class_index)
+        is_asked = class_index in self.share.classes
         decide = decided.for_class(class_index)
         of_models = {
             role: class_status(candidates, decide[role], count, review.crops_in_rank)

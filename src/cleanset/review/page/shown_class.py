@@ -79,7 +79,7 @@ _STATE_LEFT = {
     "conflict": "waits for the board.",
     "open": "has all your verdicts, and waits for other reviewers.",
 }
-"""The notice about a class in which nothing is asked any more, by its state."""
+"""The notice about a class without further questions, by its state."""
 
 
 class NotShownError(CleansetError):

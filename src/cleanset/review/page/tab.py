@@ -6,7 +6,7 @@ from cleanset.errors import CleansetError, install_command
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
 from cleanset.review.page.drafts import Draft, LikeliestReasons
-from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS, VERDICTS, Notice, ReviewKey
+from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS, VERDICT_KEYS, Notice, ReviewKey
 from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
@@ -107,8 +107,8 @@ class Tab(ShownClass):
         images, before = self.cursor.images(), (self.cursor.focus, self.mode)
         if self.ended and key not in _KEYS_AT_THE_END:
             self._tell_nothing(key, "does nothing here: no class is shown; / and n go to one.")
-        elif key in VERDICTS:
-            self._begin(VERDICTS[key])
+        elif key in VERDICT_KEYS:
+            self._begin(VERDICT_KEYS[key])
         elif key in actions:
             actions[key]()
             if key.startswith(("Arrow", "Esc")) and (self.cursor.focus, self.mode) == before:

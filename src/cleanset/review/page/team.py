@@ -13,7 +13,7 @@ from cleanset.review.reports import grid
 from cleanset.validation import first_names
 from cleanset.vocabulary import class_keys
 
-MAX_CLASSES_NAMED = 8
+MAX_NAMED_IN_TEAM = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,8 @@ def progress_of_team(edition: Edition, team: Sequence[str]) -> dict[str, Reviewe
     for name in team:
         session = open_session(edition, library, name, team=team if len(team) > 1 else ())
         session.hints.close()
-        asked = session.statuses if session.share is None else session.share.classes
-        verdicts = sum(name in votes for status in session.statuses.values() for votes in status.votes.values())
-        found[name] = ReviewerProgress(sorted(asked), sorted(session.unsettled()), verdicts)
+        verdicts = sum(len(status.own) for status in session.statuses.values())
+        found[name] = ReviewerProgress(sorted(session.share.classes), sorted(session.unsettled()), verdicts)
     return found
 
 
@@ -45,7 +44,7 @@ def as_table(progress: Mapping[str, ReviewerProgress]) -> Group:
     for name, each in progress.items():
         if each.to_review:
             keys = [class_keys()[index] for index in each.to_review]
-            lines.append(f"{name} has to review {first_names(keys, MAX_CLASSES_NAMED)}.")
+            lines.append(f"{name} has to review {first_names(keys, MAX_NAMED_IN_TEAM)}.")
     return Group(grid(("reviewer", "classes", "to review", "verdicts"), rows), *lines)
 
 

@@ -190,7 +190,7 @@ def _examples(cursor: Cursor) -> list[IndexedImage]:
 def _progress(tab: Tab) -> dict[str, Any]:
     session = tab.session
     left = len(session.unsettled())
-    count = session.asked_for()
+    count = len(session.share.classes)
     of_models = {role: session.unsettled(role) for role in session.library.params.models}
     return {
         "models": {role: (count - len(open_), _time_left(session, len(open_))) for role, open_ in of_models.items()},
@@ -203,9 +203,7 @@ def _progress(tab: Tab) -> dict[str, Any]:
             if status.state == "short"
         },
         "conflicts": sum(bool(status.conflicts) for status in session.statuses.values()),
-        "verdicts": sum(
-            session.reviewer in votes for status in session.statuses.values() for votes in status.votes.values()
-        ),
+        "verdicts": sum(len(status.own) for status in session.statuses.values()),
     }
 
 

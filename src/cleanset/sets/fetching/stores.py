@@ -9,8 +9,10 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from cleanset.edition.pipeline import object_path
@@ -42,36 +44,32 @@ class UnreachableError(Exception):
     """The remote does not answer, or refuses; its message says why."""
 
 
-class Store(Protocol):
-    """A remote; `name` is its name in messages."""
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A remote, with its name in messages.
+
+    `read` gives the bytes of the file with an MD5, unchecked. It raises MissingError and UnreachableError.
+    """
 
     name: str
-
-    def read(self, md5: str) -> bytes:
-        """The bytes of the file of this name, unchecked. Raises MissingError and UnreachableError."""
+    read: Callable[[str], bytes]
 
 
 def store_of(remote: Remote, repository_url: str) -> Store:
     """The store of a remote. Raises CleansetError if it takes dvc, which is not installed."""
     scheme = _SCHEME.match(remote.url)
     if scheme is None or scheme[1] == "file":
-        return FolderStore(_folder(remote, repository_url))
+        folder = _folder(remote, repository_url)
+        return Store(_shown(str(folder)), partial(_read_in_folder, folder))
+    name = _shown(remote.url)
     if scheme[1] in ("http", "https") and set(remote.options) <= _PLAIN_OPTIONS:
-        return HttpStore(remote.url)
-    return DvcStore(remote, scheme[1])
+        return Store(name, partial(_read_over_http, remote.url.rstrip("/"), name))
+    return Store(name, partial(_read_with_dvc, *_dvc_files(remote, scheme[1], name)))
 
 
-class HttpStore:
-    """A remote that any web server serves."""
-
-    def __init__(self, url: str) -> None:
-        self.name = _shown(url)
-        self._url = url.rstrip("/")
-
-    def read(self, md5: str) -> bytes:
-        """The bytes of the file."""
-        address = f"{self._url}/{quote(object_path(md5))}"
-        return _retried(lambda: b"".join(_blocks(address, self.name, "a DVC remote", MAX_DOWNLOAD_BYTES)))
+def _read_over_http(url: str, name: str, md5: str) -> bytes:
+    address = f"{url}/{quote(object_path(md5))}"
+    return _retried(lambda: b"".join(_blocks(address, name, "a DVC remote", MAX_DOWNLOAD_BYTES)))
 
 
 def download(address: str, path: Path, limit: int) -> None:
@@ -128,56 +126,45 @@ def _blocks(address: str, name: str, what: str, limit: int) -> Iterator[bytes]:
         raise UnreachableError(f"the connection broke after {size:,} of {shown(expected)} bytes")
 
 
-class FolderStore:
-    """A remote that is a folder on this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self.name = _shown(str(folder))
-        self._folder = folder
-
-    def read(self, md5: str) -> bytes:
-        """The bytes of the file."""
-        try:
-            with open_file(self._folder / object_path(md5)) as file:
-                return file.read(MAX_DOWNLOAD_BYTES)
-        except FileNotFoundError:
-            if self._folder.is_dir():
-                raise MissingError from None
-            raise UnreachableError("no such folder on this machine") from None
-        except OSError as error:
-            raise UnreachableError(_why(error)) from None
-
-
-class DvcStore:
-    """A remote of any other kind, read through dvc with the settings of this machine, such as accounts."""
-
-    def __init__(self, remote: Remote, scheme: str) -> None:
-        self.name = _shown(remote.url)
-        try:
-            # dvc is optional, and takes up to a second to import
-            from dvc.config import Config
-            from dvc.fs import get_cloud_fs
-
-            # settings of this machine, such as an account, overrule those of the repository
-            own = Config().get("remote", {}).get(remote.name, {})
-            kind, settings, self._path = get_cloud_fs({}, **{**remote.options, **own})
-            self._fs: Any = kind(**settings)
-        except ModuleNotFoundError:
-            raise CleansetError(
-                f"{self.name}: a remote that is read through dvc, which is not installed for {scheme}; "
-                f"expected dvc and its driver: pip install 'dvc[{scheme}]', which cleanset[build] has for s3 and ssh"
-            ) from None
-        except Exception as error:  # whatever the libraries below dvc raise
-            raise CleansetError(f"{self.name}: not a remote that dvc can read ({reason(error)})") from None
-
-    def read(self, md5: str) -> bytes:
-        """The bytes of the file."""
-        try:
-            return bytes(self._fs.cat_file(f"{self._path}/{object_path(md5)}"))
-        except FileNotFoundError:
+def _read_in_folder(folder: Path, md5: str) -> bytes:
+    try:
+        with open_file(folder / object_path(md5)) as file:
+            return file.read(MAX_DOWNLOAD_BYTES)
+    except FileNotFoundError:
+        if folder.is_dir():
             raise MissingError from None
-        except Exception as error:
-            raise UnreachableError(_why(error)) from None
+        raise UnreachableError("no such folder on this machine") from None
+    except OSError as error:
+        raise UnreachableError(_why(error)) from None
+
+
+def _dvc_files(remote: Remote, scheme: str, name: str) -> tuple[Any, str]:
+    """The file system of a remote of any other kind, and its path there, with this machine's settings and accounts."""
+    try:
+        # dvc is optional, and takes up to a second to import
+        from dvc.config import Config
+        from dvc.fs import get_cloud_fs
+
+        # settings of this machine, such as an account, overrule those of the repository
+        own = Config().get("remote", {}).get(remote.name, {})
+        kind, settings, path = get_cloud_fs({}, **{**remote.options, **own})
+        return kind(**settings), path
+    except ModuleNotFoundError:
+        raise CleansetError(
+            f"{name}: a remote that is read through dvc, which is not installed for {scheme}; "
+            f"expected dvc and its driver: pip install 'dvc[{scheme}]', which cleanset[build] has for s3 and ssh"
+        ) from None
+    except Exception as error:  # whatever the libraries below dvc raise
+        raise CleansetError(f"{name}: not a remote that dvc can read ({reason(error)})") from None
+
+
+def _read_with_dvc(files: Any, path: str, md5: str) -> bytes:
+    try:
+        return bytes(files.cat_file(f"{path}/{object_path(md5)}"))
+    except FileNotFoundError:
+        raise MissingError from None
+    except Exception as error:
+        raise UnreachableError(_why(error)) from None
 
 
 def _shown(url: str) -> str:

@@ -55,12 +55,12 @@ class PublishedChoice:
             raise CleansetError(f"unreviewed {self.unreviewed!r}; expected pending or clean")
 
 
-HERE = Path(__file__).resolve().parent
-_DATA = HERE / "data"
-TOP5, BEYOND, LABELS_FILE, DIGESTS = (
+_HERE = Path(__file__).resolve().parent
+_DATA = _HERE / "data"
+TOP5, BEYOND, LABELS_FILE, DIGESTS_FILE = (
     _DATA / name for name in ("top5.csv", "beyond.csv", "ilsvrc_labels.txt", "digests.csv")
 )
-REVIEWS = HERE / "reviews" / SCOOTER
+REVIEWS = _HERE / "reviews" / SCOOTER
 
 
 @cache

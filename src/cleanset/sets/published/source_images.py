@@ -18,14 +18,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.dataset.archives import SOURCES, NamedLocation, locate
+from cleanset.dataset.archives import SOURCES, Location, locate
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, write_text
 from cleanset.images.codec import ImageFacts, inspect
 from cleanset.parsing import csv_text, read_rows
 from cleanset.progress import found_in_threads
-from cleanset.sets.published.lists import DIGESTS, ilsvrc_class
+from cleanset.sets.published.lists import DIGESTS_FILE, ilsvrc_class
 from cleanset.validation import first_names, shown
 from cleanset.vocabulary import SourceCheck, class_keys
 
@@ -170,13 +170,13 @@ class SourceImages:
         self.is_archive = not images.is_dir()
         if self.is_archive:
             check_archive_there(images)
-        path = digests or (DIGESTS if DIGESTS.is_file() else None)
+        path = digests or (DIGESTS_FILE if DIGESTS_FILE.is_file() else None)
         self.table = table = read_digests(path) if path else None
         self.table_sha256 = sha256_of(path) if path else ""
         self.expected_md5 = table.archive_md5 if table else OFFICIAL_IMAGES_MD5
         checks: tuple[SourceCheck, SourceCheck] = ("archive_md5", "image_sha256" if table else "none")
         self.check: SourceCheck = checks[0] if self.is_archive else checks[1]
-        self._locations: Mapping[str, NamedLocation] = {}
+        self._locations: Mapping[str, Location] = {}
 
     @property
     def is_official(self) -> bool:

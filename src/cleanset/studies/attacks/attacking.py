@@ -2,15 +2,22 @@
 
 attacks, further_attacks, wrapped_attacks: the candidates are searched for in any precision and judged in float64.
 attack_warnings, further_warnings, wrapped_warnings: the signs are probed on some of the images.
+
+The files of an attack are judged once more with the model loaded anew in a fresh process, in another order. A model
+that remembers earlier queries starts with an empty memory there, so the verdicts of the fresh process count: everyone
+else will get the same answers to these files.
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,46 +25,53 @@ import torch
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
+from cleanset.images.preprocessing import Pixels
+from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
 from cleanset.parsing import DIGEST, with_digest
 from cleanset.progress import print_notice, tracked
+from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
-from cleanset.studies.attacks.anew import CLEAN, Asked, FreshModel, other_answers
-from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, seed_of, to_unit
+from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, logits_of, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
-from cleanset.studies.attacks.study import AttackedFolder, AttackParams, AttackStudy
+from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
 from cleanset.studies.attacks.targets import (
-    AllParams,
     AttackedModel,
+    ImageLogits,
     Judge,
     Lpips,
     Searching,
     check_scores,
     guess_of,
-    logits_before,
     open_target,
     other_models,
+    pixels_of_png,
     with_straight_through,
 )
 from cleanset.studies.attacks.warnings import (
-    Seen,
+    SeenSign,
     WarningRecord,
+    answers_in_batches,
+    changed_answers,
     of_command,
     precision_changes_answers,
     probe,
+    rounded_dependence,
     write_warnings,
 )
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import first_images, images_sha256
+from cleanset.studies.robustness.images import SetImages, StudyFile, first_images, images_sha256
 from cleanset.tables import Table, read_table, write_table
+from cleanset.vocabulary import ClassTable, classes_in_use, use_classes
 
 SETTLED = "judged_anew"
 """Key of a record: the sign that was seen when the files were judged in a fresh process, or null."""
@@ -80,7 +94,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
         )
     scoring = settings_for(params.edition.score)
     lpips = lpips_of(study.folder, settings, scoring.devices[0].torch)
-    judge, target = open_target(study, params, model, scoring, lpips)
+    target = open_target(study, params, model, scoring, lpips)
     how = Searching(scoring.devices[0].torch, settings.search_precision, scoring.batch_size)
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
@@ -90,10 +104,10 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
         known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
         predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
         further = " ".join(sha256(path.read_bytes()) for path in predictions)
-    attacking = Attacking(settings, name, target, judge, how, study.results(name, model), further)
+    attacking = Attacking(settings, name, target, how, study.results(name, model), further)
     attacking.run(known, images)
     # networks of a zoo remember nothing
-    if params.source(target) == "module" and (
+    if params.source(model) == "module" and (
         sign := settle([attacking], partial(_opened, study, attack_params, model), True)
     ):
         print_notice(f"{name} {model}: {sign.text}")
@@ -102,12 +116,27 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
 def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) -> LoadedModel:
     # read anew: a class of the params is made when they are, and cannot be sent to another process
     params = AllParams.read(study, attack_params)
-    return open_target(study, params, model, settings_for(params.edition.score))[1].model
+    return open_target(study, params, model, settings_for(params.edition.score)).model
+
+
+Answers = Mapping[tuple[str, str], ImageLogits]
+"""Logits by attack and file."""
+ITSELF = ""
+"""In place of an attack's name: the image itself."""
+
+
+class Asked(NamedTuple):
+    """An image, by its file in the set and the attack that changed it, its PNG, and the seed of a random model."""
+
+    attack: str
+    file: str
+    png: Path
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Attacking:
-    """An attack, by its name in the params, on a model, how it is judged, and where its results are written.
+    """An attack, by its name in the params, on a model, how it searches, and where its results are written.
 
     `further`: the results' dependencies beside code and record. `table`: the table of the results.
     """
@@ -115,7 +144,6 @@ class Attacking:
     params: AttackParams
     name: str
     target: AttackedModel
-    judge: Judge
     how: Searching
     folder: AttackedFolder
     further: str = ""
@@ -126,7 +154,7 @@ class Attacking:
 
         Of the machine it has only the device and libraries of the search.
         """
-        params, target, lpips = self.params, self.target, self.judge.lpips
+        params, target, lpips = self.params, self.target, self.target.judge.lpips
         attack, device = params.attack(self.name), self.how.device
         # scikit-image computes SSIM
         libraries = [*attack.libraries, "scikit-image", *([] if lpips is None else ["lpips"])]
@@ -231,14 +259,83 @@ class Attacking:
         found = []
         for file, subject, result in zip(files, group, results, strict=True):
             own_seed = seed_of(seed, "judged", words, file)
-            row = self.judge.verdict(subject, result, attack.ball, target.before(file), own_seed)
+            row = target.judge.verdict(subject, result, attack.ball, target.before(file), own_seed)
             # float32 halves the table; verdicts were taken in float64
             row |= {name: row[name].astype(np.float32).tolist() for name in ("logits_before", "logits_after")}
             found.append({"image_id": file, **target.stored(file), **row})
         return pd.DataFrame(found, columns=SHARD.names)
 
 
-def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> Seen | None:
+@dataclass(frozen=True, slots=True)
+class FreshModel:
+    """A function that loads the model anew, and how it is computed; `files`: the images of the set, by file."""
+
+    load: Callable[[], LoadedModel]
+    how: Searching
+    files: Mapping[str, StudyFile]
+
+    def answers(self, parts: Sequence[Sequence[Asked]]) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
+        """The logits of all images, by attack and file, and the sign that they depend on more than the image.
+
+        Each part is answered in a process of its own. Raises CleansetError for a model that cannot be loaded there.
+        """
+        found, signs = dict[tuple[str, str], ImageLogits](), list[SeenSign]()
+        with ProcessPoolExecutor(1, worker_processes([__name__]), max_tasks_per_child=1) as pool:
+            try:
+                for answers, seen in pool.map(partial(_answered, self, classes_in_use(), Path.cwd()), parts):
+                    found |= answers
+                    signs += [] if seen is None else [seen]
+            except BrokenProcessPool:
+                raise CleansetError(
+                    "the fresh process that judges the attacked files was killed; expected memory for the model once "
+                    "more: run the command again on a larger machine"
+                ) from None
+        return found, signs[0] if signs else None
+
+
+def _answered(
+    fresh: FreshModel, classes: ClassTable, folder: Path, asked: Sequence[Asked]
+) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
+    os.chdir(folder)
+    use_classes(classes)
+    model, how, files = fresh.load(), fresh.how, SetImages(fresh.files)
+
+    def pixels(each: Asked) -> Pixels:
+        if each.attack == ITSELF:
+            return pixels_of(each.file, files, model.preprocessing)
+        return pixels_of_png(each.png.read_bytes())
+
+    # neither the order of the attacks nor that of their images; an image after what attacks have made of it
+    ordered = sorted(asked, key=_place)
+    judge = Judge(model, how.device, precision=how.precision)
+    found = {(each.attack, each.file): judge.logits([pixels(each)], [each.seed])[0] for each in ordered}
+    few = ordered[: min(how.batch_size, MAX_CHECKED)]
+    network = how.network(model.network)
+    with arithmetic(how.precision):
+        answers = answers_in_batches(network, [pixels(each) for each in few], "inference_mode")
+    if not np.array_equal(answers[0], answers[1]):
+        # a random model, which is seeded for each file: random_answers is its sign
+        return found, None
+    alone = np.stack([found[each.attack, each.file] for each in few])
+    return found, rounded_dependence(answers, how.precision, alone)
+
+
+def _place(each: Asked) -> tuple[bool, str]:
+    return each.attack == ITSELF, sha256(f"{each.file} {each.attack}".encode())
+
+
+def other_answers(stored: Answers, anew: Answers, verdicts: int) -> SeenSign | None:
+    """The sign that files get another answer from the model loaded anew; `verdicts`: how many another verdict, too."""
+    if not (changed := changed_answers([np.stack([each[key] for key in stored]) for each in (stored, anew)])):
+        return None
+    return SeenSign(
+        "depends_on_others",
+        f"{changed} of {len(stored)} files get another answer from the model loaded anew, {verdicts} of them another "
+        "verdict, which counts",
+    )
+
+
+def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> SeenSign | None:
     """Judge the files of all attacks on a model once more, in a fresh process; write its verdicts into the results.
 
     Returns the sign that answers depend on more than the image. Files judged so before are not judged again. The
@@ -246,18 +343,18 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     the images themselves.
     """
     records = [json.loads(read_text(each.folder.record, "run the attack again")) for each in attacks]
-    before = next((Seen(**record[SETTLED]) for record in records if record.get(SETTLED)), None)
+    before = next((SeenSign(**record[SETTLED]) for record in records if record.get(SETTLED)), None)
     if all(SETTLED in record for record in records):
         return before
-    target, judge, seed = attacks[0].target, attacks[0].judge, attacks[0].params.seed
+    target, seed = attacks[0].target, attacks[0].params.seed
     tables, parts = [each.results() for each in attacks], [each.asked() for each in attacks]
     files = list(dict.fromkeys(each.file for part in parts for each in part))
-    parts.append([Asked(CLEAN, each, Path(), seed_of(seed, "judged", f"{target.name} ", each)) for each in files])
-    fresh = FreshModel(opened, replace(attacks[0].how, precision=judge.precision), target.files)
+    parts.append([Asked(ITSELF, each, Path(), seed_of(seed, "judged", f"{target.name} ", each)) for each in files])
+    fresh = FreshModel(opened, replace(attacks[0].how, precision=target.judge.precision), target.files)
     stored = {
         (name, file): np.asarray(logits, np.float64)
         for attack, table in zip(attacks, tables, strict=True)
-        for name, column in ((CLEAN, "logits_before"), (attack.name, "logits_after"))
+        for name, column in ((ITSELF, "logits_before"), (attack.name, "logits_after"))
         for file, logits in zip(table["file"], table[column], strict=True)
     }
     anew, seen = fresh.answers([[each for part in parts for each in part]])
@@ -267,9 +364,12 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     verdicts = 0
     for attack, table in zip(attacks, tables, strict=True):
         labels = np.array([target.label(each) for each in table["class_index"].tolist()])
-        for column, flag, name in (("logits_before", "was_correct", CLEAN), ("logits_after", "is_error", attack.name)):
+        for column, flag, name in (
+            ("logits_before", "was_correct", ITSELF),
+            ("logits_after", "is_error", attack.name),
+        ):
             logits = [anew[name, file] for file in table["file"]]
-            flags = (np.stack(logits).argmax(axis=1) == labels) == (name == CLEAN)
+            flags = (np.stack(logits).argmax(axis=1) == labels) == (name == ITSELF)
             verdicts += int((flags != table[flag].to_numpy(bool)).sum())
             table[column], table[flag] = [each.astype(np.float32).tolist() for each in logits], flags
     # the fresh verdicts are told first: they are what changes numbers
@@ -295,7 +395,7 @@ def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | N
     """
     params = AllParams.read(study, attack_params)
     scoring = settings_for(params.edition.score)
-    _, target = open_target(study, params, model, scoring)
+    target = open_target(study, params, model, scoring)
     check_scores(study, params.edition, target, first_images(target.images, params.attacks.probe.images))
     how = Searching(scoring.devices[0].torch, params.attacks.search_precision, scoring.batch_size)
     others = target.sources(other_models(study, params, model), how)
@@ -328,8 +428,7 @@ def probed(
     with searching(how.precision), globally_seeded(seed, how.device):
         found = of_command(network, subjects) if is_command else probe(network, subjects, known, pgd, [spsa])
         if not {"random_answers", "depends_on_others"} & {each.sign for each in found.seen}:
-            with torch.no_grad():
-                logits = network(to_unit([subject.pixels for subject in subjects], network)).double().cpu().numpy()
+            logits = logits_of(network, to_unit([subject.pixels for subject in subjects], network))
             judged = np.stack([target.before(subject.name) for subject in subjects])
             sign = precision_changes_answers(logits, judged, network.precision)
             found.seen.extend([] if sign is None else [sign])
@@ -346,23 +445,16 @@ def evaluate(
     specs: Sequence[Spec],
     others: Sequence[Spec],
     images: OpenedImages,
-    params: AttackParams,
     settings: Settings,
-    out: Path,
-    *,
-    straight_through: Sequence[str],
-    lpips_folder: Path,
-    warnings: bool,
+    request: AttackRequest,
 ) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord], dict[tuple[str, str], str]]:
     """Attack any models outside DVC: by attack and model the rows of NAMED_ATTACKED, by model its warnings.
 
     The last: by attack and model the problem that prevented a run; the results of all others stay.
 
-    Results are kept below the folder `out`, and an earlier run's results are reused. `others`: the
-    models that images are made on. `straight_through`: steps of the networks that gradients pass straight through.
-    `lpips_folder`: the folder that the params name LPIPS's weights from. Raises CleansetError if nothing can be run.
+    `others`: the models that images are made on. Raises CleansetError if nothing can be run.
     """
-    device = settings.devices[0].torch
+    params, device = request.params, settings.devices[0].torch
     how = Searching(device, params.search_precision, settings.batch_size)
     results, problems = dict[tuple[str, str], pd.DataFrame](), dict[tuple[str, str], str]()
     records = dict[str, WarningRecord]()
@@ -372,16 +464,17 @@ def evaluate(
         except CleansetError as error:
             problems |= {(name, spec.text): str(error) for name in params.attacks}
             continue
-        judge = Judge(named.loaded, device, lpips_of(lpips_folder, params, device), settings.precision)
-        before = logits_before(judge, named.name, named.loaded, images.files, params.seed)
-        searched = with_straight_through(named.loaded.network, straight_through)
-        target = AttackedModel(named.name, named.loaded, images.images, images.files, before, searched=searched)
+        judge = Judge(named.loaded, device, lpips_of(request.lpips_folder, params, device), settings.precision)
+        searched = with_straight_through(named.loaded.network, request.straight_through)
+        target = AttackedModel(
+            named.name, named.loaded, images.images, images.files, judge, params.seed, searched=searched
+        )
         sources, finished = partial(_loaded, spec, others, settings, target, how), list[Attacking]()
         for name, attack in params.attacks.items():
             made_on = [other.text for other in others] if attack.kind == "transfer" else []
-            facts = [named.identity, settings.precision, *straight_through, *made_on]
-            folder = AttackedFolder(out / "attacks" / name / stem)
-            attacking = Attacking(params, name, target, judge, how, folder, json.dumps(facts), NAMED_ATTACKED)
+            facts = [named.identity, settings.precision, *request.straight_through, *made_on]
+            folder = AttackedFolder(request.out / "attacks" / name / stem)
+            attacking = Attacking(params, name, target, how, folder, json.dumps(facts), NAMED_ATTACKED)
             try:
                 # loaded anew for each attack: what a random source has drawn before must not count
                 attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))
@@ -394,7 +487,7 @@ def evaluate(
             try:
                 sign = settle(finished, partial(_anew, spec, settings), is_command or isinstance(spec, ModuleModel))
                 results |= {(each.name, spec.text): each.results() for each in finished}
-                record = probed(target, params, sources(), how, is_command=is_command) if warnings else None
+                record = probed(target, params, sources(), how, is_command=is_command) if request.warnings else None
             except CleansetError as error:
                 problems["verdicts and warnings", spec.text] = str(error)
             else:
@@ -404,7 +497,7 @@ def evaluate(
     return results, records, problems
 
 
-def _with_sign(sign: Seen | None, model: str, record: WarningRecord | None) -> dict[str, WarningRecord]:
+def _with_sign(sign: SeenSign | None, model: str, record: WarningRecord | None) -> dict[str, WarningRecord]:
     """The warnings by model; without a probe there are none but the sign, which says why verdicts changed."""
     signs = () if sign is None else (sign,)
     if record is None:

@@ -87,7 +87,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Images = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=1, le=1_000_000)]
 Group = Annotated[int, Field(ge=1, le=4096)]
-Draws = Annotated[int, Field(ge=1, le=1000)]
+NumberOfDraws = Annotated[int, Field(ge=1, le=1000)]
 Samples = Annotated[int, Field(ge=2, le=65536, multiple_of=2)]
 
 
@@ -240,7 +240,7 @@ def seed_of(seed: int, kind: Literal["attack", "judged", "searched"], what: str,
 
 
 def chosen(wanted: list[str] | None, known: Mapping[str, T], unknown: Callable[[str], str]) -> Mapping[str, T]:
-    """Those of `known` that are named; all without names. Raises CleansetError, with the message for another name."""
+    """The named entries of `known`; all without names. Raises CleansetError, with the message for another name."""
     for name in wanted or ():
         if name not in known:
             raise CleansetError(unknown(name))
@@ -254,6 +254,14 @@ def to_unit(images: Sequence[Pixels], network: "PixelNetwork") -> "Tensor":
     from cleanset.scoring.devices import to_device
 
     return to_device(torch.from_numpy(np.stack(images)), network.device).to(network.dtype) / LEVELS
+
+
+def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") -> NDArray[np.float64]:
+    """The logits as an array, in one of torch's modes: no_grad, inference_mode or enable_grad."""
+    import torch
+
+    with getattr(torch, mode)():
+        return np.asarray(network(pixels).detach().double().cpu().numpy())
 
 
 def to_levels(pixels: "Tensor") -> NDArray[np.float64]:

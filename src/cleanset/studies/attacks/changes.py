@@ -182,7 +182,7 @@ def center_of(subject: Subject, after: RandomSpatialAttack | None, known: Known)
 
 NOT_PUBLISHED = ("snow", "frost")
 """The published kit leaves these out."""
-PUBLISHED = tuple(name for name in ALL_CORRUPTIONS if name not in NOT_PUBLISHED)
+IN_PUBLISHED_KIT = tuple(name for name in ALL_CORRUPTIONS if name not in NOT_PUBLISHED)
 
 
 class CommonCorruptionsAttack(OneByOne):
@@ -204,7 +204,7 @@ class CommonCorruptionsAttack(OneByOne):
         from cleanset.studies.robustness.corruptions.changes import corrupted_images
 
         image, seed = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0)), image_seed(known.seed, subject.image_id)
-        names = PUBLISHED if self.corruptions == 17 else ALL_CORRUPTIONS
+        names = IN_PUBLISHED_KIT if self.corruptions == 17 else ALL_CORRUPTIONS
         changed = [corrupted_images(image, name, [self.severity], seed) for name in names]
         corrupted = [np.ascontiguousarray(each.transpose(2, 0, 1)) for (each,) in changed]
         with torch.inference_mode():

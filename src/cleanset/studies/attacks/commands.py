@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.options import HERE, AnyImages, Architecture, Device, EditionOfRoles, Form, StudyFolder, show
+from cleanset.edition.options import (
+    HERE,
+    AnyImages,
+    Architecture,
+    DeviceOption,
+    EditionOfRoles,
+    Form,
+    StudyFolder,
+    show,
+)
 from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
@@ -18,7 +27,7 @@ app = typer.Typer()
 tools = typer.Typer(no_args_is_help=True, help="Attack models on finished sets, outside DVC.")
 """The commands of `cleanset attacks`."""
 
-Role = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
+RoleOption = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
 
 
 def _study(folder: Path) -> "AttackStudy":
@@ -29,7 +38,7 @@ def _study(folder: Path) -> "AttackStudy":
 
 @app.command(hidden=True)
 def attacks(
-    model: Role,
+    model: RoleOption,
     attack: Annotated[str, typer.Option("--attack", help="Name of the attack in params.yaml, or guess.")],
     study: StudyFolder = HERE,
 ) -> None:
@@ -48,7 +57,7 @@ def attack_results(study: StudyFolder = HERE) -> None:
 
 
 @app.command("attack-warnings", hidden=True)
-def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
+def attack_warnings(model: RoleOption, study: StudyFolder = HERE) -> None:
     """Look for signs of gradient masking."""
     from cleanset.studies.attacks.attacking import run_warnings
 
@@ -107,7 +116,7 @@ def evaluate(
         str | None,
         typer.Option(help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False),
     ] = None,
-    device: Device = None,
+    device: DeviceOption = None,
     edition: EditionOfRoles = HERE,
     form: Form = None,
 ) -> None:
@@ -120,17 +129,12 @@ def evaluate(
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
     from cleanset.studies.attacks import evaluation
+    from cleanset.studies.attacks.study import AttackRequest
 
-    evaluated = evaluation.run(
-        Edition(edition),
-        Wanted(images, model, architecture, precision=precision, device=device),
-        evaluation.attack_params(attacks, eps, limit),
-        out,
-        lpips_folder=Path(attacks).parent,
-        transfer_from=transfer_from or (),
-        straight_through=straight_through or (),
-        warnings=warnings,
-    )
+    wanted = Wanted(images, model, architecture, precision=precision, device=device)
+    params = evaluation.attack_params(attacks, eps, limit)
+    request = AttackRequest(params, out, Path(attacks).parent, straight_through or (), warnings)
+    evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
     show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))
     for (name, of), text in evaluated.problems.items():
         raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")

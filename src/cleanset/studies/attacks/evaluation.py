@@ -21,7 +21,7 @@ from cleanset.parsing import read_yaml
 from cleanset.progress import cache_folder
 from cleanset.studies.attacks.base import LinfRadius
 from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
-from cleanset.studies.attacks.study import GUESS, KINDS, AttackParams
+from cleanset.studies.attacks.study import ATTACK_KINDS, GUESS, AttackParams, AttackRequest
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
@@ -31,8 +31,8 @@ from cleanset.validation import check_known, first_problem, validate
 if TYPE_CHECKING:
     from cleanset.studies.attacks.warnings import WarningRecord
 
-RESULTS = "attack_results.json"
-BLACK_BOX = [name for name, kind in KINDS.items() if kind.uses == "classes" and name != GUESS]
+ATTACK_RESULTS = "attack_results.json"
+BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classes" and name != GUESS]
 """The attacks that need a model's classes alone."""
 
 
@@ -76,7 +76,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
         for name in (each.strip() for each in attacks.split(",")):
             if name == GUESS:
                 raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
-            check_known("--attacks", name, [each for each in KINDS if each != GUESS])
+            check_known("--attacks", name, [each for each in ATTACK_KINDS if each != GUESS])
             if name in content["attacks"]:
                 raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
             content["attacks"][name] = _in_ball(name, eps)
@@ -87,7 +87,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
 
 def _in_ball(name: str, eps: str) -> dict[str, Any]:
     """Parameters with which an attack that has an Linf ball searches in the one of `eps` around the image itself."""
-    kind = KINDS[name]
+    kind = ATTACK_KINDS[name]
     ball = kind.model_validate({}).ball
     if "eps" not in kind.model_fields or ball is None or ball.norm != "Linf":
         return {}
@@ -95,23 +95,14 @@ def _in_ball(name: str, eps: str) -> dict[str, Any]:
 
 
 def run(
-    edition: Edition,
-    wanted: Wanted,
-    params: AttackParams,
-    out: Path,
-    *,
-    lpips_folder: Path = Path(),
-    transfer_from: Sequence[str] = (),
-    straight_through: Sequence[str] = (),
-    warnings: bool = True,
+    edition: Edition, wanted: Wanted, request: AttackRequest, *, transfer_from: Sequence[str] = ()
 ) -> AttackedModels:
-    """Attack the models; write the changed images, measures, warnings and results into the folder `out`.
+    """Attack the models; write the changed images, measures, warnings and results into the folder of the request.
 
-    `lpips_folder`: the one that the params name LPIPS's weights from. `transfer_from`: models to make images on, in
-    place of the edition's. `straight_through`: steps of the networks that gradients pass straight through. Finished
-    results of an earlier run in `out` are reused. Names are checked and all images are read before torch is imported.
-    Raises CleansetError with the remedy.
+    `transfer_from`: models to make images on, in place of the edition's. Names are checked and all images are read
+    before torch is imported. Raises CleansetError with the remedy.
     """
+    params, out = request.params, request.out
     models = replace(wanted, out=out).models_to_run(edition)
     weights = edition.folder if models.roles else cache_folder()
     others = _sources(edition, models.roles, models.specs, transfer_from, weights)
@@ -134,23 +125,13 @@ def run(
 
     for spec in [*models.specs, *others]:
         check(spec)
-    results, records, problems = evaluate(
-        models.specs,
-        others,
-        images,
-        params,
-        settings_for(models.score),
-        out,
-        straight_through=straight_through,
-        lpips_folder=lpips_folder,
-        warnings=warnings,
-    )
+    results, records, problems = evaluate(models.specs, others, images, settings_for(models.score), request)
     names = [spec.text for spec in models.specs]
     masked = [model for model, record in records.items() if record.warnings]
     lines = measure_lines(names, results, params.of_image, params.resampling, masked)
     evaluated = AttackedModels(images, params, names, lines, records, problems)
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
-    write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
+    write_text(out / ATTACK_RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
     return evaluated
 
 
@@ -224,7 +205,7 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
     }
 
 
-MEANING = (
+MEANING_OF_SHARES = (
     "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
     "those that the attack breaks. Both with Wilson's 95 % interval. –: signs below tell why attacks fail on the model "
     "though it may not be robust: its robust accuracy is not known."
@@ -235,7 +216,7 @@ def as_text(evaluated: AttackedModels) -> Group:
     """The images, a table of the robust accuracies, one of the attacks, and the warnings; fits into 80 columns."""
     parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
     parts += [Text(), _robust(evaluated).in_terminal(), Text(), _attacks(evaluated).in_terminal()]
-    parts += [Text(), Text(MEANING)]
+    parts += [Text(), Text(MEANING_OF_SHARES)]
     for model, record in evaluated.warnings.items():
         parts.append(Text())
         clean = evaluated.value(WORST_CASE, model, "clean_accuracy")

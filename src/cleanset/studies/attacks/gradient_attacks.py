@@ -20,13 +20,13 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
     Ball,
-    Draws,
     Fraction,
     Group,
     InBall,
     Known,
     LinfRadius,
     Norm,
+    NumberOfDraws,
     OneByOne,
     Positive,
     Result,
@@ -66,7 +66,7 @@ class PgdAttack(InBall):
     steps: Steps = 20
     step: Fraction | None = None
     random_start: bool = True
-    draws: Draws = 1
+    draws: NumberOfDraws = 1
     group: Group = 16
 
     @property

@@ -10,26 +10,26 @@ Attacks" (ICLR 2018).
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from hashlib import sha256
 from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.attacks.base import (
     Ball,
-    Draws,
     Group,
     Images,
     InBall,
     Known,
     L2Radius,
+    NumberOfDraws,
     Other,
     Parameters,
     Result,
@@ -56,35 +56,59 @@ FIRST_SHARE = 0.8
 """Share of the pixels that the first square covers, as in AutoAttack."""
 
 
-class SquareAttack(InBall):
+class PyAutoAttack(InBall):
+    """An attack of pyautoattack on all images of a group, in float32."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
+
+    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
+        """A candidate for each image, the image itself where it failed; each with its share of the queries."""
+        import torch
+
+        images = to_unit([subject.pixels for subject in group], network).float()
+        label = torch.tensor([subject.class_index for subject in group], device=network.device)
+        seed = group_seed(self, group, known)
+        search, before = self._search(network, images, seed), network.queries
+        with (
+            globally_seeded(seed, network.device),
+            collect_warnings("auto-attack") as notices,
+            redirect_stdout(StringIO()),
+        ):
+            found = to_levels(search(images, label))
+        share = -(-(network.queries - before) // len(group))
+        return [
+            Result(to_pixels(levels, subject.pixels, self.ball), share, seed=seed, notices=tuple(notices))
+            for levels, subject in zip(found, group, strict=True)
+        ]
+
+    @abstractmethod
+    def _search(self, network: "PixelNetwork", images: "Tensor", seed: int) -> "Callable[[Tensor, Tensor], Tensor]":
+        """The library's attack, which makes candidates of images and their classes."""
+
+
+class SquareAttack(PyAutoAttack):
     """The library's random search, on those images of a group that the network classifies correctly.
 
     `queries`: the largest number for an image, over which the size of the squares falls.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["square"] = "square"
     queries: Steps = 5000
     group: Group = 16
 
-    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
-        """A candidate for each image, the image itself where it failed; each with its share of the queries."""
+    def _search(self, network: "PixelNetwork", images: "Tensor", seed: int) -> "Callable[[Tensor, Tensor], Tensor]":
         import torch
         from pyautoattack.square import SquareAttack as LibrarySquare
 
         from cleanset.scoring.differentiable import EightBit
 
-        images = to_unit([subject.pixels for subject in group], network).float()
-        label = torch.tensor([subject.class_index for subject in group], device=network.device)
-        before, seed = network.queries, group_seed(self, group, known)
         # rescaled: the library's sizes of squares are those of 10,000 queries
         attack = LibrarySquare(
             EightBit(network), norm=self.norm, n_queries=self.queries, eps=self.eps, p_init=FIRST_SHARE,
             seed=seed, resc_schedule=True, device=network.device,
         )  # fmt: skip
-        with torch.no_grad(), globally_seeded(seed, network.device):
-            levels = to_levels(attack.perturb(images, label))
-        return results_of_group(levels, group, self.ball, network.queries - before, seed)
+        found: Callable[[Tensor, Tensor], Tensor] = torch.no_grad()(attack.perturb)
+        return found
 
 
 Part = Literal["apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square"]
@@ -92,13 +116,13 @@ STANDARD: tuple[Part, ...] = ("apgd-ce", "apgd-t", "fab-t", "square")
 """The attacks of AutoAttack's standard version."""
 TWO_CLASSES = ("apgd-ce", "fab", "square")
 """The attacks that two classes are enough for."""
-MIN_CLASSES = 4
+MIN_DLR_CLASSES = 4
 """Classes that the DLR loss and targeted attacks need: they compare with the second and third of the other classes."""
 TARGETS = 9
 """Classes that a targeted attack aims at, in the standard version."""
 
 
-class AutoAttackAttack(InBall):
+class AutoAttackAttack(PyAutoAttack):
     """The library's attacks one after the other, each on the images that withstood the ones before.
 
     With fewer steps (of APGD and FAB) and queries than the standard version it is a weaker attack. With fewer than four
@@ -107,39 +131,22 @@ class AutoAttackAttack(InBall):
     """
 
     uses: ClassVar[Uses] = "gradients"
-    libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["autoattack"] = "autoattack"
     attacks: Annotated[list[Part], EachOnce, Field(min_length=1)] = Field(default_factory=lambda: list(STANDARD))
     steps: Steps = 100
     square_queries: Steps = 5000
-    draws: Draws = 1
+    draws: NumberOfDraws = 1
     group: Group = 16
 
-    def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
-        """A candidate for each image, the image itself where all attacks failed; each with its share of the queries."""
-        import torch
-
-        images = to_unit([subject.pixels for subject in group], network).float()
-        label = torch.tensor([subject.class_index for subject in group], device=network.device)
-        with torch.no_grad():
-            classes = network(images[:1]).shape[1]
-        before, seed = network.queries, group_seed(self, group, known)
-        with (
-            globally_seeded(seed, network.device),
-            collect_warnings("auto-attack") as notices,
-            redirect_stdout(StringIO()),
-        ):
-            adversary = self._adversary(network, classes, seed)
-            found, _ = adversary.run_standard_evaluation(images, label, batch_size=len(group))
-        queries = network.queries - before
-        return results_of_group(to_levels(found), group, self.ball, queries, seed, notices)
-
-    def _adversary(self, network: "PixelNetwork", classes: int, seed: int) -> Any:
+    def _search(self, network: "PixelNetwork", images: "Tensor", seed: int) -> "Callable[[Tensor, Tensor], Tensor]":
         import pyautoattack
+        import torch
 
         from cleanset.scoring.differentiable import EightBit
 
-        attacks = self.attacks if classes >= MIN_CLASSES else TWO_CLASSES
+        with torch.no_grad():
+            classes = network(images[:1]).shape[1]
+        attacks = self.attacks if classes >= MIN_DLR_CLASSES else TWO_CLASSES
         # custom: the library's own versions would replace attacks, steps and restarts
         adversary = pyautoattack.AutoAttack(
             with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
@@ -152,7 +159,7 @@ class AutoAttackAttack(InBall):
         for targeted in (adversary.apgd_targeted, adversary.fab):
             targeted.n_target_classes = min(TARGETS, classes - 1)
         adversary.square.n_queries = self.square_queries
-        return adversary
+        return lambda images, label: adversary.run_standard_evaluation(images, label, batch_size=len(images))[0]
 
 
 class BoundaryAttack(Parameters):
@@ -350,19 +357,3 @@ def with_gradient(network: "nn.Module") -> "nn.Module":
             return logits
 
     return WithGradient().eval()
-
-
-def results_of_group(
-    levels: NDArray[np.float64],
-    group: Sequence[Subject],
-    ball: Ball,
-    queries: int,
-    seed: int,
-    notices: Iterable[str] = (),
-) -> list[Result]:
-    """The results of a library that searches for a whole group at once: each image has its share of the queries."""
-    share = -(-queries // len(group))
-    return [
-        Result(to_pixels(level, subject.pixels, ball), share, seed=seed, notices=tuple(notices))
-        for level, subject in zip(levels, group, strict=True)
-    ]

@@ -28,10 +28,9 @@ from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
-from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
+from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
-from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.family import further_roles
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv
@@ -87,7 +86,7 @@ def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
     ]
 
 
-DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
+MEAN_TITLES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
 """The titles of the mean distances, by their names."""
 COLORS = 256
 """Number of values that a color can take."""
@@ -149,7 +148,7 @@ def attacks_page(data: AttacksData) -> str:
         "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
         "models_of": {name: data.models_of(name) for name in data.settings.names},
         "means": by_name(data.lines),
-        "distances": {name: title for name, title in DISTANCES.items() if name != "lpips" or data.settings.lpips},
+        "distances": {name: title for name, title in MEAN_TITLES.items() if name != "lpips" or data.settings.lpips},
         "worst_case": WORST_CASE,
         "of_image": data.settings.of_image,
         "signs": SIGNS,
@@ -262,8 +261,8 @@ def log10_covered(width: int, height: int, values: int, images: int, channels: i
 
 SHEET_IMAGES = 3
 """Images of an attack on a model, each of another class."""
-SHOWN_PIXELS, QUALITY = 112, 90
-IMAGES = "images"
+SHOWN_PIXELS, SHEET_QUALITY = 112, 90
+SHEET_FOLDER = "images"
 READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 
@@ -296,10 +295,9 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     from cleanset.scoring.models import preprocessing_of
     from cleanset.studies.robustness.trained_models import further_preprocessing
 
-    params = read_params(study.edition.folder)
+    every = AllParams.read(study)
+    params, further, settings = every.edition, every.robustness.further_models, every.attacks
     roles = list(params.models)
-    further = read_study_params(study.robustness.params_yaml, roles).further_models
-    settings = read_attack_params(study.params_yaml, roles, list(further))
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
     models = settings.models(roles, further)
     seen_by: dict[str, Preprocessing] = {role: preprocessing_of(params.network(role)) for role in roles}
@@ -309,7 +307,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
     groups = {name: each.two_groups for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}
-    (report / IMAGES).mkdir(parents=True)
+    (report / SHEET_FOLDER).mkdir(parents=True)
     for name, model in settings.runs(roles, further):
         folder = study.results(name, model)
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
@@ -317,7 +315,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         read = partial(answer_columns, classes=classes) if grouped is None else stored_columns
         answers[name, model] = with_columns(results, read)
         if settings.attack(name).changes_images:
-            prefix = f"{IMAGES}/{name}_{model}"
+            prefix = f"{SHEET_FOLDER}/{name}_{model}"
             sheets[name, model] = [
                 sheet_row(row, files, folder.folder, seen_by[model], report, f"{prefix}_{place}", grouped)
                 for place, row in enumerate(some_results(results))
@@ -395,4 +393,4 @@ def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
 def small(pixels: Pixels) -> bytes:
     """A copy of at most SHOWN_PIXELS a side, as a JPEG."""
     image = Image.fromarray(np.ascontiguousarray(pixels))
-    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)
+    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), SHEET_QUALITY)

@@ -36,7 +36,7 @@ PLACES = Column(pa.int32(), "a number of places", between(0, 2**31 - 1))
 DISTANCE = Column(pa.float64(), "a distance from 0", between(0, 1e9))
 LEARNED = Column(pa.float32(), "a distance from 0", between(0, 1e9))
 SIMILARITY = Column(pa.float32(), "a similarity from -1 to 1", between(-1, 1))
-TEXTS = Column(pa.list_(pa.string()), "a list of texts", any_value)
+NOTICE_TEXTS = Column(pa.list_(pa.string()), "a list of texts", any_value)
 PNG = Column(pa.binary(), "a PNG", any_value)
 
 _COLUMNS: dict[str, Any] = {
@@ -55,7 +55,7 @@ _COLUMNS: dict[str, Any] = {
     "ssim": SIMILARITY,
     "lpips": nullable(LEARNED),  # null: not measured
     "from_center": nullable(DISTANCE),  # in the attack's norm, from what its ball is around; null: no ball
-    "notices": TEXTS,  # of the attack's library
+    "notices": NOTICE_TEXTS,  # of the attack's library
 }
 ATTACKED = Table(key=("file",), file=FILE, image_id=IMAGE_ID, png=FILE, **_COLUMNS)
 """`png`: where it lies beside the table."""
@@ -218,7 +218,7 @@ def mean_among(
     return (value, NAN, NAN) if low == high else (value, low, high)
 
 
-SHOWN = ("robust_accuracy", "success", "error", "queries")
+SHOWN_MEASURES = ("robust_accuracy", "success", "error", "queries")
 """The measures in `dvc metrics show`; the first and error come with their intervals."""
 WITH_INTERVAL = ("robust_accuracy", "error")
 
@@ -253,5 +253,5 @@ def metrics_of(lines: Iterable[AttackMeasure]) -> Lines:
             (line.value, line.low, line.high) if line.measure in WITH_INTERVAL else (line.value,),
         )
         for line in lines
-        if line.measure in SHOWN
+        if line.measure in SHOWN_MEASURES
     )

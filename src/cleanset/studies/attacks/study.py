@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from pydantic import BeforeValidator, Field, WrapValidator, field_validator, model_validator
 
-from cleanset.edition.params import Precision
+from cleanset.edition.params import Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName
 from cleanset.parsing import read_yaml
@@ -28,6 +28,7 @@ from cleanset.studies.attacks.changes import (
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import WORST_CASE
+from cleanset.studies.robustness.families import StudyParams, read_study_params
 from cleanset.studies.robustness.family import BootstrapParams
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.validation import Role, Section, check_known, shown, validate
@@ -113,13 +114,13 @@ ATTACKS: tuple[type[Parameters], ...] = (
     SquareAttack, TransferAttack, AutoAttackAttack, GuessAttack,
 )  # fmt: skip
 """All attacks, in the order of tables; a new one is a module and a line here."""
-KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
+ATTACK_KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
 """The attacks by kind, their name in params.yaml."""
 
 
 def _of_kind(entry: Any, _: object) -> Parameters:
     # by its own class alone: a union would put the names of its parts into the keys that errors name
-    kind = KINDS[entry["kind"]] if isinstance(entry, dict) else Parameters
+    kind = ATTACK_KINDS[entry["kind"]] if isinstance(entry, dict) else Parameters
     return kind.model_validate(entry)
 
 
@@ -146,8 +147,10 @@ def _with_kinds(attacks: object) -> object:
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
             entry = {"kind": name} | entry
-            if entry["kind"] not in KINDS:
-                raise ValueError(f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(KINDS)}")
+            if entry["kind"] not in ATTACK_KINDS:
+                raise ValueError(
+                    f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(ATTACK_KINDS)}"
+                )
         found[name] = entry
     return found
 
@@ -194,7 +197,9 @@ class AttackParams(Section):
     attacks: Annotated[
         dict[Role, AnyAttack],
         BeforeValidator(_with_kinds),
-        Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
+        Field(
+            min_length=1, default_factory=lambda: {name: kind() for name, kind in ATTACK_KINDS.items() if name != GUESS}
+        ),
     ]
     wrapped: Annotated[dict[Role, WrappedModel], Field(default_factory=dict)]
     bootstrap: BootstrapParams = BootstrapParams()
@@ -237,6 +242,47 @@ class AttackParams(Section):
         of_model = self.wrapped[model].images if model in self.wrapped else None
         limits = [limit for limit in (self.images, self.attack(name).images, of_model) if limit is not None]
         return min(limits, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class AllParams:
+    """The params that attacks depend on: the edition's, its study of robustness's, and their own."""
+
+    edition: Params
+    robustness: StudyParams
+    attacks: AttackParams
+
+    @classmethod
+    def read(cls, study: AttackStudy, attacks: AttackParams | None = None) -> "AllParams":
+        """Read and check the three files, or two of them if `attacks` is given. Raises CleansetError naming the key."""
+        edition = read_params(study.edition.folder)
+        roles = list(edition.models)
+        robustness = read_study_params(study.robustness.params_yaml, roles)
+        if attacks is None:
+            attacks = read_attack_params(study.params_yaml, roles, list(robustness.further_models))
+        return cls(edition, robustness, attacks)
+
+    def source(self, model: str) -> str:
+        """The source of a model's network, such as timm or module."""
+        wrapped, further = self.attacks.wrapped, self.robustness.further_models
+        role = wrapped[model].model if model in wrapped else model
+        entry = further[role] if role in further else self.edition.network(role)
+        return "module" if isinstance(entry, str) else entry.source
+
+
+@dataclass(frozen=True, slots=True)
+class AttackRequest:
+    """Attacks on any models outside DVC; results are kept below the folder `out`, and an earlier run's are reused.
+
+    `lpips_folder`: the one that the params name LPIPS's weights from. `straight_through`: steps of the networks that
+    gradients pass straight through. `warnings`: look for signs of gradient masking.
+    """
+
+    params: AttackParams
+    out: Path
+    lpips_folder: Path = Path()
+    straight_through: Sequence[str] = ()
+    warnings: bool = True
 
 
 def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] = ()) -> AttackParams:

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.edition.params import Params, Precision, read_params
+from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec
@@ -44,9 +44,9 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
-from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
-from cleanset.studies.robustness.answers import PREDICTIONS, answer_columns, check_of_stored, with_step
-from cleanset.studies.robustness.families import StudyParams, change_plan, family_named, read_study_params
+from cleanset.studies.attacks.study import AllParams, AttackStudy, WrappedModel
+from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
+from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
     ChangedImages,
@@ -64,7 +64,7 @@ from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import read_table
 from cleanset.validation import check_known, shown
 
-Logits = NDArray[np.float64]
+ImageLogits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""
 
 
@@ -90,7 +90,7 @@ class Judge:
         self._network, self.lpips = PixelNetwork(model.network, device, precision), lpips
         self.precision = precision
 
-    def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
+    def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[ImageLogits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.
 
         `seeds` are for a random model, one for each image; without them it goes on drawing.
@@ -105,7 +105,7 @@ class Judge:
             )
         return found
 
-    def _answer(self, image: Pixels, seed: int | None) -> Logits:
+    def _answer(self, image: Pixels, seed: int | None) -> ImageLogits:
         with nullcontext() if seed is None else globally_seeded(seed, self._network.device):
             if seed is not None:
                 # on the CPU: each GPU draws other numbers
@@ -113,7 +113,7 @@ class Judge:
             return np.asarray(self._network(to_unit([image], self._network))[0].double().cpu().numpy())
 
     def verdict(
-        self, subject: Subject, result: Result, ball: Ball | None, before: Logits, seed: int | None = None
+        self, subject: Subject, result: Result, ball: Ball | None, before: ImageLogits, seed: int | None = None
     ) -> dict[str, Any]:
         """The verdict on a candidate, by the PNG that holds it, as columns of SHARD; logits are in float64.
 
@@ -176,7 +176,7 @@ def distances(image: Pixels, candidate: Pixels, lpips: "Lpips | None" = None) ->
     }
 
 
-MIN_SIDE = 31
+MIN_LPIPS_SIDE = 31
 """Pixels; AlexNet has nothing left of a smaller image."""
 
 
@@ -212,10 +212,10 @@ class Lpips:
         self._metric = metric.eval().to(device, torch.float64)
 
     def __call__(self, image: Pixels, other: Pixels) -> float:
-        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for one below MIN_SIDE."""
-        if min(image.shape[1:]) < MIN_SIDE:
+        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for a smaller one."""
+        if min(image.shape[1:]) < MIN_LPIPS_SIDE:
             raise CleansetError(
-                f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
+                f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_LPIPS_SIDE} "
                 "a side, as AlexNet needs: set lpips: null in studies/attacks/params.yaml"
             )
         pair = to_device(torch.from_numpy(np.stack((image, other))), self._device).double() / LEVELS
@@ -260,7 +260,7 @@ def source_network(model: LoadedModel, groups: Sequence[Sequence[int]] | None, h
     return how.network(network)
 
 
-MAX_NAMED = 12
+MAX_NAMED_STEPS = 12
 """Steps that an error names at most."""
 
 
@@ -296,57 +296,43 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
     known = [name for name, _ in inner.named_modules() if name]
     for name in names:
         if name not in known:
-            some = ", ".join(known[:MAX_NAMED]) + (", …" if len(known) > MAX_NAMED else "")
+            some = ", ".join(known[:MAX_NAMED_STEPS]) + (", …" if len(known) > MAX_NAMED_STEPS else "")
             raise CleansetError(f"straight through {shown(name)}: no such step of the network; expected some of {some}")
         parent, _, last = name.rpartition(".")
         setattr(inner.get_submodule(parent), last, StraightThrough(name, inner.get_submodule(name)))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class AllParams:
-    """The params that attacks depend on: the edition's, its study of robustness's, and their own."""
-
-    edition: Params
-    robustness: StudyParams
-    attacks: AttackParams
-
-    @classmethod
-    def read(cls, study: AttackStudy, attacks: AttackParams | None = None) -> "AllParams":
-        """Read and check the three files, or two of them if `attacks` is given. Raises CleansetError naming the key."""
-        edition = read_params(study.edition.folder)
-        roles = list(edition.models)
-        robustness = read_study_params(study.robustness.params_yaml, roles)
-        if attacks is None:
-            attacks = read_attack_params(study.params_yaml, roles, list(robustness.further_models))
-        return cls(edition, robustness, attacks)
-
-    def source(self, target: "AttackedModel") -> str:
-        """The source of a model's network, such as timm or module."""
-        role = target.name if target.wrapped is None else target.wrapped.model
-        further = self.robustness.further_models
-        entry = further[role] if role in further else self.edition.network(role)
-        return "module" if isinstance(entry, str) else entry.source
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AttackedModel:
-    """A model, the images that it is attacked on, and how it classifies them.
+    """A model, the images that it is attacked on, and its judge.
 
-    `name`: a role of the edition, or the name of a further or a wrapped model, which `wrapped` describes.
-    `before`: the judged logits of an image, by file. `groups`: None where the model has all classes. `searched`: the
-    network that searches ask, where it is another than the model's. `has_scores`: its scores are stored.
+    `name`: a role of the edition, or the name of a further or a wrapped model, which `wrapped` describes. `seed`: of
+    the params. `groups`: None where the model has all classes. `searched`: the network that searches ask, where it is
+    another than the model's. `has_scores`: its scores are stored.
     """
 
     name: str
     model: LoadedModel
     images: pd.DataFrame
     files: Mapping[str, StudyFile]
-    before: Callable[[str], Logits]
+    judge: Judge
+    seed: int
     wrapped: WrappedModel | None = None
     groups: Groups | None = None
     searched: nn.Module | None = None
     has_scores: bool = False
+
+    @cached_property
+    def before(self) -> Callable[[str], ImageLogits]:
+        """The judged logits of an image before any attack, by file; each is computed once."""
+
+        @cache
+        def judged(file: str) -> ImageLogits:
+            seed = seed_of(self.seed, "judged", f"{self.name} ", file)
+            return self.judge.logits([self.pixels(file)], [seed])[0]
+
+        return judged
 
     def network(self, how: Searching) -> PixelNetwork:
         """The network that searches ask."""
@@ -395,7 +381,7 @@ def open_target(
     name: str,
     settings: Settings,
     lpips: Lpips | None = None,
-) -> tuple[Judge, AttackedModel]:
+) -> AttackedModel:
     """A model of a study and its images; verdicts include the LPIPS if `lpips` is given.
 
     Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
@@ -429,22 +415,8 @@ def open_target(
         model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
     judge = Judge(model, settings.devices[0].torch, lpips)
     files, seed = files_of(study.edition, images), params.attacks.seed
-    before = logits_before(judge, name, model, files, seed)
     is_of_edition = around is None and role not in further
-    return judge, AttackedModel(name, model, images, files, before, around, groups, has_scores=is_of_edition)
-
-
-def logits_before(
-    judge: Judge, name: str, model: LoadedModel, files: Mapping[str, StudyFile], seed: int
-) -> Callable[[str], Logits]:
-    """The judged logits of an image before any attack, by file; each is computed once. `seed` is that of the params."""
-
-    @cache
-    def before(file: str) -> Logits:
-        pixels = pixels_of(file, SetImages(files), model.preprocessing)
-        return judge.logits([pixels], [seed_of(seed, "judged", f"{name} ", file)])[0]
-
-    return before
+    return AttackedModel(name, model, images, files, judge, seed, around, groups, has_scores=is_of_edition)
 
 
 def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
@@ -469,7 +441,7 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
 def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     families = [family_named(name) for name in GUESSED]
-    stored = (read_table(study.predictions(each.name, target.name), PREDICTIONS[each.name]) for each in families)
+    stored = (read_table(study.predictions(each.name, target.name), ANSWER_TABLES[each.name]) for each in families)
     mistakes = most_confident_mistakes(target.images, pd.concat(map(with_step, stored, families)))
     # a changed image is square already: it is resized, never cropped
     whole = Resized(target.model.preprocessing.size)

@@ -17,10 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from cleanset.files import write_text
+from cleanset.images.preprocessing import Pixels
 from cleanset.measure.consistency import batches_to_ask, dependence, is_other
 from cleanset.parsing import read_json
 from cleanset.statistics.basics import Flags
-from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, to_unit
+from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
 from cleanset.validation import join_names
 
@@ -47,7 +48,7 @@ MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
 MAX_DIFFERENCES = {"float64": 0.01, "float32": 0.01, "tf32": 0.1, "bfloat16": 0.1}
 """The same between the precision of the search and the verdicts' precision."""
-ROUNDING = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
+ROUNDING_OF_LOG_ODDS = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
 """Differences of log-odds that rounding makes, relative to the largest logit."""
 MIN_AGREEMENT = 0.4
 """Smallest share of the change that a gradient promises for a step along its signs, relative to random steps of the
@@ -65,68 +66,70 @@ MAX_SURPLUS = 0.1
 """Largest difference of 1 and the sum of clamped probabilities: a thousand that are at least 1e-4."""
 MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
 """Largest shares of images with such answers before they count as a sign."""
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 """Significance level of the sign tests."""
 MIN_COMPARED = 5
-"""Images that are classified correctly, without which no sign test reaches LEVEL: 2**-5 is below it, 2**-4 above."""
+"""Correctly classified images, without which no sign test reaches SIGNIFICANCE: 2**-5 is below it, 2**-4 above."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class Seen:
+class SeenSign:
     """A sign that was seen, or that cannot be told, by its name, with the evidence as a sentence."""
 
     sign: str
     text: str
 
 
-def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Seen | None:
+def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> SeenSign | None:
     """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
     changed = changed_answers(answers)
     text = f"{changed} of {len(answers[0])} {what} get another answer when asked {len(answers)} times"
-    return Seen("random_answers", text) if changed else None
+    return SeenSign("random_answers", text) if changed else None
 
 
-def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> Seen | None:
+def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> SeenSign | None:
     """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
     changed = changed_answers(answers)
     text = f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted"
-    return Seen("gradient_changes_answers", text) if changed else None
+    return SeenSign("gradient_changes_answers", text) if changed else None
 
 
 def rounded_dependence(
     answers: Sequence[NDArray[np.float64]], precision: str, alone: NDArray[np.float64] | None = None
-) -> Seen | None:
+) -> SeenSign | None:
     """The sign that answers to `batches_to_ask` depend on more than the image; `alone`: those to each image alone."""
-    rounding = max(MAX_DIFFERENCE, ROUNDING[precision])
+    rounding = max(MAX_DIFFERENCE, ROUNDING_OF_LOG_ODDS[precision])
     when = dependence(answers, rounding)
     if when is None and alone is not None and is_other(answers[0], alone, rounding):
         when = "in a batch"
-    return None if when is None else Seen("depends_on_others", f"images get another answer {when}")
+    return None if when is None else SeenSign("depends_on_others", f"images get another answer {when}")
 
 
-def precision_changes_answers(answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str) -> Seen | None:
+def precision_changes_answers(
+    answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str
+) -> SeenSign | None:
     """The sign that answers in the precision of the search are not those that are judged, apart from rounding."""
     differences = np.linalg.norm(answers - exact, axis=1) / np.linalg.norm(exact, axis=1).clip(min=1e-10)
     changed = int((~(differences <= MAX_DIFFERENCES[precision])).sum())
     text = f"{changed} of {len(exact)} images get another answer when searched in {precision} than when judged"
-    return Seen("precision_changes_answers", text) if changed else None
+    return SeenSign("precision_changes_answers", text) if changed else None
 
 
-def unsteady_answers(one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64]) -> Seen | None:
+def unsteady_answers(one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64]) -> SeenSign | None:
     """The sign that a level in one color of one pixel changes most answers nearly as much as one in all pixels."""
     unsteady = int((one_pixel > MAX_UNSTEADY * all_pixels).sum())
     text = f"{unsteady} of {len(one_pixel)} images get another answer when one color of one pixel changes by a level"
-    return Seen("unsteady_answers", text) if 2 * unsteady > len(one_pixel) else None
+    return SeenSign("unsteady_answers", text) if 2 * unsteady > len(one_pixel) else None
 
 
-def misleading_gradient(agreement: NDArray[np.float64]) -> Seen | None:
+def misleading_gradient(agreement: NDArray[np.float64]) -> SeenSign | None:
     """The sign that a step along the gradient changes the log-odds of most images by a small share of its promise."""
     misled = int((agreement < MIN_AGREEMENT).sum())
     text = (
         f"a step along the gradient of {misled} of {len(agreement)} images changes the answer by less than "
         f"{MIN_AGREEMENT:.0%} of what it promises"
     )
-    return Seen("misleading_gradient", text) if 2 * misled > len(agreement) else None
+    return SeenSign("misleading_gradient", text) if 2 * misled > len(agreement) else None
 
 
 def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
@@ -138,18 +141,18 @@ def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
     return int((~(np.stack(differences) <= MAX_DIFFERENCE)).any(axis=0).sum())
 
 
-def saturated_answers(logits: NDArray[np.float64]) -> Seen | None:
+def saturated_answers(logits: NDArray[np.float64]) -> SeenSign | None:
     """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
     count = len(logits)
     sums = np.abs(logits.sum(axis=1) - 1)
     if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
         one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
-        return Seen(
+        return SeenSign(
             "saturated_answers",
             f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
         )
     if (tied := tied_answers(logits)) > MAX_WITHOUT_GRADIENT * count:
-        return Seen(
+        return SeenSign(
             "saturated_answers",
             f"{tied} of {count} images have the same lowest logit for most classes, as the logarithm of clamped "
             "probabilities has: those classes have no gradient",
@@ -162,7 +165,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Seen | None:
         saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
     if saturated.mean() <= MAX_SATURATED:
         return None
-    return Seen(
+    return SeenSign(
         "saturated_answers",
         f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS:g}, where the cross-entropy has no "
         "gradient in float32",
@@ -185,21 +188,21 @@ def tied_answers(logits: NDArray[np.float64]) -> int:
     return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
 
 
-def no_gradient(gradients: NDArray[np.float64]) -> Seen | None:
+def no_gradient(gradients: NDArray[np.float64]) -> SeenSign | None:
     """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
     flat = gradients.reshape(len(gradients), -1)
     useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
     if useless.mean() <= MAX_WITHOUT_GRADIENT:
         return None
-    return Seen("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
+    return SeenSign("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
 
 
-def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
+def fewer_steps_better(success: Mapping[int, Flags]) -> SeenSign | None:
     """The sign that an attack succeeds more often with fewer steps; `success` by steps, on the same images and ball."""
     steps = sorted(success)
     for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
         if is_better(success[few], success[many]):
-            return Seen(
+            return SeenSign(
                 "fewer_steps_better",
                 f"PGD succeeds on {success[few].sum()} of {len(success[few])} images with {few} "
                 f"step{'s' if few > 1 else ''}, on {success[many].sum()} with {many}",
@@ -207,21 +210,21 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Seen | None:
     return None
 
 
-def _best(sign: str, text: str, white: Flags, others: Mapping[str, Flags]) -> Seen | None:
+def _best(sign: str, text: str, white: Flags, others: Mapping[str, Flags]) -> SeenSign | None:
     """The sign that another attack succeeds more often; `text` gets its name and successes, images, and `white`'s."""
     # of several that are equally good the first, so that the text does not depend on anything else
     better = {name: int(flags.sum()) for name, flags in others.items() if is_better(flags, white)}
     name = max(better, key=better.__getitem__, default=None)
-    return None if name is None else Seen(sign, text.format(name, better[name], len(white), white.sum()))
+    return None if name is None else SeenSign(sign, text.format(name, better[name], len(white), white.sum()))
 
 
-def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Seen | None:
+def black_box_better(white: Flags, black: Mapping[str, Flags]) -> SeenSign | None:
     """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
     text = "{} succeeds on {} of {} images without a gradient, PGD on {}"
     return _best("black_box_better", text, white, black)
 
 
-def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> Seen | None:
+def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> SeenSign | None:
     """The sign that images made by PGD on another model, by its name, beat those made on the model itself.
 
     Each other model is compared alone: the best of several would win by the number of tries.
@@ -230,21 +233,21 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> S
     return _best("transfer_beats_gradient", text, white, transferred)
 
 
-def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[Seen]:
+def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[SeenSign]:
     """The sign that cannot be told: no image made on another model succeeds, though images are left to succeed on."""
     if not transferred or any(flags.any() for flags in transferred.values()) or not is_better(correct, white):
         return []
     text = f"no image made on another model ({join_names(transferred)}) succeeds, from which nothing is learnt"
-    return [Seen("transfer_beats_gradient", text)]
+    return [SeenSign("transfer_beats_gradient", text)]
 
 
-def not_told(correct: int, has_others: bool) -> list[Seen]:
+def not_told(correct: int, has_others: bool) -> list[SeenSign]:
     """The signs that cannot be told: with too few correctly classified images, or without another model."""
     few = f"{correct} images are classified correctly; two attacks are compared on {MIN_COMPARED} or more"
     compared = ("fewer_steps_better", "black_box_better", "transfer_beats_gradient")
     if correct < MIN_COMPARED:
-        return [Seen(sign, few) for sign in compared]
-    return [] if has_others else [Seen("transfer_beats_gradient", "there is no other model to make images on")]
+        return [SeenSign(sign, few) for sign in compared]
+    return [] if has_others else [SeenSign("transfer_beats_gradient", "there is no other model to make images on")]
 
 
 def is_better(one: Flags, other: Flags) -> bool:
@@ -253,7 +256,7 @@ def is_better(one: Flags, other: Flags) -> bool:
     differ = wins + losses
     # if both were equally good, each image that differs would be the toss of a coin
     tail = sum(comb(differ, count) for count in range(wins, differ + 1))
-    return wins > losses and tail <= LEVEL * 2**differ
+    return wins > losses and tail <= SIGNIFICANCE * 2**differ
 
 
 # torch is imported when a model is probed, not when a record is read
@@ -273,8 +276,8 @@ _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 class Probed(NamedTuple):
     """The signs that were seen, and those that cannot be told, each in the order of SIGNS."""
 
-    seen: list[Seen]
-    not_told: list[Seen]
+    seen: list[SeenSign]
+    not_told: list[SeenSign]
 
 
 def probe(
@@ -289,14 +292,12 @@ def probe(
     `pgd` is the strongest, which is repeated with fewer steps of the length that fits, and on each of the other models;
     attacks of `black_box` search in the same ball. Compute within `searching`.
     """
-    asked, others = of_answers(network, subjects, pgd.group), known.sources()
-    unchanged = [Result(subject.pixels, 0) for subject in subjects]
-    groups = range(0, len(subjects), pgd.group)
-    wrong = [_errors(network, subjects[at : at + pgd.group], unchanged[at : at + pgd.group]) for at in groups]
-    correct = ~np.concatenate(wrong)
+    groups = _groups(subjects, pgd.group)
+    asked, others = of_answers(network, groups), known.sources()
+    correct = ~np.concatenate([_errors(network, group, [subject.pixels for subject in group]) for group in groups])
     unclear = not_told(int(correct.sum()), bool(others))
     if not {"random_answers", "no_gradient"} & {each.sign for each in asked}:
-        near = of_neighbours(network, subjects, pgd.group)
+        near = of_neighbours(network, groups)
         asked, unclear = [*asked, *near.seen], [*near.not_told, *unclear]
     left_out = {each.sign for each in unclear}
     if {"fewer_steps_better", "black_box_better"} <= left_out:
@@ -317,20 +318,24 @@ def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: in
     """The signs that show in classes alone: other answers to the same images. All others cannot be told."""
     answers = [_answers(network, subjects) for _ in range(repeats)]
     text = "a command answers with classes alone"
-    unclear = [Seen(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
+    unclear = [SeenSign(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
     found = random_answers(answers) or _of_batches(network, subjects)
     return Probed([] if found is None else [found], unclear)
 
 
-def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> Seen | None:
-    batches = batches_to_ask(min(len(subjects), network.batch_size))
-    answers = [_answers(network, [subjects[number] for number in batch]) for batch in batches]
-    return rounded_dependence(answers, network.precision)
+def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> SeenSign | None:
+    asked = [subject.pixels for subject in subjects[: network.batch_size]]
+    return rounded_dependence(answers_in_batches(network, asked, "no_grad"), network.precision)
 
 
-def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Seen]:
-    """The signs that need no attack: the answers to the same images in turn, and their gradients."""
-    groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
+def answers_in_batches(network: "PixelNetwork", images: Sequence[Pixels], mode: str) -> list[NDArray[np.float64]]:
+    """The logits of images in `batches_to_ask`, computed in one of torch's modes."""
+    batches = batches_to_ask(len(images))
+    return [logits_of(network, to_unit([images[each] for each in batch], network), mode) for batch in batches]
+
+
+def of_answers(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], repeats: int = 3) -> list[SeenSign]:
+    """The signs that need no attack: the answers to groups of images, asked again in turn, and their gradients."""
     answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
     faint = [np.concatenate([_answers(network, group, FAINT) for group in groups]) for _ in range(repeats)]
     wanting = [_with_gradients(network, group) for group in groups]
@@ -339,25 +344,23 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
     found = [random_answers(both, "images and faint copies")]
     if found == [None]:
         other = [np.concatenate([_answers(network, group, mode=mode) for group in groups]) for mode in MODES]
-        found += [_of_batches(network, subjects), gradient_changes_answers([answers[0], *other, with_gradients])]
+        first = _of_batches(network, [subject for group in groups for subject in group])
+        found += [first, gradient_changes_answers([answers[0], *other, with_gradients])]
     found += [saturated_answers(answers[0]), no_gradient(gradients)]
     return [each for each in found if each is not None]
 
 
-def of_neighbours(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int) -> Probed:
+def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) -> Probed:
     """The signs in the answers to images that differ by a level: in one color, in all at random, along the gradient."""
-    groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
     parts = zip(*(_near_changes(network, group) for group in groups), strict=True)
     along, promised, one_pixel, all_pixels, rounding = (np.concatenate(part) for part in parts)
     unsteady = unsteady_answers(one_pixel, np.maximum(all_pixels, rounding))
     clear = (all_pixels > rounding) & (promised > 0)
     if unsteady is not None:
         return Probed([unsteady], [])
-    if 2 * clear.sum() < len(subjects):
-        text = (
-            f"{(~clear).sum()} of {len(subjects)} images get nearly the same answer when all pixels change by a level"
-        )
-        return Probed([], [Seen("misleading_gradient", text)])
+    if 2 * clear.sum() < len(clear):
+        text = f"{(~clear).sum()} of {len(clear)} images get nearly the same answer when all pixels change by a level"
+        return Probed([], [SeenSign("misleading_gradient", text)])
     misleading = misleading_gradient((along / all_pixels / promised)[clear])
     return Probed([] if misleading is None else [misleading], [])
 
@@ -368,6 +371,10 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
     along: of a step along the signs of the gradient; promised: the same, by the gradient, relative to random steps;
     one_pixel, all_pixels: the root mean square of random ones, in one color of one pixel and in all.
     """
+    import torch
+
+    from cleanset.scoring.devices import to_device
+
     logits, slopes = _with_gradients(network, group, of_log_odds=True)
     images, drawn = np.stack([subject.pixels for subject in group]) / LEVELS, np.random.default_rng(0)
     classes = np.array([subject.class_index for subject in group])
@@ -375,9 +382,13 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
     def ahead(direction: NDArray[np.float64]) -> NDArray[np.float64]:
         return (images + direction / LEVELS).clip(0, 1)
 
+    def log_odds(pixels: NDArray[np.float64]) -> NDArray[np.float64]:
+        asked = to_device(torch.from_numpy(pixels), network.device).to(network.dtype)
+        return _log_odds(logits_of(network, asked), classes)
+
     def change(direction: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         ends = ahead(direction), ahead(-direction)
-        odds = [_log_odds(_answers_to(network, end), classes) for end in ends]
+        odds = list(map(log_odds, ends))
         return odds[1] - odds[0], (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
 
     shape = images.shape[1:]
@@ -388,12 +399,11 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
         image = images.reshape(len(group), -1).copy()
         # to one side alone: what reads the lowest bit is the same on both
         image[:, place] += np.where(image[:, place] < 0.5, 1, -1) / LEVELS
-        odds = _log_odds(_answers_to(network, image.reshape(images.shape)), classes)
-        single.append(np.square(odds - unchanged))
+        single.append(np.square(log_odds(image.reshape(images.shape)) - unchanged))
     one_pixel = np.sqrt(np.mean(single, axis=0))
     along, promised = change(np.sign(slopes))
     tiny = np.finfo(np.float64).tiny
-    rounding = 10 * ROUNDING[network.precision] * np.abs(logits).max(axis=1)
+    rounding = 10 * ROUNDING_OF_LOG_ODDS[network.precision] * np.abs(logits).max(axis=1)
     return along, promised / expected.clip(min=tiny), one_pixel, found, rounding
 
 
@@ -426,42 +436,27 @@ def successes(
     `searched`: the network that candidates are searched on, where it is another one.
     """
     found = []
-    for start in range(0, len(subjects), attack.group_size):
-        group = subjects[start : start + attack.group_size]
-        unchanged = [Result(subject.pixels, 0) for subject in group]
-        candidates = attack.results(searched or network, group, known)
+    for group in _groups(subjects, attack.group_size):
+        candidates = [result.candidate for result in attack.results(searched or network, group, known)]
+        unchanged = [subject.pixels for subject in group]
         found.append(_errors(network, group, candidates) & ~_errors(network, group, unchanged))
     return np.concatenate(found)
 
 
-def _errors(network: "PixelNetwork", group: Sequence[Subject], results: Sequence[Result]) -> Flags:
-    import torch
+def _groups(subjects: Sequence[Subject], size: int) -> list[Sequence[Subject]]:
+    return [subjects[start : start + size] for start in range(0, len(subjects), size)]
 
-    with torch.no_grad():
-        logits = network(to_unit([result.candidate for result in results], network))
+
+def _errors(network: "PixelNetwork", group: Sequence[Subject], images: Sequence[Pixels]) -> Flags:
     classes = np.array([subject.class_index for subject in group])
-    return np.asarray(logits.argmax(dim=1).cpu().numpy() != classes)
+    return np.asarray(logits_of(network, to_unit(images, network)).argmax(axis=1) != classes)
 
 
 def _answers(
     network: "PixelNetwork", group: Sequence[Subject], contrast: float = 1, mode: str = "no_grad"
 ) -> NDArray[np.float64]:
-    import torch
-
     pixels = to_unit([subject.pixels for subject in group], network)
-    with getattr(torch, mode)():
-        logits = network(0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels)
-    return np.asarray(logits.detach().double().cpu().numpy())
-
-
-def _answers_to(network: "PixelNetwork", images: NDArray[np.float64]) -> NDArray[np.float64]:
-    import torch
-
-    from cleanset.scoring.devices import to_device
-
-    with torch.no_grad():
-        logits = network(to_device(torch.from_numpy(images), network.device).to(network.dtype))
-    return np.asarray(logits.double().cpu().numpy())
+    return logits_of(network, 0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels, mode)
 
 
 def _with_gradients(
@@ -497,8 +492,8 @@ class WarningRecord(BaseModel):
     role: str
     images: Annotated[int, Field(ge=0)]
     parameters: dict[str, Any]
-    warnings: tuple[Seen, ...]
-    not_told: tuple[Seen, ...] = ()
+    warnings: tuple[SeenSign, ...]
+    not_told: tuple[SeenSign, ...] = ()
 
 
 def read_warnings(path: Path) -> WarningRecord:

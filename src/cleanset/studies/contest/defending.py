@@ -365,7 +365,7 @@ class ModelDefence:
         ]
         network = PixelNetwork(self._model.network, self._settings.devices[0].torch, "float64", PROBED)
         with searching("float64"):
-            return [asdict(each) for each in of_answers(network, subjects, PROBED)]
+            return [asdict(each) for each in of_answers(network, [subjects])]
 
 
 def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
@@ -481,7 +481,7 @@ def run_defence(
     Raises CleansetError for a defence that fails, and for an image or a file of it that is missing or has changed.
     """
     defence, objects = files.defences[name], Objects(contest)
-    accepted = any(each.defence == name and each.date <= on for each in files.board.accepted)
+    accepted = any(each.defence == name and each.date <= on for each in files.accepted)
     if defence.command is not None and not accepted:
         raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected its acceptance")
     groups, edition = files.rules.groups(), Edition(contest / ".." / "..")
@@ -553,7 +553,7 @@ def different_answers(contest: Path, files: ContestFiles) -> list[str]:
     """
     edition, groups, objects, lines = Edition(contest / ".." / ".."), files.rules.groups(), Objects(contest), []
     for name, defence in sorted(files.defences.items()):
-        runs = [each for each in files.runs if each.defence == name]
+        runs = files.runs_by_defence()[name]
         if defence.model is None:
             lines.append(f"{name}: {len(runs)} runs of a command, not recomputable")
             continue

@@ -150,6 +150,9 @@ class AnswerFile(Section):
     week: Day
     answers: dict[Sha256, JudgeAnswer]
 
+    def __str__(self) -> str:
+        return f"answers of {self.judge} in the week of {self.week}"
+
 
 class BoardDecision(Section):
     """A decision of the board on an image, with its public reason: a verdict, or a new number of judges.
@@ -198,15 +201,6 @@ class Acceptance(Section):
 
     defence: DefenceName
     date: Day
-
-
-class Board(Section):
-    """The stakes, and the entries of the board and of those who appeal to it."""
-
-    decisions: list[BoardDecision] = Field(default_factory=list)
-    appeals: list[Appeal] = Field(default_factory=list)
-    stakes: list[Stake] = Field(default_factory=list)
-    accepted: list[Acceptance] = Field(default_factory=list)
 
 
 class UnpublishedFigures(Eligibility):
@@ -354,18 +348,6 @@ def counted(submissions: Sequence[Submission]) -> list[Submission]:
 
 
 @dataclass(frozen=True, slots=True)
-class WeekOfAnswers:
-    """The answers of one judge in one week, by the SHA-256 of the image."""
-
-    judge: str
-    week: datetime.date
-    answers: Mapping[str, JudgeAnswer]
-
-    def __str__(self) -> str:
-        return f"answers of {self.judge} in the week of {self.week}"
-
-
-@dataclass(frozen=True, slots=True)
 class ContestFiles:
     """Everything that the standing is computed from, in any order.
 
@@ -379,13 +361,23 @@ class ContestFiles:
     submissions: Sequence[Submission] = ()
     roster: frozenset[str] = frozenset()
     controls: Mapping[str, ControlImage] = field(default_factory=dict)
-    answers: Sequence[WeekOfAnswers] = ()
-    board: Board = field(default_factory=Board)
+    answers: Sequence[AnswerFile] = ()
+    decisions: Sequence[BoardDecision] = ()
+    appeals: Sequence[Appeal] = ()
+    stakes: Sequence[Stake] = ()
+    accepted: Sequence[Acceptance] = ()
     runs: Sequence[DefenceRun] = ()
     masks: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     examples: Mapping[str, JudgeExample] = field(default_factory=dict)
     draws: Mapping[datetime.date, tuple[frozenset[str], int]] = field(default_factory=dict)
     head: str = ""
+
+    def runs_by_defence(self) -> dict[str, list[DefenceRun]]:
+        """The runs of every defence, by day."""
+        found: dict[str, list[DefenceRun]] = {name: [] for name in self.defences}
+        for run in sorted(self.runs, key=lambda each: each.date):
+            found.setdefault(run.defence, []).append(run)
+        return found
 
 
 def team_of(defence: str) -> str:

@@ -161,9 +161,9 @@ def events_by_image(files: ContestFiles) -> dict[str, Events]:
     for each in files.answers:
         for sha256, answer in records.counted(each.judge, each.answers):
             found.setdefault(sha256, []).append((answer.date, 0, each.judge, answer))
-    for appeal in files.board.appeals:
+    for appeal in files.appeals:
         found.setdefault(appeal.image, []).append((appeal.date, 1, appeal.team, appeal))
-    for decision in files.board.decisions:
+    for decision in files.decisions:
         found.setdefault(decision.image, []).append((decision.date, 2, "", decision))
     return found
 

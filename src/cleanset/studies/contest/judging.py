@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.review.agreement import Agreement, Counts, overall
+from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.studies.contest.rules import MIN_JUDGES, SIZE_RULES, Day, SizeRule
 from cleanset.validation import Section
 
@@ -284,7 +284,7 @@ class ControlImage(Section):
         return dict(answer.contains) == expected
 
 
-def question_counts(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[str]) -> dict[str, Counts]:
+def question_counts(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[str]) -> dict[str, VerdictCounts]:
     """Numbers of judges by question: a row for each image, a column for each possible answer.
 
     The questions are the two groups and the three statements; judges who did not answer a question do not count.

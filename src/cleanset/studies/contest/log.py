@@ -30,7 +30,7 @@ from cleanset.parsing import parse_json, read_yaml
 from cleanset.progress import without_garbage_collection
 from cleanset.sets.archive import SignatureError, sign, signer
 from cleanset.studies.contest import files as entries
-from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers, submitted_images, team_of
+from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
 from cleanset.studies.contest.judges import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import BOARD, ContestRules, Instant, Name, PublicKey, after, day_of, week_of_day
@@ -229,12 +229,10 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
         frozenset(judge for each in of["roster"] for judge in each.roster),
         controls,
         _answers([each for each in lines if each.kind == "answers" and each.n not in void], gone),
-        entries.Board(
-            decisions=[each for each in of["decision"] if each.image not in gone],
-            appeals=[each for each in of["appeal"] if each.image not in gone],
-            stakes=of["stake"],
-            accepted=of["accept"],
-        ),
+        [each for each in of["decision"] if each.image not in gone],
+        [each for each in of["appeal"] if each.image not in gone],
+        of["stake"],
+        of["accept"],
         [
             each.model_copy(update={"answers": {sha: one for sha, one in each.answers.items() if sha not in gone}})
             for each in of["run"]
@@ -286,7 +284,7 @@ def _submissions_and_draws(
     return [*found, *(Submission(each.n, each.day, datetime.date.max, each.entry) for each in waiting)], draws
 
 
-def _answers(lines: Sequence[Line], gone: Collection[str]) -> list[WeekOfAnswers]:
+def _answers(lines: Sequence[Line], gone: Collection[str]) -> list[entries.AnswerFile]:
     """The answers in some lines, each where it was entered first."""
     first: dict[tuple[str, str], JudgeAnswer] = {}
     found = []
@@ -302,7 +300,7 @@ def _answers(lines: Sequence[Line], gone: Collection[str]) -> list[WeekOfAnswers
                 )
         if not new:
             raise CleansetError(f"{line}: no answer that was not entered before; expected new ones")
-        found.append(WeekOfAnswers(file.judge, file.week, {sha: one for sha, one in new.items() if sha not in gone}))
+        found.append(file.model_copy(update={"answers": {sha: one for sha, one in new.items() if sha not in gone}}))
     return found
 
 

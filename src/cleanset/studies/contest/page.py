@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from PIL import Image
 
-from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
-from cleanset.report.pages import PageImage, page_environment
+from cleanset.report.pages import page_environment
+from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
+from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, counted, points, submitted_images
 from cleanset.studies.contest.judging import FAULTS, STATEMENTS, agreement_by_question, box_area, by_rule, doubled_area
 from cleanset.studies.contest.log import Line, Objects, state
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, after
 from cleanset.studies.contest.standing import Standing, history, standing
-from cleanset.tables import parquet_content
+from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
 COPY_PIXELS, COPY_QUALITY = 320, 85
@@ -77,11 +77,11 @@ def contest_page(
     """
     current = standing(files, on)
     files = replace(files, submissions=counted(files.submissions))
-    groups, cards = files.rules.groups().names, image_cards(files, current)
+    runs, groups, cards = files.runs_by_defence(), files.rules.groups().names, image_cards(files, current)
     context: dict[str, Any] = {
         "standing": current,
         "history": [(each, {one.name: one.status for one in each.defences}) for each in past],
-        "defences": [(each, files.defences[each.name], *run_and_line(files, each.name)) for each in current.defences],
+        "defences": [(each, files.defences[each.name], *run_and_line(runs[each.name])) for each in current.defences],
         "cards": cards,
         "images": images,
         "groups": groups,
@@ -101,9 +101,10 @@ def contest_page(
 def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[str, list[tuple[str, str]]]:
     """The signs by defence, from its last run and from the study of its model; only defences with signs."""
     found: dict[str, list[tuple[str, str]]] = {}
+    runs = files.runs_by_defence()
     for name, defence in sorted(files.defences.items()):
         # a run without probes says nothing about signs: those of the run before stay
-        signs = next((each.signs for each in reversed(_runs_of(files, name)) if each.signs is not None), [])
+        signs = next((each.signs for each in reversed(runs[name]) if each.signs is not None), [])
         seen = {each.sign: each.text for each in signs}
         # what the study finds of a bare model does not apply to the model in a wrapper
         if defence.model is not None and defence.model.wrapper is None:
@@ -113,17 +114,12 @@ def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[st
     return found
 
 
-def _runs_of(files: ContestFiles, name: str) -> list[DefenceRun]:
-    return sorted((run for run in files.runs if run.defence == name), key=lambda run: run.date)
-
-
-def run_and_line(files: ContestFiles, name: str) -> tuple[DefenceRun | None, dict[str, Any] | None]:
+def run_and_line(runs: Sequence[DefenceRun]) -> tuple[DefenceRun | None, dict[str, Any] | None]:
     """The first run of a defence, which decides on its eligibility, and its first line of accuracy over coverage."""
-    runs = _runs_of(files, name)
     for run in runs:
         if run.coverage is not None:
             steps = points([(covered, mistakes) for covered, mistakes in run.coverage], run.eligibility.images)
-            return runs[0], {"name": name, "points": limited_points(steps)}
+            return runs[0], {"name": run.defence, "points": limited_points(steps)}
     return (runs[0] if runs else None), None
 
 
@@ -148,10 +144,8 @@ def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
                 "state": of_image,
                 "given": given.get(sha, {}),
                 "judged_by": sorted(judged, key=lambda each: (each[1].date, each[0])),
-                "appeals": sorted((one for one in files.board.appeals if one.image == sha), key=lambda one: one.date),
-                "decisions": sorted(
-                    (one for one in files.board.decisions if one.image == sha), key=lambda one: one.date
-                ),
+                "appeals": sorted((one for one in files.appeals if one.image == sha), key=lambda one: one.date),
+                "decisions": sorted((one for one in files.decisions if one.image == sha), key=lambda one: one.date),
                 # `by_rule` raises for too few judges
                 "rules": by_rule(counting, *size, minimum) if len(counting) >= minimum else {},
             }
@@ -179,24 +173,12 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
         attack, role = table.parent.parent.name, table.parent.name
         if attack == NONE:
             continue
-        rows = read_attacked(table)
+        rows = read_table(table, ATTACKED, ATTACKED_COLUMNS)
         for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
             # under the same name, since the attack `none` stores each image as the model sees it
             clean = attacks / NONE / role / file
             found.setdefault(digest, AttackedImage(attack, role, image_id, clean if clean.is_file() else None))
     return found
-
-
-def read_attacked(table: Path) -> pd.DataFrame:
-    """Read the columns that identify the files of an attack."""
-    try:
-        rows: pd.DataFrame = parquet_content(table).select(ATTACKED_COLUMNS).to_pandas()
-    except (OSError, ValueError, KeyError) as error:
-        first = str(error).partition("\n")[0]
-        raise CleansetError(
-            f"{table}: cannot be read ({first}); expected the results of an attack: dvc checkout"
-        ) from None
-    return rows
 
 
 def past_standings(lines: Sequence[Line], on: datetime.date) -> list[Standing]:

@@ -36,7 +36,7 @@ from cleanset.validation import shown
 def accepted_on(files: ContestFiles) -> dict[str, datetime.date]:
     """The day from which each command may be run that the board has accepted."""
     # the latest first, so that the earliest permission of a defence is the one that stays
-    return {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date, reverse=True)}
+    return {each.defence: each.date for each in sorted(files.accepted, key=lambda each: each.date, reverse=True)}
 
 
 class Parties:
@@ -44,9 +44,7 @@ class Parties:
 
     def __init__(self, files: ContestFiles) -> None:
         self._files = files
-        self._runs: dict[str, list[DefenceRun]] = {name: [] for name in sorted(files.defences)}
-        for run in files.runs:
-            self._runs.setdefault(run.defence, []).append(run)
+        self._runs = files.runs_by_defence()
         accepted = accepted_on(files)
         # by name, the day from which on a defence can be run
         self._known_on = {
@@ -55,10 +53,10 @@ class Parties:
             if each.command is None or name in accepted
         }
         self._appeals: dict[str, set[str]] = {}
-        for appeal in files.board.appeals:
+        for appeal in files.appeals:
             self._appeals.setdefault(appeal.image, set()).add(appeal.team)
         self._claimed: dict[str, list[tuple[datetime.date, str | None]]] = {}
-        decided = {each.image for each in files.board.decisions}
+        decided = {each.image for each in files.decisions}
         for answers in files.answers:
             for sha256 in decided & answers.answers.keys():
                 answer = answers.answers[sha256]
@@ -101,23 +99,22 @@ def check_files(files: ContestFiles) -> None:
     # of an image that was submitted twice the first submission counts
     first_last = reversed(in_order(files.submissions))
     images = {image.sha256: each for each, image in submitted_images(first_last)}
-    for problem in chain(*(find(files, images) for find in (_submission_problems, _answers, _board, _runs))):
+    checks = (_defences, _stakes, _submissions, _answers, _board, _runs)
+    for problem in chain(*(find(files, images) for find in checks)):
         raise CleansetError(problem)
 
 
 # The functions below yield a problem and go on as if there were none: nothing is asked for after the first one.
-def _submission_problems(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
+def _defences(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
     for name in sorted(files.defences):
         if team_of(name) not in files.rules.teams:
             yield f"defence {name}: unknown team {team_of(name)}; expected one of the contest's teams"
-    yield from _stakes(files)
-    yield from _submissions(files)
 
 
-def _stakes(files: ContestFiles) -> Iterator[str]:
+def _stakes(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
     batches: set[str] = set()
     staked: set[str] = set()
-    for stake in sorted(files.board.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
+    for stake in sorted(files.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
         where = f"stake of batch {stake.batch}"
         if stake.batch in batches:
             yield f"{where}: a second time; expected one entry for each batch"
@@ -135,8 +132,8 @@ def _stakes(files: ContestFiles) -> Iterator[str]:
             staked.add(name)
 
 
-def _submissions(files: ContestFiles) -> Iterator[str]:
-    limits, staked = files.rules.limits, {name: stake.date for stake in files.board.stakes for name in stake.defences}
+def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
+    limits, staked = files.rules.limits, {name: stake.date for stake in files.stakes for name in stake.defences}
     a_day: Counter[tuple[str, datetime.date]] = Counter()
     for submission in in_order(files.submissions):
         team, day, target = submission.team, submission.day, submission.manifest.target
@@ -202,7 +199,7 @@ def _answers(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str
 def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
     rules, parties = files.rules, Parties(files)
     decided: set[tuple[str, datetime.date]] = set()
-    for decision in sorted(files.board.decisions, key=lambda each: (each.date, each.image, str(each))):
+    for decision in sorted(files.decisions, key=lambda each: (each.date, each.image, str(each))):
         where = f"decision on {decision.image[:12]}… of {decision.date}"
         if decision.image not in images or images[decision.image].week > decision.date:
             yield f"{where}: no image published by then; expected one whose week has ended"
@@ -212,13 +209,13 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
         if decision.verdict not in (*rules.classes, INVALID, None):
             yield f"{where}: verdict {decision.verdict}; expected one of {', '.join((*rules.classes, INVALID))}"
         yield from _members(rules, decision, parties.deciding(images[decision.image], decision), where)
-    for appeal in sorted(files.board.appeals, key=lambda each: (each.date, each.image, each.team)):
+    for appeal in sorted(files.appeals, key=lambda each: (each.date, each.image, each.team)):
         where = f"appeal of {appeal.team} on {appeal.image[:12]}…"
         if appeal.image not in images or images[appeal.image].week > appeal.date:
             yield f"{where}: no image published by {appeal.date}; expected one whose week has ended"
         if appeal.team not in rules.teams:
             yield f"{where}: unknown team; expected one of the contest's teams"
-    for accepted in sorted(files.board.accepted, key=lambda each: (each.date, each.defence)):
+    for accepted in sorted(files.accepted, key=lambda each: (each.date, each.defence)):
         if accepted.defence not in files.defences:
             yield f"acceptance of an unknown defence {accepted.defence}; expected one submitted by then"
 
@@ -377,10 +374,8 @@ class _Contest:
 
     def __init__(self, files: ContestFiles, on: datetime.date) -> None:
         self._files, self._on = files, on
-        self._runs: dict[str, list[DefenceRun]] = {name: [] for name in files.defences}
-        for run in sorted(files.runs, key=lambda each: each.date):
-            self._runs[run.defence].append(run)
-        self._stakes = {name: stake for stake in files.board.stakes for name in stake.defences}
+        self._runs = files.runs_by_defence()
+        self._stakes = {name: stake for stake in files.stakes for name in stake.defences}
         # the files come in any order; the order of submission is that of the standing and the page
         published = [
             (image, each)
@@ -612,7 +607,7 @@ def _last_closed(states: Sequence[ImageState]) -> list[ImageState]:
 def _shares_of_batches(files: ContestFiles, defences: Sequence[DefenceStanding]) -> Shares:
     """Share each batch equally among its defences that have won, once no other can still win."""
     found: list[Shares] = []
-    for stake in files.board.stakes:
+    for stake in files.stakes:
         members = [each for each in defences if each.batch == stake.batch]
         if any(each.status in ("staked", "awaiting") for each in members):
             continue

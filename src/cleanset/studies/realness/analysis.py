@@ -35,20 +35,21 @@ from cleanset.errors import CleansetError, install_command
 from cleanset.files import new_folder, write_text
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.parsing import csv_text, parse_rows
-from cleanset.review.agreement import Agreement, Counts, overall
+from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.plan_files import KEY, SHOWN_MILLISECONDS, TRIALS, PlanFiles, read_plan
 from cleanset.studies.realness.ratings import (
     CHECK_RULES,
-    KINDS,
+    IMAGE_KINDS,
     SCALE,
     TRIAL_COLUMNS,
+    Answer,
+    AnswerKind,
     ExclusionLimits,
     Exclusions,
     ImageKind,
-    Rating,
     Stimulus,
     StudyAnswers,
     class_column_of,
@@ -115,10 +116,10 @@ class PublishedFormula:
     stops: bool
 
 
-def published_formula(ratings: Iterable[Rating]) -> PublishedFormula:
+def published_formula(ratings: Iterable[Answer]) -> PublishedFormula:
     """Random effects and shared numbers in one study's ratings."""
     rows = list(ratings)
-    real, modified = ({each.image for each in rows if each.kind == kind} for kind in KINDS)
+    real, modified = ({each.image for each in rows if each.kind == kind} for kind in IMAGE_KINDS)
     effects = 2 * len(real | modified)
     return PublishedFormula(len(rows), effects, len(real & modified), len(rows) <= effects)
 
@@ -214,7 +215,7 @@ class RatingSummary:
 class ImageRatings:
     """An image's number of ratings, number of negative ones (taken for modified), and mean."""
 
-    kind: ImageKind
+    kind: AnswerKind
     image: str
     ratings: int
     negative: int
@@ -250,9 +251,9 @@ def summary(ratings: Iterable[int]) -> RatingSummary:
     return RatingSummary(count, total / count, deviation)
 
 
-def by_image(ratings: Sequence[Rating]) -> list[ImageRatings]:
+def by_image(ratings: Sequence[Answer]) -> list[ImageRatings]:
     """Each image's ratings: the real ones first, by name."""
-    found: dict[tuple[ImageKind, str], list[int]] = defaultdict(list)
+    found: dict[tuple[AnswerKind, str], list[int]] = defaultdict(list)
     for each in ratings:
         found[each.kind, each.image].append(each.rating)
     return [
@@ -268,10 +269,10 @@ def taken_for_modified(images: Iterable[ImageRatings]) -> list[ImageRatings]:
     return sorted(found, key=lambda each: (-each.share, -each.ratings, each.image))
 
 
-def agreements(ratings: Sequence[Rating]) -> RatingAgreements:
+def agreements(ratings: Sequence[Answer]) -> RatingAgreements:
     """The agreement on images that two people or more rated."""
     images = {name: row for row, name in enumerate(sorted({(each.kind, each.image) for each in ratings}))}
-    counts: Counts = np.zeros((len(images), len(SCALE)), np.int64)
+    counts: VerdictCounts = np.zeros((len(images), len(SCALE)), np.int64)
     for each in ratings:
         counts[images[each.kind, each.image], SCALE.index(each.rating)] += 1
     # 0, undecided, counts as not taken for modified
@@ -329,7 +330,7 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
     ratings = leave_out(answers, excluded.people).ratings
     if answers.ratings and not ratings:
         raise CleansetError(_all_excluded(answers, excluded))
-    of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in KINDS}
+    of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in IMAGE_KINDS}
     values, people = [each.rating for each in ratings], [each.person for each in ratings]
     images, modified = [each.image for each in ratings], [each.kind == "modified" for each in ratings]
     model = fit(values, people, images, modified, settings.random, settings.degrees)
@@ -337,8 +338,8 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
         settings,
         excluded,
         model.people,
-        {kind: summary(each.rating for each in of_kind[kind]) for kind in KINDS},
-        {kind: agreements(of_kind[kind]) for kind in KINDS},
+        {kind: summary(each.rating for each in of_kind[kind]) for kind in IMAGE_KINDS},
+        {kind: agreements(of_kind[kind]) for kind in IMAGE_KINDS},
         tuple(by_image(ratings)),
         model,
         equivalence(model.modified, settings.bound, settings.alpha),
@@ -423,8 +424,8 @@ def content(analysis: Analysis) -> dict[str, Any]:
         "people_with_checks": analysis.exclusions.checked,
         "people_without_attention_checks": analysis.exclusions.without_attention,
         "lists_of_several_people": analysis.exclusions.repeated,
-        "ratings": {kind: asdict(analysis.summaries[kind]) for kind in KINDS},
-        "agreement": {kind: asdict(analysis.agreements[kind]) for kind in KINDS},
+        "ratings": {kind: asdict(analysis.summaries[kind]) for kind in IMAGE_KINDS},
+        "agreement": {kind: asdict(analysis.agreements[kind]) for kind in IMAGE_KINDS},
         "model": {
             "formula": FORMULAS[settings.random],
             "degrees_of_freedom": settings.degrees,
@@ -525,7 +526,7 @@ def _people(analysis: Analysis) -> list[str]:
 
 def _summaries(analysis: Analysis) -> Table:
     rows = []
-    for kind in KINDS:
+    for kind in IMAGE_KINDS:
         found, agreed = analysis.summaries[kind], analysis.agreements[kind]
         values = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
         rows.append(((kind,), [Cell(f"{found.ratings:,}"), *(cell(each, factor=1, digits=3) for each in values)]))

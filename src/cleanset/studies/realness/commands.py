@@ -9,7 +9,7 @@ import typer
 from cleanset.edition.options import LOOPBACK, Browser, Host, Json, NewFolder, Port, PublicUrl, show
 from cleanset.errors import CleansetError
 
-app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
+app = typer.Typer(no_args_is_help=True, help="Plan and analyse a rating study of how real images look.")
 
 Settings = TypeVar("Settings")
 
@@ -123,7 +123,7 @@ def analyse(
     exclude: Annotated[
         str,
         typer.Option(
-            help="Limits of the rules by which people are excluded: also min_attention, min_share, max_same, "
+            help="Limits of the exclusion rules: also min_attention, min_share, max_same, "
             "min_milliseconds, one_person_a_list=yes.",
             show_default="attention=1,comprehension=0",
         ),

@@ -39,7 +39,7 @@ AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
 """Ratios treated as 0, tried instead of 0, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
-STEP = 3e-4
+DERIVATIVE_STEP = 3e-4
 """Step of the numerical derivatives: their error grows with its square, rounding error with the inverse square."""
 
 
@@ -278,13 +278,13 @@ def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: Fl
 
 def derivatives(function: Callable[[Floats], Floats], point: Floats) -> Floats:
     """Numerical derivatives, of second order: a row for each value of the function, a column for each parameter."""
-    steps = np.eye(len(point)) * STEP
-    return np.stack([function(point + step) - function(point - step) for step in steps], axis=1) / (2 * STEP)
+    steps = np.eye(len(point)) * DERIVATIVE_STEP
+    return np.stack([function(point + step) - function(point - step) for step in steps], axis=1) / (2 * DERIVATIVE_STEP)
 
 
 def second_derivatives(function: Callable[[Floats], float], point: Floats) -> Floats:
     """The second derivatives of a function."""
-    steps = np.eye(len(point)) * STEP
+    steps = np.eye(len(point)) * DERIVATIVE_STEP
     middle = function(point)
     ends = [function(point + step) + function(point - step) - 2 * middle for step in steps]
     hessian = np.diag(ends)
@@ -292,7 +292,7 @@ def second_derivatives(function: Callable[[Floats], float], point: Floats) -> Fl
         both = steps[row] + steps[column]
         mixed = function(point + both) + function(point - both) - 2 * middle
         hessian[row, column] = hessian[column, row] = (mixed - ends[row] - ends[column]) / 2
-    return np.asarray(hessian / STEP**2)
+    return np.asarray(hessian / DERIVATIVE_STEP**2)
 
 
 RandomTerms = Literal["slopes", "intercepts"]

@@ -19,7 +19,7 @@ from cleanset.parsing import csv_text
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
-from cleanset.studies.realness.ratings import KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
+from cleanset.studies.realness.ratings import IMAGE_KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 from cleanset.vocabulary import class_column
 
 MAX_FAILED = 100
@@ -154,7 +154,7 @@ def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
 
 def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[StudyImage]]:
     """The images that each person rates, in display order: real and modified ones mixed."""
-    of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
+    of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in IMAGE_KINDS}
     by_name = {(each.kind, each.name): each for each in images}
     source_of = {key: each.source for key, each in by_name.items()}
     people, seed = wish.people or 0, wish.seed
@@ -174,7 +174,7 @@ def show_counts(
 ) -> dict[ImageKind, tuple[int, int]]:
     """By kind, the smallest and the largest number of people who see an image."""
     counts = Counter((image.kind, image.name) for each in lists for image in each)
-    of_kind = {kind: [counts[each.kind, each.name] for each in images if each.kind == kind] for kind in KINDS}
+    of_kind = {kind: [counts[each.kind, each.name] for each in images if each.kind == kind] for kind in IMAGE_KINDS}
     return {kind: (min(found), max(found)) for kind, found in of_kind.items()}
 
 

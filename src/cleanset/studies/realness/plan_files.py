@@ -14,11 +14,11 @@ from cleanset.parsing import check_digest, parse_json, read_yaml
 from cleanset.progress import print_notice
 from cleanset.validation import join_names, shown, validate
 
-PAGE, KEY, TRIALS, PLAN, TEXTS = "page", "key.csv", "trials.csv", "plan.json", "texts.yaml"
+PAGE_FOLDER, KEY, TRIALS, PLAN, TEXTS = "page", "key.csv", "trials.csv", "plan.json", "texts.yaml"
 """Content of a plan's folder: the page for people; key, table of lists, plan and the page's texts for the organiser."""
 USUAL_TEXTS = Path(__file__).parent / "static" / TEXTS
 """Those in English."""
-PAGE_IMAGES = f"{PAGE}/images"
+PAGE_IMAGES = f"{PAGE_FOLDER}/images"
 SHOWN_MILLISECONDS = 300
 """Time for which all images of a trial have been visible before it can be answered."""
 _EXPECTED = "expected the folder that cleanset study plan wrote"

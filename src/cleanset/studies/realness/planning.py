@@ -28,7 +28,7 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
-from cleanset.dataset.folder import IMAGE_SUFFIXES
+from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
@@ -49,7 +49,7 @@ from cleanset.studies.realness.plan import (
 )
 from cleanset.studies.realness.plan_files import (
     KEY,
-    PAGE,
+    PAGE_FOLDER,
     PAGE_IMAGES,
     PLAN,
     SHOWN_MILLISECONDS,
@@ -285,10 +285,10 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         pinned = with_digest(record(outcome) | {"sha256": digests(folder)})
         write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
         for name in STATIC:
-            (folder / PAGE / name).write_bytes(static_file(name))
+            (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)
         content = json.dumps(page_data(plan, data), separators=(",", ":"))
-        write_text(folder / PAGE / "lists.js", f"const STUDY = {content};\n")
+        write_text(folder / PAGE_FOLDER / "lists.js", f"const STUDY = {content};\n")
     return outcome
 
 
@@ -340,5 +340,5 @@ def plan_summary(outcome: PlanOutcome, out: Path) -> str:
     if plan.sources_twice:
         lines.append(f"{plan.sources_twice:,} people see two images of one source: more images would prevent it")
     return "\n".join(
-        [*lines, f"give people {out / PAGE}, index.html?list=1 and so on; keep {KEY} and {PLAN} to yourself"]
+        [*lines, f"give people {out / PAGE_FOLDER}, index.html?list=1 and so on; keep {KEY} and {PLAN} to yourself"]
     )

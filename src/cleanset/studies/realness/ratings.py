@@ -23,7 +23,7 @@ from cleanset.parsing import csv_rows, parse_rows
 from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]
-KINDS: tuple[ImageKind, ...] = ("real", "modified")
+IMAGE_KINDS: tuple[ImageKind, ...] = ("real", "modified")
 SCALE = (-2, -1, 0, 1, 2)
 LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
 """The ratings of SCALE in words."""
@@ -31,7 +31,7 @@ RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 """The columns of a plan's lists."""
-TRIAL_KINDS = (*KINDS, "attention", "pair")
+AnswerKind = Literal["real", "modified", "attention", "pair"]
 """The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
 SIDES = ("left", "right")
 # a name is printed in messages and becomes part of keys
@@ -50,33 +50,22 @@ _Stripped = Annotated[str, AfterValidator(str.strip)]
 
 
 @dataclass(frozen=True, slots=True)
-class Rating:
-    """One person's rating of one image, -2 (surely modified) to 2 (surely real)."""
+class Answer:
+    """A person's answer: the rating of an image, or the answer to an attention check or a comprehension pair.
+
+    `rating`: of `image`, -2 (surely modified) to 2 (surely real). `passed`: whether a check's answer is correct.
+    `is_trial`: whether it is to a trial of a list; published ratings name none. `milliseconds`: None if not measured.
+    """
 
     person: str
-    kind: ImageKind
-    image: str
-    rating: int
-
-
-@dataclass(frozen=True, slots=True)
-class CheckAnswer:
-    """One person's answer to an attention check or a comprehension pair."""
-
-    person: str
-    kind: Literal["attention", "pair"]
-    passed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredTrial:
-    """A trial of a list that a person answered; `milliseconds`: how long it took, None if not measured."""
-
-    person: str
-    list_name: str
-    position: str
-    kind: str
-    milliseconds: float | None
+    kind: AnswerKind
+    image: str = ""
+    rating: int = 0
+    passed: bool = True
+    is_trial: bool = False
+    list_name: str = ""
+    position: str = ""
+    milliseconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +73,7 @@ class Stimulus:
     """An entry of a plan's key: the stimulus's kind, its image, and the expected answer ("" for a rating)."""
 
     stimulus: str
-    kind: Annotated[str, one_of(*TRIAL_KINDS)]
+    kind: AnswerKind
     image: str
     expected: str
     wnid: str
@@ -115,16 +104,29 @@ class _Answered:
 
 @dataclass(frozen=True, slots=True)
 class StudyAnswers:
-    """All answers of people: ratings and checks, and, of the page's answers, the trials that they were given in.
+    """All answers of people.
 
     `published`: number of files of ratings in the published form. `invalid`: the message of each row left out.
     """
 
-    ratings: tuple[Rating, ...]
-    checks: tuple[CheckAnswer, ...] = ()
-    trials: tuple[AnsweredTrial, ...] = ()
+    answers: tuple[Answer, ...]
     published: int = 0
     invalid: tuple[str, ...] = ()
+
+    @property
+    def ratings(self) -> tuple[Answer, ...]:
+        """The ratings of images."""
+        return tuple(each for each in self.answers if each.kind in IMAGE_KINDS)
+
+    @property
+    def checks(self) -> tuple[Answer, ...]:
+        """The answers to attention checks and comprehension pairs."""
+        return tuple(each for each in self.answers if each.kind not in IMAGE_KINDS)
+
+    @property
+    def trials(self) -> tuple[Answer, ...]:
+        """The answers that the study's page took."""
+        return tuple(each for each in self.answers if each.is_trial)
 
 
 def texts_of(paths: Iterable[Path]) -> dict[str, str]:
@@ -148,9 +150,7 @@ def read_ratings(
     the same image. A row that is not valid is left out, and so is the second rating of an image by one person. Raises
     CleansetError for files that are something else, and if no row is valid.
     """
-    ratings: list[Rating] = []
-    checks: list[CheckAnswer] = []
-    trials: list[AnsweredTrial] = []
+    answers: list[Answer] = []
     invalid: list[str] = []
     seen: set[tuple[str, ...]] = set()
     published = 0
@@ -168,22 +168,18 @@ def read_ratings(
         )
         for at, row in rows:
             try:
-                trial, answer = _answered(row, at, key or {}) if isinstance(row, _Answered) else _published(row, prefix)
-                _check_once(trial, answer, at, seen)
-                if trial:
-                    _check_file(name, trial, at)
-                    _check_time(trial, shown_milliseconds, at)
+                answer = _answered(row, at, key or {}) if isinstance(row, _Answered) else _published(row, prefix)
+                _check_once(answer, at, seen)
+                if is_page:
+                    _check_file(name, answer, at)
+                    _check_time(answer, shown_milliseconds, at)
             except CleansetError as error:
                 invalid.append(str(error))
-                continue
-            trials += [trial] if trial else []
-            if isinstance(answer, Rating):
-                ratings.append(answer)
             else:
-                checks.append(answer)
-    if invalid and not ratings and not checks:
+                answers.append(answer)
+    if invalid and not answers:
         raise CleansetError(invalid[0])
-    return StudyAnswers(tuple(ratings), tuple(checks), tuple(trials), published, tuple(invalid))
+    return StudyAnswers(tuple(answers), published, tuple(invalid))
 
 
 def key_columns(class_column: str) -> tuple[str, ...]:
@@ -207,12 +203,12 @@ def _header(text: str, where: str) -> tuple[str, ...]:
     return tuple(next(csv_rows(text, where, CORRECT), (1, []))[1])
 
 
-def _published(row: _Published, prefix: str) -> tuple[None, Rating]:
+def _published(row: _Published, prefix: str) -> Answer:
     image = (prefix if row.kind == "modified" else "") + row.image
-    return None, Rating(prefix + row.person, row.kind, image, int(row.rating))
+    return Answer(prefix + row.person, row.kind, image, int(row.rating))
 
 
-def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> tuple[AnsweredTrial, Rating | CheckAnswer]:
+def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
     if row.stimulus not in key:
         raise CleansetError(
             f"{at}: stimulus {shown(row.stimulus)} is not in the plan's key; "
@@ -222,14 +218,12 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> tuple[Ans
     choices = SIDES if stimulus.kind == "pair" else tuple(map(str, SCALE))
     if row.answer not in choices:
         raise CleansetError(f"{at}, answer: {shown(row.answer)}; expected one of {', '.join(choices)}")
-    trial = AnsweredTrial(row.person, row.list_name, row.position, stimulus.kind, row.milliseconds)
-    if stimulus.kind in ("pair", "attention"):
-        kind: Literal["pair", "attention"] = "pair" if stimulus.kind == "pair" else "attention"
-        return trial, CheckAnswer(row.person, kind, row.answer == stimulus.expected)
-    return trial, Rating(row.person, "real" if stimulus.kind == "real" else "modified", stimulus.image, int(row.answer))
+    is_rating, trial = stimulus.kind in IMAGE_KINDS, (True, row.list_name, row.position, row.milliseconds)
+    rating, passed = int(row.answer) if is_rating else 0, is_rating or row.answer == stimulus.expected
+    return Answer(row.person, stimulus.kind, stimulus.image, rating, passed, *trial)
 
 
-def _check_file(name: str, trial: AnsweredTrial, at: str) -> None:
+def _check_file(name: str, trial: Answer, at: str) -> None:
     """Raise CleansetError for an answer in the file of somebody else, named as the page names it."""
     of = _ANSWERS_FILE.fullmatch(name)
     if of and of.groups() != (trial.list_name, trial.person):
@@ -239,18 +233,18 @@ def _check_file(name: str, trial: AnsweredTrial, at: str) -> None:
         )
 
 
-def _check_time(trial: AnsweredTrial, least: int, at: str) -> None:
+def _check_time(trial: Answer, least: int, at: str) -> None:
     if trial.milliseconds is not None and trial.milliseconds < least:
         raise CleansetError(f"{at}: answered after {trial.milliseconds:g} ms; expected at least the plan's {least} ms")
 
 
-def _check_once(trial: AnsweredTrial | None, answer: Rating | CheckAnswer, at: str, seen: set[tuple[str, ...]]) -> None:
+def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
     """Raise CleansetError for a second answer to one trial, or a second rating of an image; note what is seen."""
     found: tuple[str, ...]
-    if isinstance(answer, Rating):
+    if answer.kind in IMAGE_KINDS:
         found, what = (answer.person, answer.kind, answer.image), f"the {answer.kind} image {shown(answer.image)}"
-    elif trial is not None and trial.position:
-        found, what = (trial.person, trial.list_name, "", trial.position), f"trial {shown(trial.position)}"
+    elif answer.position:
+        found, what = (answer.person, answer.list_name, "", answer.position), f"trial {shown(answer.position)}"
     else:
         return
     if found in seen:
@@ -261,7 +255,7 @@ def _check_once(trial: AnsweredTrial | None, answer: Rating | CheckAnswer, at: s
     seen.add(found)
 
 
-NotNegative = Annotated[int, Field(ge=0)]
+NotNegativeInt = Annotated[int, Field(ge=0)]
 CHECK_RULES = {"attention": "attention", "comprehension": "pair"}
 """The rules that always apply, with the kind of their checks."""
 
@@ -276,9 +270,9 @@ class ExclusionLimits:
     same list, only the one who answered most of it is kept.
     """
 
-    attention: NotNegative = 1
-    comprehension: NotNegative = 0
-    min_attention: NotNegative = 0
+    attention: NotNegativeInt = 1
+    comprehension: NotNegativeInt = 0
+    min_attention: NotNegativeInt = 0
     min_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_same: Annotated[float, Field(ge=0.2, le=1)] | None = None
     min_milliseconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -345,12 +339,7 @@ def exclusions(
 def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
     """The answers of everyone else."""
     left_out = frozenset(people)
-    return replace(
-        answers,
-        ratings=tuple(each for each in answers.ratings if each.person not in left_out),
-        checks=tuple(each for each in answers.checks if each.person not in left_out),
-        trials=tuple(each for each in answers.trials if each.person not in left_out),
-    )
+    return replace(answers, answers=tuple(each for each in answers.answers if each.person not in left_out))
 
 
 def repeated_lists(answers: StudyAnswers) -> dict[str, tuple[str, ...]]:
@@ -400,7 +389,7 @@ def _straight_lining(answers: StudyAnswers, allowed: float) -> tuple[str, ...]:
 def _too_fast(answers: StudyAnswers, required: float) -> tuple[str, ...]:
     times = defaultdict(list)
     for each in answers.trials:
-        if each.kind in KINDS and each.milliseconds is not None:
+        if each.kind in IMAGE_KINDS and each.milliseconds is not None:
             times[each.person].append(each.milliseconds)
     if not times:
         raise CleansetError(

@@ -78,7 +78,7 @@ class ServeSettings:
 class PageVisit(BaseModel):
     """A browser that opens the page: the recruiter's id in its address, and whether the person consents.
 
-    `key`: a secret that the browser has drawn when the person began, and by which it alone comes back.
+    `key`: a secret that the browser drew when the person began; only with it can the person return.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)

@@ -108,7 +108,7 @@ def predictions_table(family: Family) -> Table:
     return family.table(**ANSWERS)
 
 
-PREDICTIONS = {family.name: predictions_table(family) for family in FAMILIES}
+ANSWER_TABLES = {family.name: predictions_table(family) for family in FAMILIES}
 """The tables of answers by family."""
 
 
@@ -202,14 +202,14 @@ VERSIONS = "versions.json"
 
 MAX_SHOWN = 20
 """Maximum number of differing images that are listed; the rest is counted."""
-SHOWN_DIGITS = 12
+DIGEST_DIGITS = 12
 
-REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
+DIGESTS_REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
 
 
 def read_versions(path: Path) -> dict[str, str]:
     """The versions of the libraries that made digests, as the stage wrote them. Raises CleansetError for others."""
-    found: dict[str, str] = read_json(path, dict[str, str], "a version for each library", REMEDY)
+    found: dict[str, str] = read_json(path, dict[str, str], "a version for each library", DIGESTS_REMEDY)
     return found
 
 
@@ -307,7 +307,7 @@ class Different(NamedTuple):
     expected: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.found[:SHOWN_DIGITS]}...; expected {self.expected[:SHOWN_DIGITS]}..."
+        return f"{self.name}: {self.found[:DIGEST_DIGITS]}...; expected {self.expected[:DIGEST_DIGITS]}..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
     """
     wanted = params_of(study)
     if not study.digests.is_dir():
-        raise CleansetError(f"{study.digests}: missing; expected the output of stage digests: {REMEDY}")
+        raise CleansetError(f"{study.digests}: missing; expected the output of stage digests: {DIGESTS_REMEDY}")
     sources, expected = Sources.read(study), dict[str, str]()
     made_with = read_versions(study.digests / VERSIONS)
     plans = [change_plan(family, sources, wanted) for family in FAMILIES]
@@ -347,7 +347,9 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
         path = study.digests / f"{plan.name}.parquet"
         of_family = read_digests(path, plan.family)
         if list(of_family) != plan.names():
-            raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
+            raise CleansetError(
+                f"{path}: of other images or changes than the study has; expected the same: {DIGESTS_REMEDY}"
+            )
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
     runs = [DigestRun(plan, sources, wanted, workers) for plan in plans]
     found = tracked(chain.from_iterable(run.digests(run.plan.names()) for run in runs), len(expected), "verify")

@@ -13,12 +13,12 @@ from cleanset.edition.options import (
     HERE,
     AnyImages,
     Architecture,
-    Device,
+    DeviceOption,
     EditionOfRoles,
     Form,
-    Hub,
+    HubOption,
     PaperForm,
-    Precision,
+    PrecisionOption,
     StudyFolder,
     show,
 )
@@ -124,9 +124,9 @@ def evaluate(
         ),
     ] = None,
     architecture: Architecture = None,
-    precision: Precision = None,
-    device: Device = None,
-    hub: Hub = None,
+    precision: PrecisionOption = None,
+    device: DeviceOption = None,
+    hub: HubOption = None,
     edition: EditionOfRoles = HERE,
 ) -> None:
     """Measure any models on any images, outside DVC, as a study does.

@@ -261,7 +261,7 @@ class _Run:
 
 WITHOUT_INTERVAL = ("clean", "unchanged")
 
-MEANING = "Intervals of 95 % by bootstrap over images."
+INTERVALS_NOTE = "Intervals of 95 % by bootstrap over images."
 MEANING_OF_P = "p: exact sign test over images, corrected by Holm's method for several pairs."
 
 
@@ -281,7 +281,7 @@ def as_text(evaluated: Evaluated) -> Group:
         if differences := _differences(family, evaluated):
             parts += [Text(), differences.in_terminal(), Text(MEANING_OF_P), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
-    return Group(*parts, Text(), Text(MEANING), *(Text(not_deterministic(name)) for name in evaluated.random))
+    return Group(*parts, Text(), Text(INTERVALS_NOTE), *(Text(not_deterministic(name)) for name in evaluated.random))
 
 
 def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:

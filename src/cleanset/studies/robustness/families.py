@@ -176,7 +176,7 @@ def read_study_params(
     """Read and check a study's params.yaml. Raises CleansetError naming the key.
 
     `roles` are the models of the edition, `others` models that `measures.corruptions.trained_on` may name beside the
-    measured ones. Without `further` those of `further_models` are not measured.
+    measured ones. Without `further`, `further_models` are not measured.
     """
     params = validate(StudyParams, read_yaml(path, "expected the params of a study: git checkout it"), path)
     _check_further(path, params, roles, is_measured=further)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, WrapValidator, model_validator
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
@@ -212,7 +213,17 @@ class PagesData:
     published_top1: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+def page_texts(family: str) -> dict[str, Any]:
+    """The fields of a `Family` that are in a YAML file beside its template: titles, order and units of measures."""
+    content: Any = read_yaml(_templates(family) / f"{family}.yaml", "install cleanset again")
+    return {**content}
+
+
+def _templates(family: str) -> Path:
+    return Path(__file__).parent / family / "templates"
+
+
+@checked_dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Family:
     """One family of image changes. Nothing heavy is imported before a function needs it."""
 
@@ -287,7 +298,7 @@ class Family:
     @property
     def template(self) -> Path:
         """The Jinja2 template of its page."""
-        return Path(__file__).parent / self.name / "templates" / f"{self.name}.html"
+        return _templates(self.name) / f"{self.name}.html"
 
     @property
     def differences(self) -> str:

@@ -43,15 +43,15 @@ from cleanset.studies.robustness.results import (
 from cleanset.tables import read_table
 from cleanset.validation import shown
 
-OFFICIAL = "official"
+OFFICIAL_COLUMN = "official"
 """The column that says whether a table's numbers are a benchmark's official ones."""
 
-REMEDY = "run dvc checkout measure to restore it, or dvc repro measure"
+MEASURE_REMEDY = "run dvc checkout measure to restore it, or dvc repro measure"
 RESTORE = "run dvc checkout to restore it, or the stage that writes it once more"
 
-TEXTS = frozenset((
-    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL, "origin",
-    "other", "part", "problem", "scenario", "selection", "source", "stars",
+TEXT_COLUMNS = frozenset((
+    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL_COLUMN,
+    "origin", "other", "part", "problem", "scenario", "selection", "source", "stars",
 ))  # fmt: skip
 """The columns of text; all others hold numbers."""
 
@@ -59,7 +59,7 @@ MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
     "measures/notices.csv": ("family", "notice"),
     "measures/models.csv": ("model", "parameters"),
     **{
-        f"measures/{stem}.csv": (*columns, OFFICIAL, *family.label_columns)
+        f"measures/{stem}.csv": (*columns, OFFICIAL_COLUMN, *family.label_columns)
         for family in FAMILIES
         for stem, columns in {
             family.name: MeasureLine._fields,
@@ -82,25 +82,33 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
         details = family.files.keys() - set(family.optional_files)
         for stem in ("models", family.name, family.differences, *sorted(details)):
             if stem not in tables:
-                raise CleansetError(f"{folder / stem}.csv: missing; expected the output of stage measure: {REMEDY}")
+                raise CleansetError(
+                    f"{folder / stem}.csv: missing; expected the output of stage measure: {MEASURE_REMEDY}"
+                )
         if tables[family.name].empty:
-            raise CleansetError(f"{folder / family.name}.csv: no rows; expected a row for each measure: {REMEDY}")
+            raise CleansetError(
+                f"{folder / family.name}.csv: no rows; expected a row for each measure: {MEASURE_REMEDY}"
+            )
     return tables
 
 
 def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
-    table = read_frame(path, (), REMEDY, dtype={"model": str})
+    table = read_frame(path, (), MEASURE_REMEDY, dtype={"model": str})
     columns = MEASURE_FILES.get(f"measures/{path.name}", tuple(table.columns))
     if tuple(table.columns) != columns:
         found = ", ".join(map(str, table.columns))
-        raise CleansetError(f"{path}: columns {found}; expected {', '.join(columns)}: {REMEDY}")
+        raise CleansetError(f"{path}: columns {found}; expected {', '.join(columns)}: {MEASURE_REMEDY}")
     # a single damaged cell makes pandas read its whole column as text
     for name in columns:
-        if name not in TEXTS and len(table) and not is_numeric_dtype(table[name]):
-            raise CleansetError(f"{path}: column {name} has a value that is not a number; expected numbers: {REMEDY}")
+        if name not in TEXT_COLUMNS and len(table) and not is_numeric_dtype(table[name]):
+            raise CleansetError(
+                f"{path}: column {name} has a value that is not a number; expected numbers: {MEASURE_REMEDY}"
+            )
     for model in table["model"].unique() if "model" in columns else ():
         if models is not None and model not in models:
-            raise CleansetError(f"{path}: unknown model {shown(model)}; expected one of {', '.join(models)}: {REMEDY}")
+            raise CleansetError(
+                f"{path}: unknown model {shown(model)}; expected one of {', '.join(models)}: {MEASURE_REMEDY}"
+            )
     return table
 
 
@@ -109,7 +117,7 @@ class Studied:
     """Models and images to measure, with the answers.
 
     `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
-    `owners`: the roles that have sets. `selections`: those of `results.SELECTIONS` that are measured. `weights`: the
+    `owners`: the roles that have sets. `selections`: the `results.SELECTIONS` that are measured. `weights`: the
     SHA-256 that those of a model must have; the families of the others must agree.
     """
 
@@ -213,7 +221,7 @@ def measure(
                 family.differences: pd.DataFrame(differences, columns=MeasureDifference._fields),
                 **study.tables(),
             }
-            labels = {OFFICIAL: "yes" if name in official else "no", **family.labels(studied.params)}
+            labels = {OFFICIAL_COLUMN: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
                 write_text(folder / f"{stem}.csv", table.assign(**labels).to_csv(index=False, lineterminator="\n"))
             written |= metrics_of(family, lines, studied.selections[0])

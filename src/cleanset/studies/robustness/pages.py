@@ -30,9 +30,9 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetImage
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
-from cleanset.studies.robustness.measuring import REMEDY, read_measures
+from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
-from cleanset.studies.robustness.scenarios.masks import unsuitable_counts
+from cleanset.studies.robustness.scenarios.masks import counts_by_value
 from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_names
 
@@ -128,14 +128,14 @@ def run(study: Study) -> None:
     with replacing(study.report) as folder:
         # images first: the pages name their files
         sheets = save_sheets(plans, sources, params, folder)
-        origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
-        left_out = unsuitable_counts(masks)
+        origins, left_out = counts_by_value(usable["origin"]), counts_by_value(masks["left_out"])
         data = PagesData(models, params, tables, sheets, notices, origins, left_out, top1)
         try:
             texts = pages(data)
         except (IndexError, KeyError, UndefinedError) as error:  # each table is whole, but not the set of them
             raise CleansetError(
-                f"{study.measures}: rows are missing ({error}); expected tables of one run of stage measure: {REMEDY}"
+                f"{study.measures}: rows are missing ({error}); expected tables of one run of stage measure: "
+                f"{MEASURE_REMEDY}"
             ) from None
         for name, text in texts.items():
             write_text(folder / name, text)

@@ -334,7 +334,7 @@ class MeasureDifference(NamedTuple):
 class StudiedImages:
     """The images that a family is measured on: the class index of each, and the roles whose sets contain it.
 
-    `roles`: the models. `selections`: those of SELECTIONS whose images every model has seen that is measured on them,
+    `roles`: the models. `selections`: the SELECTIONS whose images every model has seen that is measured on them,
     or ALL. `owners`: the roles that have sets; None: all models. `of_classes`: flags of the images of the classes that
     a model has, by role; the others have all.
     """

@@ -28,7 +28,7 @@ from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
-from cleanset.studies.training.images import ALONE, FoldData, Share, TrainingPixels
+from cleanset.studies.training.images import ALONE, FoldData, ProcessShare, TrainingPixels
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Standard
@@ -42,7 +42,7 @@ SHIFT_SHARE = 12
 """Images are shifted by up to a twelfth of their side in each direction."""
 
 
-class Batch(NamedTuple):
+class ClassificationBatch(NamedTuple):
     """Views of images in 0..255, (n, views, 3, size, size); their labels (n); the seed of the draws for them."""
 
     views: Tensor
@@ -58,7 +58,7 @@ class TrainingBatches:
     recipe: Standard
     run: Run
     workers: int = 0
-    share: Share = ALONE
+    share: ProcessShare = ALONE
     kept: Tensor | None = None
 
     @property
@@ -67,10 +67,10 @@ class TrainingBatches:
         full, rest = divmod(len(self.pixels), self.run.batch)
         return max(1, full + (self.run.incomplete_batch and rest >= self.share.processes))
 
-    def __call__(self, epoch: int) -> Iterable[Batch]:
+    def __call__(self, epoch: int) -> Iterable[ClassificationBatch]:
         """The batches of an epoch in their order."""
         # a random crop is of the whole image, another one at every epoch
-        is_fixed = self.run.augmentation not in CROPS
+        is_fixed = self.run.augmentation not in CROP_TRANSFORMS
         if self.kept is None and is_fixed and 3 * self.pixels.size**2 * len(self.pixels) <= KEPT_BYTES:
             self.kept = _all_pixels(self.pixels, self.workers)
         generator = torch.Generator().manual_seed(epoch_seed(self.run.seed, epoch))
@@ -79,18 +79,18 @@ class TrainingBatches:
         groups = [(number, order[number * size : (number + 1) * size]) for number in range(self.count)]
         return loaded(partial(self._batch, epoch), groups, self.workers)
 
-    def _batch(self, epoch: int, group: tuple[int, Sequence[int]]) -> Batch:
+    def _batch(self, epoch: int, group: tuple[int, Sequence[int]]) -> ClassificationBatch:
         number, places, share = group[0], group[1][self.share.rank :: self.share.processes], self.share
         name = f"{share.rank} of {share.processes}" if share.processes > 1 else "batch"
         seed = change_seed(image_seed(self.run.seed, f"epoch {epoch}"), "training", name, number)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             views = self.recipe.views(self._augmented(places))
-        return Batch(views, torch.from_numpy(self.pixels.labels[places]), seed)
+        return ClassificationBatch(views, torch.from_numpy(self.pixels.labels[places]), seed)
 
     def _augmented(self, places: Sequence[int]) -> Tensor:
-        if self.run.augmentation in CROPS:
-            cropped = v2.Compose([v2.RandomResizedCrop(self.pixels.size), *CROPS[self.run.augmentation]])
+        if self.run.augmentation in CROP_TRANSFORMS:
+            cropped = v2.Compose([v2.RandomResizedCrop(self.pixels.size), *CROP_TRANSFORMS[self.run.augmentation]])
             return torch.stack([cropped(self.pixels.image(place).convert("RGB")) for place in places])
         images = _stacked(self.pixels, places) if self.kept is None else self.kept[places]
         return shifted_and_mirrored(images) if self.run.augmentation == "shift_and_mirror" else images
@@ -109,7 +109,7 @@ def lit(image: Tensor) -> Tensor:
     return image + 255 * shift.sum(dim=1)[:, None, None]
 
 
-CROPS: Mapping[str, Sequence[nn.Module]] = {
+CROP_TRANSFORMS: Mapping[str, Sequence[nn.Module]] = {
     "random_resized_crop": (v2.RandomHorizontalFlip(), v2.PILToTensor()),
     # MadryLab's for ImageNet
     "crop_and_jitter": (
@@ -256,7 +256,7 @@ class Classification:
     def __init__(self, data: FoldData) -> None:
         run, study = data.run, data.study
         network = build_network(run.network, len(data.classes), run.size, study.edition.folder, run.seed, study.folder)
-        pixels = data.pixels(data.training, run.scenario, whole=run.augmentation in CROPS)
+        pixels = data.pixels(data.training, run.scenario, whole=run.augmentation in CROP_TRANSFORMS)
         self.data, self.name = data, data.name
         self.training = TrainingBatches(pixels, recipe_of(run), run, data.params.workers, data.share)
         self.validated = data.pixels(data.validation, run.scenario) if len(data.validation) else None
@@ -268,11 +268,11 @@ class Classification:
         """Number of batches in an epoch."""
         return self.training.count
 
-    def batches(self, epoch: int) -> Iterable[Batch]:
+    def batches(self, epoch: int) -> Iterable[ClassificationBatch]:
         """The batches of an epoch."""
         return self.training(epoch)
 
-    def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
+    def loss(self, network: nn.Module, batch: ClassificationBatch, epoch: int) -> Outcome:
         """The recipe's loss, and the accuracy on its training views."""
         images = to_device(batch.views, self.data.device).float() / 255
         labels = to_device(batch.labels, self.data.device)

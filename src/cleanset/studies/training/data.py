@@ -30,7 +30,7 @@ from cleanset.studies.training.segmentation.examples import (
     check_size,
     read_class_ids,
 )
-from cleanset.studies.training.study import CLASSES, TrainingStudy
+from cleanset.studies.training.study import CLASS_TABLE_NAME, TrainingStudy
 from cleanset.tables import INDEX, read_table, text_of_table, write_table
 from cleanset.validation import check_known, join_names
 from cleanset.vocabulary import class_indices, class_keys, classes_in_use
@@ -88,7 +88,7 @@ def run(study: TrainingStudy) -> None:
     by_row = images[GROUP].tolist() if GROUP in images else None
     folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
     # the stages after this one may find no edition beside them, as after dvc pull
-    texts = {CLASSES: classes_in_use().text} if is_own else {}
+    texts = {CLASS_TABLE_NAME: classes_in_use().text} if is_own else {}
     write_table(study.images, images, TRAINING_IMAGES, texts)
     write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
 

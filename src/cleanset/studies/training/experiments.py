@@ -128,7 +128,7 @@ OF_EX2 = {"early_stopping"}
 """Settings that source 002 names for EX2 alone."""
 
 
-class Pair(NamedTuple):
+class RunPair(NamedTuple):
     """A network's runs that differ in the scenario alone: EX1 is trained on originals, EX2 on the scenario.
 
     `baseline`: trained on originals with EX2's settings, if run; otherwise EX1.
@@ -139,7 +139,7 @@ class Pair(NamedTuple):
     baseline: FinishedRun
 
 
-def pairs(runs: Iterable[FinishedRun]) -> list[Pair]:
+def pairs(runs: Iterable[FinishedRun]) -> list[RunPair]:
     """The standard runs on originals that have at least one sibling trained on a scenario, in the order of the runs.
 
     EX1 may differ in settings of EX2, too; it is the one that is tested on scenarios. Raises CleansetError for two runs
@@ -167,11 +167,11 @@ def pairs(runs: Iterable[FinishedRun]) -> list[Pair]:
         else:
             ex1 = own
         if ex1 and ex2:
-            found.append(Pair(ex1, ex2, own or ex1))
+            found.append(RunPair(ex1, ex2, own or ex1))
     return found
 
 
-def gains(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
+def gains(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
     """EX2's accuracy on its scenario minus EX1's, by network and scenario, as mean over the folds that both have.
 
     The interval is over folds, or over images for one fold and for folds that agree. `by_fold`: of `fold_accuracies`.
@@ -209,7 +209,7 @@ def _interval(both: pd.DataFrame, differences: np.ndarray) -> tuple[Interval, st
     return unpaired_difference(*sums.astype(int).tolist()), "images"
 
 
-def table_2(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
+def table_2(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in the form of source 002's table 2, its upper half trained on originals, its lower on each scenario.
 
     `trained_on`: `original`, or `scenario` if each accuracy comes from another run.
@@ -247,7 +247,7 @@ class TrainedScore(NamedTuple):
     problem: str = ""
 
 
-def deviations(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
+def deviations(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
     """Accuracy and its squared deviation by network, part and scenario, of the scenarios that EX2 was trained on.
 
     `mu`: the accuracy on originals of EX1 for the external part, of the baseline for the internal one. `run`: the one
@@ -267,7 +267,7 @@ def deviations(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def trained_scores(found: Iterable[Pair], table: pd.DataFrame) -> list[TrainedScore]:
+def trained_scores(found: Iterable[RunPair], table: pd.DataFrame) -> list[TrainedScore]:
     """Score by both definitions of each network, from `deviations` of the same pairs."""
     scores = []
     for pair in found:
@@ -289,7 +289,7 @@ def trained_scores(found: Iterable[Pair], table: pd.DataFrame) -> list[TrainedSc
     return scores
 
 
-def inner_section(found: Iterable[Pair], by_fold: pd.DataFrame) -> dict[str, dict[str, float]]:
+def inner_section(found: Iterable[RunPair], by_fold: pd.DataFrame) -> dict[str, dict[str, float]]:
     """By network trained on originals, the values for `measures.scenarios.trained`."""
     means = mean_accuracies(by_fold).set_index(["run", "scenario"])["accuracy"]
     section = {}
@@ -302,7 +302,7 @@ def inner_section(found: Iterable[Pair], by_fold: pd.DataFrame) -> dict[str, dic
 
 # decimals of numbers in tables and metrics: processors differ in the last digits of sums
 DIGITS = 6
-LEVELS = 255
+PIXEL_RANGE = 255
 """Distances in an image's values are shown as fractions of this."""
 
 
@@ -374,7 +374,7 @@ def recipe_text(run: Run) -> str:
         if run.recipe == "augmix_mixing" and key == "consistency":
             continue
         if key in ("eps", "step"):
-            value = f"{value * LEVELS:.4g}/{LEVELS}"
+            value = f"{value * PIXEL_RANGE:.4g}/{PIXEL_RANGE}"
         text = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
         found.append(f"{key.replace('_', ' ')} {text}")
     return ", ".join(found)

@@ -14,7 +14,7 @@ from cleanset.validation import join_names
 
 # weight of what came before: the default of TensorBoard, whose curves source 002 shows in figure 3
 SMOOTHING = 0.6
-PARTS = ("train", "validation")
+DATA_PARTS = ("train", "validation")
 """The parts of the data that a history has values of."""
 VALUE = ["run", "fold", "measure", "part"]
 """The columns that name the subject of a value."""
@@ -114,8 +114,8 @@ def history_rows(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     for run in runs:
         for fold in run.folds:
             names = [str(name).partition("_") for name in fold.history]
-            for measure in dict.fromkeys(rest for part, _, rest in names if part in PARTS):
-                for part in (each for each in PARTS if f"{each}_{measure}" in fold.history):
+            for measure in dict.fromkeys(rest for part, _, rest in names if part in DATA_PARTS):
+                for part in (each for each in DATA_PARTS if f"{each}_{measure}" in fold.history):
                     values = fold.history[["epoch", "step"]].assign(
                         value=fold.history[f"{part}_{measure}"].astype(float)
                     )

@@ -191,12 +191,12 @@ VALIDATION_SHARE = 0.1
 """Share of each class of a fold's other images that it is validated on, rounded to whole images."""
 
 
-Groups = Sequence[str] | None
+ImageGroups = Sequence[str] | None
 """The group of each image, which no division splits; None: every image may be divided from every other."""
 Rows = NDArray[np.int64]
 
 
-def fold_numbers(classes: Sequence[int], folds: int, seed: int, groups: Groups = None) -> Rows:
+def fold_numbers(classes: Sequence[int], folds: int, seed: int, groups: ImageGroups = None) -> Rows:
     """The fold of each image, 1 to `folds`: of each class the same number but for one, and of all images, too.
 
     Groups are dealt whole, the largest first, so that their folds are as equal as their sizes allow: one of several
@@ -226,7 +226,7 @@ def _check_each(classes: Rows, is_divided: Any, problem: str) -> None:
         raise CleansetError(f"{class_keys()[class_index]}: no image {problem}: add images, or set fewer folds")
 
 
-def split_names(classes: Sequence[int], seed: int, groups: Groups = None) -> list[str]:
+def split_names(classes: Sequence[int], seed: int, groups: ImageGroups = None) -> list[str]:
     """TRAIN or TEST for each image: of each class TEST_SHARE are TEST, at least one; a group is one or the other.
 
     Raises CleansetError for a class with fewer than two images, or groups.
@@ -251,7 +251,7 @@ def split_as_coded(files: Sequence[str], classes: Sequence[int]) -> list[str]:
 
 
 def _some_of_each(
-    classes: Sequence[int], seed: int, groups: Groups, kind: str, share: float, purpose: str
+    classes: Sequence[int], seed: int, groups: ImageGroups, kind: str, share: float, purpose: str
 ) -> NDArray[np.bool_]:
     """Whether each image is in a share of its class, which is at least one image and not all; groups are whole."""
     array, found = np.asarray(classes), np.zeros(len(classes), np.bool_)
@@ -271,7 +271,7 @@ def _some_of_each(
 
 
 def _units(
-    classes: Rows, seed: int, kind: str, groups: Groups, least: int, why: str
+    classes: Rows, seed: int, kind: str, groups: ImageGroups, least: int, why: str
 ) -> Iterator[tuple[int, list[Rows]]]:
     """Each class with the rows that a division leaves together, of other classes, too; shuffled.
 
@@ -297,7 +297,7 @@ def _shuffled(classes: Rows, seed: int, kind: str) -> Iterator[tuple[int, Rows]]
 
 
 def folds_table(
-    files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: Groups = None
+    files: Sequence[str], classes: Sequence[int], folds: int, seed: int, groups: ImageGroups = None
 ) -> pd.DataFrame:
     """The columns file, class_index, split, fold, and group (if any), sorted by file."""
     table = pd.DataFrame({"file": list(files), "class_index": list(classes)}).sort_values("file", kind="stable")
@@ -335,14 +335,14 @@ def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame,
 
 
 @dataclass(frozen=True)
-class Share:
+class ProcessShare:
     """The part of each batch that this process gets, of `processes` in all: `rank` from 0."""
 
     rank: int = 0
     processes: int = 1
 
 
-ALONE = Share()
+ALONE = ProcessShare()
 """The whole of each batch."""
 
 
@@ -363,7 +363,7 @@ class FoldData:
     left_out: pd.DataFrame
     classes: list[int]
     device: "torch.device"
-    share: Share = ALONE
+    share: ProcessShare = ALONE
 
     @property
     def run(self) -> Run:
@@ -411,7 +411,12 @@ class FoldData:
 
 
 def read_fold(
-    study: TrainingStudy, params: TrainingParams, name: str, fold: str, device: "torch.device", share: Share = ALONE
+    study: TrainingStudy,
+    params: TrainingParams,
+    name: str,
+    fold: str,
+    device: "torch.device",
+    share: ProcessShare = ALONE,
 ) -> FoldData:
     """The data of a run's fold. Raises CleansetError for an unknown run or fold, and for classes without images."""
     run = params.run(name)

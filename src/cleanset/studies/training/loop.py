@@ -16,10 +16,10 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, replacing, sha256
+from cleanset.files import remove_abandoned, sha256, write_bytes
 from cleanset.scoring.validity import MadeFrom
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.training.images import ALONE, Share
+from cleanset.studies.training.images import ALONE, ProcessShare
 from cleanset.studies.training.params import Optimization
 
 LOSS = "loss"
@@ -82,8 +82,7 @@ class StateFolder:
         buffer = io.BytesIO()
         torch.save({"settings": dict(self._settings), "state": dict(state)}, buffer)
         content = buffer.getvalue()
-        with replacing(self.folder / STATE_FILE) as partial:
-            partial.write_bytes(b"%b\n%b" % (sha256(content).encode(), content))
+        write_bytes(self.folder / STATE_FILE, b"%b\n%b" % (sha256(content).encode(), content))
 
 
 class Outcome(NamedTuple):
@@ -158,7 +157,7 @@ def train(
     settings: Optimization,
     state: StateFolder,
     report: Callable[[Progress], None] = lambda _: None,
-    share: Share = ALONE,
+    share: ProcessShare = ALONE,
 ) -> Trained:
     """Train until the settings' end, from the state if it exists.
 

@@ -17,13 +17,13 @@ from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.experiments import Summary, in_order
-from cleanset.studies.training.finished import PARTS, SMOOTHING, FinishedRun, history_rows, smoothed
+from cleanset.studies.training.finished import DATA_PARTS, SMOOTHING, FinishedRun, history_rows, smoothed
 from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS, SHEET_COLUMNS
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.validation import join_names
 from cleanset.vocabulary import class_names
 
-LEFT, RIGHT, TOP, BOTTOM = 34.0, 296.0, 8.0, 112.0
+PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, PLOT_BOTTOM = 34.0, 296.0, 8.0, 112.0
 """The plot's sides within a chart of 300 x 132."""
 STEPS = (1, 2, 2.5, 5, 10)
 """Distances between ticks, times a power of ten."""
@@ -67,7 +67,7 @@ def chart(title: str, label: str, curves: Sequence[Curve], highest: float | None
         for each in sorted(kept, key=lambda one: not one.faint)
     ]
     heights = [step * place for place in range(round(limit / step) + 1)]
-    ticks = [(round(BOTTOM - (BOTTOM - TOP) * value / limit, 1), f"{value:g}") for value in heights]
+    ticks = [(round(PLOT_BOTTOM - (PLOT_BOTTOM - PLOT_TOP) * value / limit, 1), f"{value:g}") for value in heights]
     return Chart(title, label, ticks, first, last, lines)
 
 
@@ -84,10 +84,13 @@ def _points(values: "pd.Series[float]", first: int, last: int, limit: float) -> 
     if len(values) > MAX_POINTS:
         values = values.iloc[np.unique(np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int))]
     across = (values.index.to_numpy("float64") - first) / max(1, last - first)
-    heights = BOTTOM - (BOTTOM - TOP) * np.minimum(values.to_numpy() / limit, 1)
-    points = [f"{left:.1f},{down:.1f}" for left, down in zip(LEFT + (RIGHT - LEFT) * across, heights, strict=True)]
+    heights = PLOT_BOTTOM - (PLOT_BOTTOM - PLOT_TOP) * np.minimum(values.to_numpy() / limit, 1)
+    points = [
+        f"{left:.1f},{down:.1f}"
+        for left, down in zip(PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * across, heights, strict=True)
+    ]
     # a line needs two points: one epoch is drawn as a short dash
-    return " ".join(points if len(points) > 1 else [points[0], f"{LEFT + 6:.1f},{points[0].partition(',')[2]}"])
+    return " ".join(points if len(points) > 1 else [points[0], f"{PLOT_LEFT + 6:.1f},{points[0].partition(',')[2]}"])
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -122,9 +125,9 @@ def run_charts(runs: Sequence[FinishedRun], rows: pd.DataFrame) -> list[ChartGro
         charts = []
         for measure, values in _by_measure(rows[rows["run"] == run.name]):
             label = f"{words(measure)} of {run.name} by epoch, training and validation"
-            charts.append(_chart(words(measure), label, measure, values, "part", PARTS))
+            charts.append(_chart(words(measure), label, measure, values, "part", DATA_PARTS))
         note = f"{run.network}, {run.run.recipe}" + f", mean over {len(run.folds)} folds" * (len(run.folds) > 1)
-        found.append(ChartGroup(run.name, note, PARTS, charts))
+        found.append(ChartGroup(run.name, note, DATA_PARTS, charts))
     return found
 
 
@@ -144,7 +147,7 @@ def scenario_charts(runs: Sequence[FinishedRun], rows: pd.DataFrame) -> list[Cha
 def _scenario_charts(scenario: str, names: Sequence[str], rows: pd.DataFrame) -> list[Chart]:
     charts = []
     for measure, values in _by_measure(rows[rows["run"].isin(names)]):
-        for part in PARTS:
+        for part in DATA_PARTS:
             title = f"{words(measure)}, {'training' if part == 'train' else part}"
             label = f"{title}, of runs on {words(scenario)} by epoch"
             drawn = _chart(title, label, measure, values[values["part"] == part], "run", names)
@@ -176,7 +179,7 @@ def words(name: str) -> str:
 
 LINKED = ("robustness", "attacks")
 """The studies of the edition whose pages have links here."""
-SHOWN_CLASSES = 40
+CLASSES_IN_IOU_MAP = 40
 """Classes in a map of IoU; of more, those that are segmented worst."""
 TERMS = {"model": "run", "class_index": "class"}
 """The names of the regression's factors on the page, where they differ."""
@@ -215,7 +218,7 @@ def segmentation_context(summary: Summary, sheets: Mapping[str, Sequence[dict[st
     classes = summary.tables["segmentation_classes"]
     # a class that is nowhere counts as found
     by_iou = classes.assign(iou=classes["iou"].fillna(1.0)).groupby("class_index")["iou"].mean()
-    worst = sorted(by_iou.sort_values(kind="stable").index[:SHOWN_CLASSES])
+    worst = sorted(by_iou.sort_values(kind="stable").index[:CLASSES_IN_IOU_MAP])
     anova = summary.records("segmentation_anova")
     return {
         "scenarios": in_order(row["scenario"] for row in means),

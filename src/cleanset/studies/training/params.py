@@ -6,7 +6,7 @@ amount to.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,81 +18,29 @@ from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import Fraction, Norm, Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
 from cleanset.studies.robustness.family import Wnid
-from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, Baselines, Scenario
+from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines, Scenario
 from cleanset.validation import EachOnce, Role, Section, check_known, shown, validate
 from cleanset.vocabulary import classes_in_use
 
-Protocol = Literal["own", "as_written", "as_coded"]
+TrainingProtocol = Literal["own", "as_written", "as_coded"]
 RecipeName = Literal["standard", "adversarial", "madry", "augmix", "augmix_mixing", "noise"]
 TaskName = Literal["classification", "segmentation"]
-Count = Annotated[int, Field(ge=1, le=10_000_000)]
+PositiveCount = Annotated[int, Field(ge=1, le=10_000_000)]
 Epochs = Annotated[int, Field(ge=0, le=100_000)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Proportion = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-NAMED_CLASSES: Mapping[str, list[str]] = {
-    "ximagenet_12": [
-        "n01689811", "n01693334", "n01985128", "n02066245", "n02085936", "n02119022",
-        "n02607072", "n02692877", "n02974003", "n02977058", "n02992211", "n07614500",
-    ],
-}  # fmt: skip
-"""Lists that `classes` takes by name: the paper's twelve, in its order."""
-NAMED_TESTS: Mapping[str, list[str]] = {
-    "table_2": [
-        ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r",
-        "random_background", "segmented_image",
-    ],
-    "table_6": [
-        ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r",
-        "segmented_image", GENERATED,
-    ],
-}  # fmt: skip
-"""Lists that `test` takes by name: originals and the eight scenarios of source 002's table 2, for EX1, and of its
-table 6, for EX3."""
-
-TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
-"""Beginnings of the names of vision transformers, which source 002 trains in another way."""
-
-# where the text names no value, Keras's default
-AS_WRITTEN: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.0, "epochs": 100, "batch": 16}
-AS_WRITTEN_TRANSFORMER: dict[str, Any] = {"optimizer": "adam", "rate": 1e-4, "epochs": 200, "batch": 16}
-# the script saves its last network over its best one
-AS_CODED: dict[str, Any] = {
-    "optimizer": "adam", "rate": 1e-3, "epochs": 200, "batch": 128, "folds": 1, "split": "as_coded", "keep": "last",
-    "resizing": "nearest",
-}  # fmt: skip
-OF_SOURCE_002: dict[str, Any] = {
-    "size": 224, "schedule": "constant", "augmentation": "none", "keep": "best", "validation": "as_written",
-    "resizing": "bilinear", "incomplete_batch": True,
-}  # fmt: skip
-
-MADRY: dict[str, Any] = {
-    "optimizer": "sgd", "rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "schedule": "step", "decay_epochs": 50,
-    "epochs": 200, "batch": 256, "augmentation": "crop_and_jitter", "incomplete_batch": True,
-}  # fmt: skip
-"""The defaults of MadryLab's robustness for ImageNet."""
-MADRY_ASCENT: dict[str, Any] = {"steps": 7, "random_start": False, "evaluation_mode": True, "best_iterate": True}
-
-# the text has the crop, the batch and the length; the rest is that of MMSegmentation's schedule of 40,000 iterations
-AS_WRITTEN_SEGMENTATION: dict[str, Any] = {
-    "size": 256, "batch": 4, "steps": 40_000, "schedule": "poly", "augmentation": "none", "keep": "last", "folds": 1,
-    "validation": "as_written", "test": NAMED_TESTS["table_6"],
-}  # fmt: skip
-SEGMENTATION_CHOICES = {
-    "recipe": ("standard",),
-    "scenario": (ORIGINAL,),
-    "augmentation": ("none", "shift_and_mirror"),
-    "resizing": ("cropped",),
-    "incomplete_batch": (False,),
-}
-CONVOLUTIONAL: dict[str, Any] = {
-    "optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "weight_decay": 5e-4, "end_rate": 1e-4,
-}  # fmt: skip
-ATTENTION: dict[str, Any] = {
-    "optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3, "schedule": "linear",
-    "undecayed": ["norm", "pos_embed", "cls_token", "relative_position_bias_table"],
-}  # fmt: skip
-
+_TABLES: Any = read_yaml(Path(__file__).parent / "templates" / "protocols.yaml", "install cleanset again", merges=True)
+NAMED_CLASSES: Mapping[str, list[str]] = _TABLES["classes"]
+"""Lists that `classes` takes by name."""
+NAMED_TESTS: Mapping[str, list[str]] = _TABLES["tests"]
+"""Lists that `test` takes by name."""
+KEYS: Mapping[str, dict[str, Any]] = _TABLES["keys"]
+"""The keys that protocols and recipes give."""
+AUGMIX_OPERATIONS: Sequence[str] = _TABLES["augmix"]
+ALL_AUGMIX_OPERATIONS: Sequence[str] = _TABLES["augmix_all_ops"]
+AMOUNTS_TO: Mapping[str, Sequence[str]] = _TABLES["amounts_to"]
+"""By operation, the corruptions of ImageNet-C that it amounts to."""
 
 _WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
 _NETWORK = re.compile(r"(?P<source>timm|torchvision|smp):(?P<name>[^/,]+)(/(?P<encoder>[^,]+))?(, pretrained)?")
@@ -102,35 +50,6 @@ LENGTHS = {"epochs": "steps", "steps": "epochs"}
 """The two keys that say how long a run is, each with the other."""
 OF_LEFT_OUT = ("early_stopping", "keep", "validation", "split", "test", "max_tested")
 """Keys about images that are left out of training."""
-NOISE, ASCENT = "gaussian noise", "projected gradient ascent"
-_BLURS = ("defocus_blur", "gaussian_blur")
-
-AUGMIX_OPERATIONS = (
-    "AutoContrast", "Equalize", "Posterize", "Rotate", "Solarize", "ShearX", "ShearY", "TranslateX", "TranslateY",
-)  # fmt: skip
-ALL_AUGMIX_OPERATIONS = (*AUGMIX_OPERATIONS, "Color", "Contrast", "Brightness", "Sharpness")
-
-_OTHERS = (
-    ASCENT, "shift_and_mirror", "random_resized_crop", "image_r", "image_g", "image_b",
-    "image_rainbow", "segmented_image", "transparent_image", "random_background", "generated_background",
-)  # fmt: skip
-
-AMOUNTS_TO: Mapping[str, tuple[str, ...]] = {
-    # named one by one, so that a new operation or scenario is an error until it is listed; AugMix's authors leave out
-    # those that overlap with ImageNet-C
-    **dict.fromkeys((*AUGMIX_OPERATIONS, *_OTHERS), ()),
-    "Brightness": ("brightness",),
-    "Color": ("saturate",),
-    "Contrast": ("contrast",),
-    "Sharpness": _BLURS,
-    "crop_and_jitter": ("brightness", "contrast", "saturate"),
-    NOISE: ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
-    "blur_background": _BLURS,
-    "blur_object": _BLURS,
-    "image_grey": ("saturate",),
-    "image_brightness": ("brightness",),
-}
-"""By operation, the corruptions of ImageNet-C that it amounts to."""
 
 RECIPES_OF_SECTIONS = {
     "adversarial": ("adversarial", "madry"),
@@ -251,7 +170,7 @@ class Optimization(Section):
 
     optimizer: Literal["sgd", "adam", "adamw"] = "adamw"
     rate: Positive = 1e-3
-    momentum: Share = 0.9
+    momentum: Proportion = 0.9
     weight_decay: NotNegative = 0.0
     undecayed: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
     schedule: Literal["constant", "step", "cosine", "poly", "linear"] = "cosine"
@@ -259,7 +178,7 @@ class Optimization(Section):
     end_rate: NotNegative = 0.0
     warm_up_epochs: Epochs = 0
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    steps: Count | None = None
+    steps: PositiveCount | None = None
     batch: Annotated[int, Field(ge=2, le=65_536)] = 32
     incomplete_batch: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -313,7 +232,7 @@ class Run(Optimization):
     network: Network
     scenario: Scenario = ORIGINAL
     test: Annotated[list[Scenario], Field(min_length=1), EachOnce] | None = None
-    protocol: Protocol = "own"
+    protocol: TrainingProtocol = "own"
     size: Annotated[int, Field(ge=16, le=2048)] = 224
     augmentation: Literal["none", "shift_and_mirror", "random_resized_crop", "crop_and_jitter"] = "shift_and_mirror"
     resizing: Literal["cropped", "bilinear", "nearest"] = "cropped"
@@ -321,7 +240,7 @@ class Run(Optimization):
     folds: Annotated[int, Field(ge=0, le=100)] = 1
     split: Literal["own", "as_coded"] = "own"
     validation: Literal["set_aside", "as_written"] = "set_aside"
-    max_tested: Count | None = None
+    max_tested: PositiveCount | None = None
     trained_on: CorruptionNames = Field(default_factory=list)
 
     @model_validator(mode="before")
@@ -359,7 +278,7 @@ class Run(Optimization):
                 "segmentation, else of timm or torchvision, or MODULE:CALLABLE"
             )
         if self.task == "segmentation":
-            for key, allowed in SEGMENTATION_CHOICES.items():
+            for key, allowed in _TABLES["segmentation_choices"].items():
                 if getattr(self, key) not in allowed:
                     raise ValueError(
                         f"{key} {getattr(self, key)}; expected {' or '.join(map(str, allowed))} for segmentation"
@@ -427,8 +346,8 @@ class Run(Optimization):
         """Everything that is done to the training images, by the names of AMOUNTS_TO."""
         found = [each for each in (self.augmentation, self.scenario) if each not in ("none", ORIGINAL)]
         augmix = ALL_AUGMIX_OPERATIONS if self.augmix.all_ops else AUGMIX_OPERATIONS
-        named = {"augmix": augmix, "augmix_mixing": augmix, "noise": [NOISE]}
-        named |= {recipe: [ASCENT] for recipe in RECIPES_OF_SECTIONS["adversarial"]}
+        named = {"augmix": augmix, "augmix_mixing": augmix, "noise": ["gaussian noise"]}
+        named |= {recipe: ["projected gradient ascent"] for recipe in RECIPES_OF_SECTIONS["adversarial"]}
         return [*found, *named.get(self.recipe, ())]
 
     @property
@@ -464,7 +383,7 @@ def _network_of(text: str) -> dict[str, Any]:
 
 def _sections_of_protocol(content: Mapping[str, object]) -> dict[str, dict[str, Any]]:
     """The keys of sections that the run's recipe and protocol give."""
-    ascent = {"adversarial": MADRY_ASCENT} if content.get("recipe") == "madry" else {}
+    ascent = {"adversarial": KEYS["madry_ascent"]} if content.get("recipe") == "madry" else {}
     return ascent | ({"network": {"normalised": False}} if content.get("protocol") == "as_coded" else {})
 
 
@@ -473,12 +392,12 @@ def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:
     protocol, network = content.get("protocol", "own"), content.get("network")
     names: Mapping[str, object] = network if isinstance(network, Mapping) else {}
     if protocol not in ("as_written", "as_coded"):
-        keys = MADRY if content.get("recipe") == "madry" else {}
+        keys = KEYS["madry"] if content.get("recipe") == "madry" else {}
     elif content.get("task") == "segmentation":
         if protocol == "as_coded":
             raise ValueError("protocol as_coded: the published code does not segment; expected as_written or own")
         text = " ".join(map(str, names.values())).lower()
-        keys = AS_WRITTEN_SEGMENTATION | (ATTENTION if "vit" in text or "swin" in text else CONVOLUTIONAL)
+        keys = KEYS["segmentation_transformer" if "vit" in text or "swin" in text else "segmentation"]
     elif protocol == "as_written":
         name = str(names.get("encoder") or names.get("name") or "").lower()
         is_ex2 = content.get("scenario", ORIGINAL) != ORIGINAL
@@ -487,9 +406,9 @@ def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:
                 "protocol as_written stops a training on a scenario early, and the text names no number of epochs; "
                 "expected early_stopping: set it, or null"
             )
-        keys = OF_SOURCE_002 | (AS_WRITTEN_TRANSFORMER if name.startswith(TRANSFORMERS) else AS_WRITTEN)
+        keys = KEYS["as_written_transformer" if name.startswith(tuple(_TABLES["transformers"])) else "as_written"]
     else:
-        keys = OF_SOURCE_002 | AS_CODED
+        keys = KEYS["as_coded"]
     # a run has one length: its own takes the place of the protocol's
     return {key: value for key, value in keys.items() if LENGTHS.get(key) not in content}
 

@@ -22,7 +22,7 @@ from cleanset.progress import tracked
 from cleanset.scoring.devices import Device
 from cleanset.studies.training.experiments import grid_runs
 from cleanset.studies.training.finished import network_name
-from cleanset.studies.training.images import Share, read_fold
+from cleanset.studies.training.images import ProcessShare, read_fold
 from cleanset.studies.training.loop import StateFolder, train
 from cleanset.studies.training.params import Run, TrainingParams, read_training_params
 from cleanset.studies.training.study import TrainingStudy
@@ -84,7 +84,7 @@ def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int)
     run = params.run(name)
     device = device_named(params.device)
     # of several devices one is measured, on its part of each batch
-    data = read_fold(study, params, name, run.fold_names()[0], device.torch, Share(0, run.devices))
+    data = read_fold(study, params, name, run.fold_names()[0], device.torch, ProcessShare(0, run.devices))
     settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})
     with deterministic(params.threads), tempfile.TemporaryDirectory() as folder:
         timed = _Timed(task_of(data), device)

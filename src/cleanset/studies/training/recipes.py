@@ -69,11 +69,7 @@ class GaussianNoise(Standard):
     def learnt_from(
         self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int
     ) -> Tensor:
-        """The images with noise; pixels stay in 0..1."""
-        return self.noisy(images, generator)
-
-    def noisy(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """The images, in 0..1 with any number of dimensions, with noise."""
+        """The images, in 0..1 with any number of dimensions, with noise; pixels stay in 0..1."""
         device = generator.device
         strengths = torch.rand(len(images), *[1] * (images.ndim - 1), generator=generator, device=device) * self.largest
         noise = torch.randn(images.shape, generator=generator, device=device) * strengths

@@ -21,7 +21,7 @@ from cleanset.tables import text_of_table
 from cleanset.validation import validate
 from cleanset.vocabulary import class_keys, parse_class_table, use_classes
 
-CLASSES = "classes"
+CLASS_TABLE_NAME = "classes"
 """The name of the class table that goes with the table of the training images, unless it is ImageNet's."""
 
 
@@ -75,14 +75,14 @@ class TrainingStudy(StudyBesideRobustness):
 
     def use_classes(self) -> None:
         """Bring the class table of the training images into use; before stage data the edition's."""
-        text = text_of_table(self.images, CLASSES) if self.images.is_file() else None
+        text = text_of_table(self.images, CLASS_TABLE_NAME) if self.images.is_file() else None
         if text is None:
             super().use_classes()
         else:
             use_classes(parse_class_table(text, str(self.images)))
 
 
-REMEDY = "train the run, or run dvc checkout"
+RUN_REMEDY = "train the run, or run dvc checkout"
 
 
 def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = None) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
 
 
 def record_of_weights(
-    path: Path, weights: Path, wanted: str = "classification", remedy: str = REMEDY
+    path: Path, weights: Path, wanted: str = "classification", remedy: str = RUN_REMEDY
 ) -> dict[str, Any]:
     """The record of the training of these weights.
 

@@ -14,7 +14,7 @@ from cleanset.studies.training.pages import write_report
 from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.study import TrainingStudy
 
-TRAINED = "trained.yaml"
+TRAINED_YAML = "trained.yaml"
 """The file with the values for the robustness study's `measures.scenarios.trained`."""
 
 
@@ -52,7 +52,7 @@ def write_measures(folder: Path, summary: Summary) -> None:
     with replacing(folder) as partial:
         for name, table in summary.tables.items():
             write_text(partial / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
-        write_text(partial / TRAINED, trained_yaml(summary.trained))
+        write_text(partial / TRAINED_YAML, trained_yaml(summary.trained))
 
 
 COSTS = ("seconds", "images", "images_per_second", "peak_memory_bytes")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
@@ -19,21 +19,27 @@ from safetensors.torch import save
 from torch import Tensor, distributed, nn
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, replacing, sha256, write_text
+from cleanset.files import remove_abandoned, replacing, sha256, write_bytes, write_text
 from cleanset.progress import training_bar
 from cleanset.scoring.devices import Device, choose_devices, device_of
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.images import ALONE, FoldData, Share, read_fold
-from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Task, Trained, train
+from cleanset.studies.training.images import ALONE, FoldData, ProcessShare, read_fold
+from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Trained, train
 from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 
-LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
+if TYPE_CHECKING:
+    from cleanset.studies.training.segmentation.task import Segmentation
+
+TRAINING_LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
 CODE = ("studies/robustness", "studies/attacks", "studies/training")
 """The packages that decide a network's weights."""
-LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
+LIBRARIES_BY_TASK = {
+    "classification": TRAINING_LIBRARIES,
+    "segmentation": (*TRAINING_LIBRARIES, "segmentation-models-pytorch"),
+}
 # digits of a number in a history: all of a float32
 _SIGNIFICANT = 9
 
@@ -76,7 +82,7 @@ def start_processes(study: TrainingStudy, name: str, count: int) -> None:
 
 
 @contextmanager
-def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Share]]:
+def process_share(device: Device, processes: int) -> Iterator[tuple[Device, ProcessShare]]:
     """The device of this process and its share of each batch, among the processes that torchrun has started.
 
     Raises CleansetError for another number of processes than the run's `devices`, and for too few GPUs.
@@ -98,12 +104,12 @@ def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Shar
     # the first process validates and tests alone, and torch gives up waiting for it after minutes by default
     distributed.init_process_group(device.backend, timeout=timedelta(days=7))
     try:
-        yield device, Share(distributed.get_rank(), processes)
+        yield device, ProcessShare(distributed.get_rank(), processes)
     finally:
         distributed.destroy_process_group()
 
 
-def train_fold(device: Device, share: Share, study: TrainingStudy, name: str, fold: str) -> None:
+def train_fold(device: Device, share: ProcessShare, study: TrainingStudy, name: str, fold: str) -> None:
     """Train a fold and write its files beside its state; of several processes the first one writes."""
     params = read_training_params(study.params_yaml)
     data = read_fold(study, params, name, fold, device.torch, share)
@@ -119,7 +125,7 @@ def train_fold(device: Device, share: Share, study: TrainingStudy, name: str, fo
             settings["module_sha256"] = sha256(Path(str(sys.modules[module].__file__)).read_bytes())
         check_length(data.run, task.steps_per_epoch, data.name)
         with training_bar(data.name, share.rank == 0) as move:
-            trained = train(
+            trained = train(  # type: ignore[misc]  # mypy infers no type of batch from a union
                 task,
                 data.run,
                 StateFolder(folder, settings),
@@ -154,18 +160,7 @@ def check_length(run: Run, steps_per_epoch: int, name: str) -> None:
         raise CleansetError(f"{name}: {error}, or more steps") from None
 
 
-class FoldTask(Task[Any], Protocol):
-    """A task that can be tested once it is trained; `inner_name`: of the library's network in its weights."""
-
-    @property
-    def inner_name(self) -> str: ...
-
-    def test_table(self, sheets: Path) -> pd.DataFrame:
-        """The rows of test.csv; `sheets`: a folder for further outputs of the test."""
-        ...
-
-
-def task_of(data: FoldData) -> FoldTask:
+def task_of(data: FoldData) -> "Classification | Segmentation":
     """The task of a fold, as its run's params have it. Raises CleansetError as its class does."""
     if data.run.task == "segmentation":
         # segmentation-models-pytorch takes seconds to import
@@ -244,5 +239,4 @@ def write_weights(path: Path, weights: dict[str, Tensor], inner_name: str = "1")
     prefix = f"{inner_name}."
     inner = {name.removeprefix(prefix): each.contiguous() for name, each in weights.items() if name.startswith(prefix)}
     content = save(dict(sorted(inner.items())))
-    with replacing(path) as partial:
-        partial.write_bytes(content)
+    write_bytes(path, content)

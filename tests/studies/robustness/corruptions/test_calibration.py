@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.measures import (
-    BINS,
+    CONFIDENCE_BINS,
     UNIT,
     CorruptionAnswers,
     OfChanges,
@@ -28,8 +28,10 @@ RESAMPLES = Bootstrap(resamples=50).resample([0, 0, 1, 1, 1, 2, 2, 0])
 def ece_by_hand(confidences: list[float], correct: list[bool]) -> float:
     """Bin by bin, as the paper defines it: the bins (0, 1/15], (1/15, 2/15] and so on."""
     total = 0.0
-    for place in range(BINS):
-        inside = [i for i, each in enumerate(confidences) if place / BINS < each <= (place + 1) / BINS]
+    for place in range(CONFIDENCE_BINS):
+        inside = [
+            i for i, each in enumerate(confidences) if place / CONFIDENCE_BINS < each <= (place + 1) / CONFIDENCE_BINS
+        ]
         if inside:
             accuracy = sum(correct[i] for i in inside) / len(inside)
             confidence = sum(confidences[i] for i in inside) / len(inside)

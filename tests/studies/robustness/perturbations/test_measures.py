@@ -18,10 +18,10 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.perturbations.measures import (
+    DEFINITION_SUFFIXES,
     MAX_TOP5_DISTANCE,
-    SUFFIXES,
-    Definition,
     Pairs,
+    PerturbationDefinition,
     PerturbationStudy,
     Top5,
     by_frame,
@@ -221,7 +221,7 @@ def test_the_frames_that_are_compared() -> None:
 
 
 @pytest.mark.parametrize("definition", ["as_written", "consecutive"])
-def test_the_difficulty_of_noise_is_in_its_frames(definition: Definition) -> None:
+def test_the_difficulty_of_noise_is_in_its_frames(definition: PerturbationDefinition) -> None:
     for name in NOISE_PERTURBATIONS:
         assert as_listed(pairs(name, 5, definition, 3)) == as_listed(pairs(name, 5, definition))
 
@@ -238,10 +238,10 @@ def test_the_difficulty_of_noise_is_in_its_frames(definition: Definition) -> Non
     ],
 )
 def test_golden_flip_probabilities(
-    predictions: list[int], perturbation: str, definition: Definition, difficulty: int, expected: float
+    predictions: list[int], perturbation: str, definition: PerturbationDefinition, difficulty: int, expected: float
 ) -> None:
     given = {perturbation: lists([predictions, predictions])}
-    suffix = SUFFIXES[definition] if "noise" in perturbation else ""
+    suffix = DEFINITION_SUFFIXES[definition] if "noise" in perturbation else ""
     assert round(measured({"a": given}, difficulty)["a", "fp" + suffix, perturbation].value, 6) == expected
 
 

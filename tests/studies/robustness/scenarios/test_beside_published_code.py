@@ -14,6 +14,9 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.images import StudyFile
 from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask, StoredFile, scenario_image
 from cleanset.studies.robustness.scenarios.masks import Regions, regions_of
+from cleanset.studies.robustness.scenarios.params import Scenarios
+
+AS_CODED = Scenarios.model_validate({"definition": "as_coded"})
 
 THEIRS = {
     "blur_background": "4590de4bba0be7c8",
@@ -47,7 +50,7 @@ def scenes_of(folder: Path, path: Path, background: Path) -> tuple[StudyFile, Sc
     mask = stored(folder / f"{path.stem}.mask.png", ellipse(*pixels.shape[:2]).astype(np.uint8) * 255)
     photographs = (stored(folder / f"{path.stem}.behind.png", behind),)
     masks = {image.path: SceneMask(mask, "png", "", None)}
-    return StudyFile(*image, path.stem), SceneImage(masks, photographs, definition="as_coded")
+    return StudyFile(*image, path.stem), SceneImage(masks, photographs, wanted=AS_CODED)
 
 
 @pytest.mark.real
@@ -71,7 +74,8 @@ def scene(folder: Path, definition: str, crop: tuple[int, int, int, int] | None)
     mask = stored(folder / "a.mask.png", 255 - pixels[..., 0])
     photographs = (stored(folder / "p.png", np.full((300, 300, 3), 90, np.uint8)),)
     masks = {image.path: SceneMask(mask, "png", "n01443537", crop)}
-    return StudyFile(*image, "a"), SceneImage(masks, photographs, definition=definition)  # type: ignore[arg-type]
+    wanted = Scenarios.model_validate({"definition": definition})
+    return StudyFile(*image, "a"), SceneImage(masks, photographs, wanted=wanted)
 
 
 @pytest.mark.parametrize("crop", [None, (100, 50, 700, 550)])
@@ -100,6 +104,6 @@ def test_the_definitions_of_random_background_begin_with_other_images(tmp_path: 
 def test_a_photograph_may_be_smaller_than_an_image_that_is_stretched_to_it() -> None:
     regions: Regions = regions_of(ellipse(300, 400))
     image, photograph = np.full((300, 400, 3), 40, np.uint8), np.full((60, 80, 3), 90, np.uint8)
-    found = scenario_image(image, regions, "random_background", 5, definition="as_coded", photographs=[photograph])
+    found = scenario_image(image, regions, "random_background", 5, wanted=AS_CODED, photographs=[photograph])
     assert (found[30, 40].tolist(), found[0, 0].tolist()) == ([130] * 3, [90] * 3)
     assert base_image(Image.fromarray(found)).shape == (224, 224, 3)

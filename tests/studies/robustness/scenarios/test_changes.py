@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import ValidationError
 from scipy.ndimage import correlate1d
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import pixels_sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.changes import (
-    Placing,
     check_photographs,
     object_put_back,
     over_matte,
@@ -24,7 +24,7 @@ from cleanset.studies.robustness.scenarios.changes import (
     transparent_image,
 )
 from cleanset.studies.robustness.scenarios.masks import Regions, regions_of
-from cleanset.studies.robustness.scenarios.params import DEFINITIONS, SCENARIOS
+from cleanset.studies.robustness.scenarios.params import SCENARIO_DEFINITIONS, SCENARIOS, Scenarios
 from tests.properties import examples
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn, drawn_object
@@ -34,7 +34,7 @@ IMAGE = drawn(48, 64)
 REGIONS = regions_of(drawn_object(48, 64))
 PHOTOGRAPHS = [drawn(60, 90)[::-1].copy(), drawn(48, 64)[:, ::-1].copy()]
 INPUTS: dict[str, dict[str, Any]] = {
-    "random_background": {"photographs": PHOTOGRAPHS, "placing": Placing(moved=False)},
+    "random_background": {"photographs": PHOTOGRAPHS, "object_moved": False},
     "generated_background": {"generated": drawn(48, 64)[::-1, ::-1].copy()},
 }
 
@@ -42,7 +42,9 @@ INPUTS: dict[str, dict[str, Any]] = {
 def scenario(
     name: str, image: NDArray[np.uint8] = IMAGE, regions: Regions = REGIONS, seed: int = SEED, **options: Any
 ) -> NDArray[np.uint8]:
-    return scenario_image(image, regions, name, seed, **{**INPUTS.get(name, {}), **options})
+    options = {**INPUTS.get(name, {}), **options}
+    wanted = {key: options.pop(key) for key in Scenarios.model_fields if key in options}
+    return scenario_image(image, regions, name, seed, wanted=Scenarios.model_validate(wanted), **options)
 
 
 def flat(*colors: tuple[int, int, int]) -> NDArray[np.uint8]:
@@ -58,7 +60,7 @@ NOTHING = regions_of(np.zeros((40, 40), np.bool_))
 KEEP_THE_OBJECT = {
     (name, definition)
     for name in SCENARIOS
-    for definition in DEFINITIONS
+    for definition in SCENARIO_DEFINITIONS
     if name != "blur_object"
     and (name, definition) not in {("image_brightness", "as_written"), ("random_background", "as_coded")}
 }
@@ -72,7 +74,7 @@ def test_the_object_is_unchanged_bit_for_bit_and_the_background_is_not(name: str
     assert not np.array_equal(found[REGIONS.background], IMAGE[REGIONS.background])
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS)
+@pytest.mark.parametrize("definition", SCENARIO_DEFINITIONS)
 def test_blur_object_leaves_the_background_unchanged_bit_for_bit(definition: str) -> None:
     found = scenario("blur_object", definition=definition)
     assert np.array_equal(found[REGIONS.background], IMAGE[REGIONS.background])
@@ -96,7 +98,7 @@ def test_any_regions_keep_what_is_not_theirs(seed: int, height: int, width: int)
         assert np.array_equal(found[kept], image[kept]), (name, definition)
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS)
+@pytest.mark.parametrize("definition", SCENARIO_DEFINITIONS)
 def test_inputs_stay_as_they_are_and_only_names_and_seed_decide(definition: str) -> None:
     image = IMAGE.copy()
     image.setflags(write=False)
@@ -221,7 +223,7 @@ def test_segmented_and_transparent_images() -> None:
     [("black", [0, 0, 0]), ("white", [255, 255, 255]), ("grey", [128, 128, 128]), ("mean", [124, 116, 104])],
 )
 def test_a_transparent_image_is_seen_over_a_matte(matte: str, color: list[int]) -> None:
-    for definition in DEFINITIONS:
+    for definition in SCENARIO_DEFINITIONS:
         found = scenario("transparent_image", definition=definition, matte=matte)
         assert (found[REGIONS.background] == color).all()
     backdrop = Image.new("RGBA", (64, 48), (*color, 255))
@@ -237,7 +239,7 @@ WHITE = np.full((80, 100, 3), 255, np.uint8)
 def on_white(seed: int, **options: Any) -> NDArray[np.bool_]:
     """Where the object is, put on white at some place."""
     dark = np.full((48, 64, 3), 10, np.uint8)
-    found = scenario("random_background", dark, seed=seed, photographs=[WHITE], placing=Placing(**options))
+    found = scenario("random_background", dark, seed=seed, photographs=[WHITE], object_moved=True, **options)
     # no mixture with the background at the edge; Pillow loses up to 2 where it weights with alpha
     assert set(np.unique(found)) <= {8, 9, 10, 255}
     placed: NDArray[np.bool_] = found[..., 0] <= 10
@@ -260,7 +262,7 @@ def test_the_object_is_placed_whole_inside_the_frame() -> None:
 
 
 def test_in_its_own_size_the_moved_object_keeps_its_pixels() -> None:
-    found = scenario("random_background", photographs=[WHITE], placing=Placing((1, 1)))
+    found = scenario("random_background", photographs=[WHITE], object_moved=True, object_scales=[1, 1])
     rows, columns = np.nonzero(REGIONS.object)
     shape = REGIONS.object[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
     own = IMAGE[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
@@ -275,13 +277,13 @@ def test_in_its_own_size_the_moved_object_keeps_its_pixels() -> None:
 
 def test_an_object_too_large_for_the_frame_is_scaled_to_fit() -> None:
     for seed in range(5):
-        where = on_white(seed, scales=(3, 4))
+        where = on_white(seed, object_scales=[3, 4])
         assert where.any(axis=1).sum() >= 46
 
 
 def test_a_translucent_object_is_mixed_with_the_photograph() -> None:
     image = np.full((48, 64, 3), 101, np.uint8)
-    found = scenario("random_background", image, photographs=[WHITE], placing=Placing(weight=0.6, moved=False))
+    found = scenario("random_background", image, photographs=[WHITE], object_weight=0.6, object_moved=False)
     assert (found[REGIONS.object] == 163).all()  # .6 x 101 + .4 x 255 is 162.6
     assert (found[REGIONS.background] == 255).all()
 
@@ -295,7 +297,7 @@ def test_the_photograph_is_a_part_of_one_of_them() -> None:
     assert {one.tobytes() for one in found} <= parts
     assert len({one.tobytes() for one in found}) > 3
     with pytest.raises(CleansetError, match=r"^random_background: the object is not in the frame: leave the image out"):
-        scenario("random_background", regions=empty, placing=Placing())
+        scenario("random_background", regions=empty, object_moved=True)
 
 
 def test_as_coded_the_object_is_stretched_to_the_photograph_and_added() -> None:
@@ -347,12 +349,19 @@ def test_the_object_is_put_back_on_a_generated_image() -> None:
 # names
 
 
+def test_an_unknown_definition_or_matte_is_refused_with_the_list() -> None:
+    with pytest.raises(ValidationError, match=r"definition\n.*'as_written' or 'as_coded'"):
+        scenario("image_r", definition="coded")
+    with pytest.raises(ValidationError, match=r"matte\n.*'black', 'white', 'grey' or 'mean'"):
+        scenario("transparent_image", matte="red")
+    with pytest.raises(CleansetError, match=r"^unknown matte 'red'; expected one of black, white, grey, mean"):
+        over_matte(transparent_image(IMAGE, REGIONS), "red")
+
+
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
         ("blur", {}, "unknown scenario 'blur'; expected one of blur_background, .*, generated_background"),
-        ("image_r", {"definition": "coded"}, "unknown definition 'coded'; expected one of as_written, as_coded"),
-        ("transparent_image", {"matte": "red"}, "unknown matte 'red'; expected one of black, white, grey, mean"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_list(name: str, options: dict[str, Any], problem: str) -> None:

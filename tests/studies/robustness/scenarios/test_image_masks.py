@@ -15,12 +15,12 @@ from cleanset.studies.robustness.scenarios.masks import (
     MaskedImage,
     MaskSource,
     base_regions,
+    counts_by_value,
     find_masks,
     has_scenarios,
     imagenet_s_wnids,
     mask_table,
     read_image_regions,
-    unsuitable_counts,
 )
 from cleanset.tables import read_table, write_table
 
@@ -85,7 +85,7 @@ def test_the_table_is_written_and_read(tmp_path: Path) -> None:
     again = read_table(tmp_path / "masks.parquet", MASKS)
     images = pd.DataFrame({"file": again["file"], "class_index": 1})
     assert has_scenarios(images, again)["image_id" if "image_id" in images else "file"].tolist() == [image().file]
-    assert unsuitable_counts(again) == {"no_mask": 1}
+    assert counts_by_value(again["left_out"]) == {"no_mask": 1}
     with pytest.raises(CleansetError, match="masks of 2 images for 1 other images"):
         has_scenarios(images.iloc[:1], again)
 

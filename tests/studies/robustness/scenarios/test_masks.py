@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import base_image
 from cleanset.studies.robustness.scenarios.masks import (
     FORMATS,
-    SUFFIXES,
+    MASK_SUFFIXES,
     Mask,
     base_mask,
     base_regions,
@@ -305,7 +305,7 @@ def test_each_format_gives_the_same_object(mask_format: str) -> None:
     background = ~MASK
     background[2, 3] = mask_format != "imagenet_s"  # ignored there
     assert np.array_equal(regions.background, background)
-    assert SUFFIXES[mask_format] in (".png", ".json")
+    assert MASK_SUFFIXES[mask_format] in (".png", ".json")
 
 
 def test_an_unknown_format_is_refused_with_the_list() -> None:

@@ -73,7 +73,10 @@ def levels_of(published: Published) -> list[tuple[str, object]]:
 
 def by_statsmodels(design: Design) -> Fit:
     """The fit of statsmodels; its sums of squares are of type I, and all types are equal in a balanced design."""
-    table = module._table(design)
+    table = pd.MultiIndex.from_product(design.levels, names=FACTORS).to_frame(index=False)
+    for factor, levels in zip(FACTORS, design.levels, strict=True):
+        table[factor] = pd.Categorical(table[factor], categories=list(levels))
+    table["accuracy"] = design.observed.ravel()
     factors = [f for f, levels in zip(FACTORS, design.levels, strict=True) if len(levels) > 1]
     fit = formulas.ols(f"accuracy ~ {' + '.join(factors) or '1'}", table).fit()
     squares = anova_lm(fit)["sum_sq"]

@@ -20,7 +20,7 @@ from cleanset.studies.robustness.scenarios.masks import Mask, MaskedImage, MaskS
 from cleanset.studies.training.params import Network
 from cleanset.studies.training.segmentation import finished_network as module
 from cleanset.studies.training.segmentation.finished_network import (
-    MADE_WITH,
+    MASKS_MADE_WITH,
     ORIGIN,
     UnmaskedImage,
     finished_network,
@@ -84,7 +84,7 @@ def test_masks_are_those_of_the_networks_weights(finished: TrainingStudy) -> Non
     first, *_ = make_masks(finished, "small", None, "predicted")
     folder = finished.robustness.masks / "predicted"
     assert first == f"{len(list(folder.glob('*.png')))} masks" != "0 masks"
-    assert json.loads((folder / MADE_WITH).read_text())["fold"] == "fold_01"
+    assert json.loads((folder / MASKS_MADE_WITH).read_text())["fold"] == "fold_01"
     network = build_network(Network.model_validate(NETWORK), len(CLASSES), finished.folder, 9).eval()
     network.inner.load_state_dict(load_file(finished.fold("small", "fold_01").weights))
     for path in folder.glob("*.png"):
@@ -200,7 +200,7 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
     table = mask_table(masked, found, is_placed=False)
     assert table["left_out"].isna().all()
     assert table["origin"].tolist() == ["model", "model"]
-    assert '"run": "fpn"' in (tmp_path / "predicted" / MADE_WITH).read_text()
+    assert '"run": "fpn"' in (tmp_path / "predicted" / MASKS_MADE_WITH).read_text()
 
 
 def test_masks_of_a_crop_lie_in_the_original() -> None:

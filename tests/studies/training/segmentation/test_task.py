@@ -12,7 +12,7 @@ from torch import nn
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
-from cleanset.studies.training.images import TRAINING_IMAGES, FoldData, Share
+from cleanset.studies.training.images import TRAINING_IMAGES, FoldData, ProcessShare
 from cleanset.studies.training.loop import StateFolder, train
 from cleanset.studies.training.params import Network, TrainingParams
 from cleanset.studies.training.segmentation.examples import Example, Labels
@@ -21,7 +21,7 @@ from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import (
     OTHER_CLASS,
     OWN_CLASS,
-    TEST_COLUMNS,
+    SEGMENTATION_TEST_COLUMNS,
     TINT,
     Segmentation,
     build_network,
@@ -95,7 +95,7 @@ def test_processes_share_each_batch(tmp_path: Path) -> None:
     parts = []
     for rank in (0, 1):
         task = task_in(tmp_path)
-        task.data = replace(task.data, share=Share(rank, 2))
+        task.data = replace(task.data, share=ProcessShare(rank, 2))
         parts.append(next(iter(task.batches(1))))
     assert torch.equal(whole.images[0::2], parts[0].images)
     assert torch.equal(whole.images[1::2], parts[1].images)
@@ -159,7 +159,7 @@ def by_color(_: Segmentation, image: Pixels) -> Labels:
 def test_a_perfect_network_has_equal_counts_and_sheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Segmentation, "predicted", by_color)
     found = task_in(tmp_path, test=SCENARIOS).test_table(tmp_path / "sheets")
-    assert tuple(found.columns) == TEST_COLUMNS
+    assert tuple(found.columns) == SEGMENTATION_TEST_COLUMNS
     assert found[["scenario", "class_index", "images"]].to_numpy().tolist() == [
         [scenario, index, images]
         for scenario in SCENARIOS

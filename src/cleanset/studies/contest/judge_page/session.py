@@ -183,7 +183,7 @@ class JudgeSession:
         self.groups, self.drawings_are_real = tuple(files.rules.classes), files.rules.drawings_are_real
         self.tasks = tasks(files, judge, standing(files, on).images)
         self.examples = files.examples
-        staked = {name for each in files.board.stakes for name in each.defences}
+        staked = {name for each in files.stakes for name in each.defences}
         models = [each.model for name, each in files.defences.items() if name in staked]
         self.seen = min((each.seen for each in models if each is not None), default=1.0)
         digests = list(dict.fromkeys([*self.examples, *(task.sha256 for task in self.tasks)]))

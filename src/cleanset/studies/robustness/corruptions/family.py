@@ -12,13 +12,14 @@ from cleanset.studies.robustness.corruptions.params import (
     C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
     CORRUPTIONS,
+    PUBLISHED_NUMBERS,
     PUBLISHED_REFERENCE,
     SEVERITIES,
     CorruptionMeasures,
     Corruptions,
     corruptions_of,
 )
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.tables import SEVERITY
@@ -77,12 +78,11 @@ def _study(
 
 
 def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.studies.robustness.corruptions.measures import PUBLISHED_MODELS
     from cleanset.studies.robustness.results import percentages
 
     wanted, lines = data.params.section(Corruptions), data.tables[CORRUPTION_FAMILY.name]
     trained_on = data.params.section(CorruptionMeasures).trained_on
-    largest_published = max(mce for _, mce in PUBLISHED_MODELS.values())
+    largest_published = max(mce for _, mce in PUBLISHED_NUMBERS["models"].values())
     return {
         "corruptions": corruptions_of(wanted.names),
         "severities": wanted.sorted_severities(),
@@ -90,7 +90,7 @@ def _page_context(data: PagesData) -> dict[str, Any]:
         "seen": {role: set(corruptions_of(names)) for role, names in trained_on.items()},
         "largest_ce": _axis_end(lines, "ce"),
         "largest_mce": max(_axis_end(lines, "mce"), largest_published),
-        "published": PUBLISHED_MODELS,
+        "published": PUBLISHED_NUMBERS["models"],
         **_by_class(data.tables["corruption_errors"]),
     }
 
@@ -151,24 +151,7 @@ CORRUPTION_FAMILY = Family(
         "errors_by_severity": ("model", "change", "severity", "error"),
     },
     with_intervals=("mean_error", "mce"),
-    summary={"error_clean": "clean", "error_unchanged": "unchanged", "mean_error": "mean error", "mce": "mCE"},
-    unit="error in percent",
     page="index.html",
     page_context=_page_context,
-    headlines={
-        "error_clean": "error, clean",
-        "error_unchanged": "error, unchanged",
-        "mean_error": "mean error",
-        "mce": "mCE",
-        "mce_unseen": "mCE, unseen",
-        "relative_mce": "relative mCE",
-        "ece_clean": "ECE, clean",
-        "mean_ece": "mean ECE",
-        "nll_clean": "NLL, clean, in nats",
-        "mean_nll": "mean NLL, in nats",
-        "effective_robustness": "effective robustness",
-    },
-    shown_differences=("mean_error", "mce", "mean_ece", "mean_nll", "effective_robustness"),
-    not_shares=("nll", "mean_nll"),
-    sheet=SheetLayout(3, has_unchanged=True, caption="Unchanged, then severity by severity."),
+    **page_texts("corruptions"),
 )

@@ -4,11 +4,13 @@ Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Com
 (ICLR 2019). In the order of its tables.
 """
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
 from cleanset.validation import Section
 
@@ -31,20 +33,9 @@ ALL_CORRUPTIONS: tuple[str, ...] = CORRUPTIONS + VALIDATION_CORRUPTIONS
 
 SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
 
-# E. Mintun, A. Kirillov and S. Xie, "On Interaction Between Augmentations and Corruptions in Natural Corruption
-# Robustness" (NeurIPS 2021); the amounts are those of the authors' imagenet_c_bar.csv, which name the folders
-C_BAR_AMOUNTS: dict[str, tuple[float, ...]] = {
-    "blue_noise_sample": (0.8, 1.6, 2.4, 4.0, 5.6),
-    "plasma_noise": (4.75, 7.0, 8.5, 9.25, 10.0),
-    "checkerboard_cutout": (2.0, 3.0, 4.0, 5.0, 6.0),
-    "cocentric_sine_waves": (3.0, 5.0, 8.0, 9.0, 10.0),
-    "single_frequency_greyscale": (1.0, 1.5, 2.0, 4.5, 5.0),
-    "brownish_noise": (1.0, 2.0, 3.0, 4.0, 5.0),
-    "caustic_refraction": (2.35, 3.2, 4.9, 6.6, 9.15),
-    "inverse_sparkles": (1.0, 2.0, 4.0, 9.0, 10.0),
-    "sparkles": (1.0, 2.0, 3.0, 5.0, 6.0),
-    "perlin_noise": (4.6, 5.2, 5.8, 7.6, 8.8),
-}
+PUBLISHED_NUMBERS: Any = read_yaml(Path(__file__).with_name("published.yaml"), "install cleanset again")
+
+C_BAR_AMOUNTS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["c_bar_amounts"]
 """The 10 corruptions of ImageNet-C-bar, which are read from a folder, and their amounts at severities 1 to 5."""
 
 C_BAR = "c_bar"

@@ -23,7 +23,7 @@ from cleanset.studies.robustness.images import StudyFile, wide_pixels
 
 """An image, uint8 of shape (height, width, 3), red first."""
 
-Matrix = list[list[float]]
+MatrixRows = list[list[float]]
 """Rows of numbers."""
 
 
@@ -72,7 +72,7 @@ def tilt(image: Pixels, degrees: float) -> Pixels:
     return np.asarray(cv2.warpPerspective(image, np.array(tilt_matrix(height, width, degrees)), (width, height)))
 
 
-def tilt_matrix(height: int, width: int, degrees: float) -> Matrix:
+def tilt_matrix(height: int, width: int, degrees: float) -> MatrixRows:
     """The 3 x 3 projection of `tilt`; the focal length is the diagonal.
 
     The image stands one pixel in front of the centre of rotation, as in the published script of ImageNet-P: without
@@ -88,7 +88,7 @@ def tilt_matrix(height: int, width: int, degrees: float) -> Matrix:
     return _product([[focal, 0.0, x], [0.0, focal, y], [0.0, 0.0, 1.0]], in_space)
 
 
-def _product(left: Matrix, right: Matrix) -> Matrix:
+def _product(left: MatrixRows, right: MatrixRows) -> MatrixRows:
     """The product of two matrices, each sum rounded once: BLAS does not give the same bits on every machine."""
     columns = list(zip(*right, strict=True))
     return [[fsum(a * b for a, b in zip(row, column, strict=True)) for column in columns] for row in left]

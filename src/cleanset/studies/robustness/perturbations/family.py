@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile, first_images
 from cleanset.studies.robustness.perturbations.params import (
     PERTURBATION_GROUPS,
@@ -128,30 +128,7 @@ PERTURBATION_FAMILY = Family(
         "flips_by_frame": ("model", "change", "frame", "flips"),
     },
     with_intervals=("mean_fp", "mfr", "mean_t5d", "mt5d"),
-    summary={
-        "mean_fp": "mean FP",
-        "mean_fp_measured": "FP, measured ones",
-        "mean_t5d": "mean T5D",
-        "mean_t5d_measured": "T5D, measured ones",
-        "mfr": "mFR",
-    },
-    unit="flips in percent",
     page="perturbations.html",
     page_context=_page_context,
-    headlines={
-        "mean_fp": "mean FP",
-        "mean_fp_measured": "mean FP of the measured ones",
-        "mean_fp_consecutive": "mean FP, noise against the frame before",
-        "mfr": "mFR",
-        "mfr_consecutive": "mFR, noise against the frame before",
-        "mean_t5d": "mean T5D",
-        "mean_t5d_measured": "mean T5D of the measured ones",
-        "mean_t5d_consecutive": "mean T5D, noise against the frame before",
-        "mt5d": "mT5D",
-        "mt5d_consecutive": "mT5D, noise against the frame before",
-    },
-    shown_differences=("mean_fp", "mean_t5d", "mean_fp_measured", "mean_t5d_measured"),
-    not_shares=("mean_t5d", "t5d"),
-    # frame 0 stands for the unchanged image
-    sheet=SheetLayout(1, has_unchanged=False, caption="Frame by frame, beginning with the first."),
+    **page_texts("perturbations"),
 )

@@ -38,14 +38,16 @@ LISTED = 5
 MAX_TOP5_DISTANCE = 18
 
 
-Definition = Literal["as_written", "consecutive"]
+PerturbationDefinition = Literal["as_written", "consecutive"]
 """The paper's definition, and source 003's for noise."""
 
 Pairs = tuple[Ints, Ints]
 """The frames that are compared: positions from 0, the references' and the frames', one of each a comparison."""
 
 
-def pairs(perturbation: str, frames: int, definition: Definition = "as_written", difficulty: int = 1) -> Pairs:
+def pairs(
+    perturbation: str, frames: int, definition: PerturbationDefinition = "as_written", difficulty: int = 1
+) -> Pairs:
     """The comparisons in a sequence of `frames` frames, at least two.
 
     Difficulty d compares frames that are d apart, beginning with each of the first d frames, as the published code
@@ -103,12 +105,12 @@ COMPARED = (
 )  # fmt: skip
 """The measures that models are compared by."""
 
-SUFFIXES: dict[Definition, str] = {"as_written": "", "consecutive": "_consecutive"}
+DEFINITION_SUFFIXES: dict[PerturbationDefinition, str] = {"as_written": "", "consecutive": "_consecutive"}
 
 
-def definitions_of(perturbation: str) -> list[Definition]:
+def definitions_of(perturbation: str) -> list[PerturbationDefinition]:
     """The definitions that compare other frames of a perturbation; they differ for noise alone."""
-    return [*SUFFIXES] if perturbation in NOISE_PERTURBATIONS else ["as_written"]
+    return [*DEFINITION_SUFFIXES] if perturbation in NOISE_PERTURBATIONS else ["as_written"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,7 @@ class PerturbationStudy(FamilyStudy):
         """Whether all ten test perturbations were measured; the means need them."""
         return set(PERTURBATIONS) <= set(self.perturbations)
 
-    def pairs(self, name: str, definition: Definition) -> Pairs:
+    def pairs(self, name: str, definition: PerturbationDefinition) -> Pairs:
         """The frames of a perturbation that are compared."""
         first = next(iter(self.answers.values()))
         return pairs(name, first[name].shape[1], definition, self.difficulty)
@@ -146,7 +148,7 @@ class PerturbationStudy(FamilyStudy):
         if lacking := [name for name in PERTURBATIONS if name not in self.perturbations]:
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
             yield constant(np.nan, resamples).named("mean_fp", problem=problem)
-        for definition, suffix in SUFFIXES.items():
+        for definition, suffix in DEFINITION_SUFFIXES.items():
             for kind in KINDS if has_top5() else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen, resamples)
                 for name in self.perturbations:
@@ -163,7 +165,7 @@ class PerturbationStudy(FamilyStudy):
         self,
         role: str,
         kind: str,
-        definition: Definition,
+        definition: PerturbationDefinition,
         means: Mapping[str, Sampled],
         chosen: Chosen,
         resamples: Resamples,
@@ -179,32 +181,34 @@ class PerturbationStudy(FamilyStudy):
             for name in self.perturbations:
                 if definition in definitions_of(name):
                     problem = "the reference's predictions flip too rarely" if undefined_names(ratios, [name]) else ""
-                    yield ratios[name].named("fr" + SUFFIXES[definition], name, problem)
+                    yield ratios[name].named("fr" + DEFINITION_SUFFIXES[definition], name, problem)
         if not self.has_all:
             return
-        problem, measure = "", {"fp": "mfr", "t5d": "mt5d"}[kind] + SUFFIXES[definition]
+        problem, measure = "", {"fp": "mfr", "t5d": "mt5d"}[kind] + DEFINITION_SUFFIXES[definition]
         if lacking := undefined_names(ratios, PERTURBATIONS):
             problem = f"{len(lacking)} of {len(PERTURBATIONS)} perturbations have no ratio: {', '.join(lacking)}"
         yield mean_of(ratios, PERTURBATIONS).named(measure, problem=problem)
 
     def _means(
-        self, role: str, kind: str, definition: Definition, chosen: Chosen, resamples: Resamples
+        self, role: str, kind: str, definition: PerturbationDefinition, chosen: Chosen, resamples: Resamples
     ) -> dict[str, Sampled]:
         """FP or T5D by perturbation."""
         names = self.perturbations
         # consecutive frames of all but noise are compared as written
-        used: list[Definition] = [definition if definition in definitions_of(name) else "as_written" for name in names]
+        used: list[PerturbationDefinition] = [
+            definition if definition in definitions_of(name) else "as_written" for name in names
+        ]
         columns = [self._counts[role, kind, name, each][chosen] for name, each in zip(names, used, strict=True)]
         comparisons = [self._comparisons(name, definition) for name in names]
         largest = [count * (MAX_TOP5_DISTANCE if kind == "t5d" else 1) for count in comparisons]
         found = sampled_means(np.stack(columns, axis=1), names, resamples, role, largest)
         return {name: found[name].scaled(1 / count) for name, count in zip(names, comparisons, strict=True)}
 
-    def _comparisons(self, name: str, definition: Definition) -> int:
+    def _comparisons(self, name: str, definition: PerturbationDefinition) -> int:
         return len(self.pairs(name, definition)[0])
 
     @cached_property
-    def _counts(self) -> dict[tuple[str, str, str, Definition], Ints]:
+    def _counts(self) -> dict[tuple[str, str, str, PerturbationDefinition], Ints]:
         """Flips, or sums of T5D, of each image, by model, kind, perturbation and definition."""
         return {
             (role, kind, name, definition): _counted(kind, answers[name], self.pairs(name, definition))

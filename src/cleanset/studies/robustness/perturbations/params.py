@@ -32,7 +32,7 @@ ALL_PERTURBATIONS: tuple[str, ...] = PERTURBATIONS + VALIDATION_PERTURBATIONS
 NOISE_PERTURBATIONS: tuple[str, ...] = ("gaussian_noise", "shot_noise", "speckle_noise")
 """Perturbations whose frames are compared with the first one, and depend on difficulty."""
 
-LEVELS = (1, 2, 3)
+NOISE_DIFFICULTIES = (1, 2, 3)
 """Difficulties at which noise is made; for all others the difficulty is a step between frames."""
 
 FRAMES, TRANSLATE_FRAMES, FRAMES_IN_SOURCE = 31, 41, 30
@@ -72,7 +72,7 @@ class Perturbations(FamilySection):
     """
 
     names: Annotated[_Perturbations, Field(default_factory=list)]
-    difficulty: Annotated[int, Field(ge=LEVELS[0], le=LEVELS[-1])] = 1
+    difficulty: Annotated[int, Field(ge=NOISE_DIFFICULTIES[0], le=NOISE_DIFFICULTIES[-1])] = 1
     frames: Literal["as_published", "source_003"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
     codec: Literal["h264"] | None = None

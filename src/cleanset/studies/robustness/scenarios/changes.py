@@ -41,7 +41,6 @@ from cleanset.studies.robustness.scenarios.masks import (
     read_image_regions,
 )
 from cleanset.studies.robustness.scenarios.params import (
-    DEFINITIONS,
     GENERATED,
     MATTES,
     RANDOM,
@@ -75,20 +74,8 @@ HUE_CIRCLE = 180
 UINT8_VALUES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Placing:
-    """The placing of an object by random_background: scaled by a factor in `scales`, anywhere inside the frame.
-
-    Where the object would not fit, it is scaled to fit. `weight` is the object's against the photograph, 1 for
-    an opaque one. Not `moved`, it stays where it was in its own size.
-    """
-
-    scales: tuple[float, float] = (0.5, 1.0)
-    weight: float = 1.0
-    moved: bool = True
-
-
-PLACING = Placing()
+AS_WRITTEN = Scenarios.model_validate({})
+"""The defaults of the params."""
 
 
 class _Scene(NamedTuple):
@@ -107,32 +94,29 @@ def scenario_image(
     name: str,
     seed: int = 0,
     *,
-    definition: ScenarioDefinition = "as_written",
-    matte: str = "black",
+    wanted: Scenarios = AS_WRITTEN,
     photographs: Sequence[Pixels] = (),
-    placing: Placing = PLACING,
     generated: Pixels | None = None,
 ) -> Pixels:
     """The image in one of the scenarios, of its own shape: uint8 of shape (height, width, 3).
 
     As_coded random_background is of the photograph's shape.
 
-    `regions` are those of this image, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
-    transparent_image is shown over `matte`; random_background needs `photographs`, and as_written only ones as large as
-    the image, and follows `placing`; generated_background needs the `generated` image. Raises CleansetError for an
-    unknown scenario, definition or matte, and for photographs that are missing or too small, ValueError for other
-    shapes.
+    `regions`: of this image, of shape (height, width). `seed` is the image's (`seeds.image_seed`).
+    `wanted` has the definition, the matte of transparent_image, and the scale, weight and place of the object in
+    random_background. random_background needs `photographs`, as_written ones at least as large as the image;
+    generated_background needs the `generated` image. Raises CleansetError for an unknown scenario, and for photographs
+    that are missing or too small, ValueError for other shapes.
     """
     check_known("scenario", name, SCENARIOS)
-    check_known("definition", definition, DEFINITIONS)
     if not image.shape[:2] == regions.object.shape == regions.background.shape:
         raise ValueError(f"image of shape {image.shape}, object {regions.object.shape}; expected the same size")
     drawn = np.random.RandomState(change_seed(seed, KIND, name, 0))
-    scene = _Scene(image, regions, name, definition == "as_coded", drawn)
+    scene = _Scene(image, regions, name, wanted.definition == "as_coded", drawn)
     if name == "transparent_image":
-        return over_matte(transparent_image(image, regions, definition), matte)
+        return over_matte(transparent_image(image, regions, wanted.definition), wanted.matte)
     if name == RANDOM:
-        return _random_background(scene, photographs, placing)
+        return _random_background(scene, photographs, wanted)
     if name == GENERATED:
         if generated is None:
             raise CleansetError(f"{name}: no generated image: name a folder of generated images")
@@ -237,7 +221,7 @@ def _brightened(scene: _Scene) -> Pixels:
     return np.asarray(cv2.addWeighted(scene.image, 1.5, blurred, 0.9, 1.9), np.uint8)
 
 
-def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Placing) -> Pixels:
+def _random_background(scene: _Scene, photographs: Sequence[Pixels], wanted: Scenarios) -> Pixels:
     """The object on a part of one of the photographs; as_coded resized to a whole one, and added."""
     height, width = scene.image.shape[:2]
     wide, high = (1, 1) if scene.as_coded else (width, height)
@@ -250,21 +234,23 @@ def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Pl
     top = scene.drawn.randint(photograph.shape[0] - height + 1)
     left = scene.drawn.randint(photograph.shape[1] - width + 1)
     behind = photograph[top : top + height, left : left + width]
-    shown, where = _placed(scene, placing.scales) if placing.moved else (scene.image, ~scene.regions.background)
-    if placing.weight < 1:
-        shown = np.rint(placing.weight * shown + (1 - placing.weight) * behind).astype(np.uint8)
+    is_moved, weight = wanted.object_moved, wanted.object_weight
+    shown, where = _placed(scene, wanted.object_scales) if is_moved else (scene.image, ~scene.regions.background)
+    if weight < 1:
+        shown = np.rint(weight * shown + (1 - weight) * behind).astype(np.uint8)
     return _with(behind, where, shown)
 
 
-def _placed(scene: _Scene, scales: tuple[float, float]) -> tuple[Pixels, Mask]:
-    """The object scaled and moved, on black, and where it is."""
+def _placed(scene: _Scene, scales: Sequence[float]) -> tuple[Pixels, Mask]:
+    """The object scaled by a factor between two, or to fit into the frame, and moved, on black; and where it is."""
     height, width = scene.image.shape[:2]
     rows, columns = (np.flatnonzero((~scene.regions.background).any(axis=axis)) for axis in (1, 0))
     if not rows.size:
         raise CleansetError("random_background: the object is not in the frame: leave the image out")
     box = (int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)
     wide, high = box[2] - box[0], box[3] - box[1]
-    scale = min(scene.drawn.uniform(*scales), width / wide, height / high)
+    smallest, largest = scales
+    scale = min(scene.drawn.uniform(smallest, largest), width / wide, height / high)
     size = max(int(wide * scale), 1), max(int(high * scale), 1)
     cut = Image.fromarray(transparent_image(scene.image, scene.regions)).crop(box)
     # Pillow weights colors by alpha here, so that no background gets into the edge
@@ -288,7 +274,7 @@ _CHANGES: dict[str, Callable[[_Scene], Pixels]] = {
     "image_brightness": _brightened,
     "segmented_image": lambda scene: np.zeros_like(scene.image),
 }
-"""The pixels of a scenario; only those of the background are used, or of the object."""
+"""The pixels of a scenario; only background or object pixels are used."""
 
 PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 
@@ -339,9 +325,7 @@ class SceneImage:
     masks: Mapping[Path, SceneMask]
     photographs: tuple[StoredFile, ...] = ()
     generated: Mapping[Path, StoredFile] | None = None
-    definition: ScenarioDefinition = "as_written"
-    matte: str = "black"
-    placing: Placing = PLACING
+    wanted: Scenarios = AS_WRITTEN
 
     def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
         """The base image in a scenario, which has no steps. Raises CleansetError as `scenario_image` does."""
@@ -357,16 +341,14 @@ class SceneImage:
             regions_of_mask(mask) if is_base else whole_regions(mask),
             change,
             seed,
-            definition=self.definition,
-            matte=self.matte,
+            wanted=self.wanted,
             photographs=_photographs(self.photographs) if change == RANDOM else (),
-            placing=self.placing,
             generated=decode_photograph(generated) if generated and change == GENERATED else None,
         )
 
     def _is_of_base_image(self, change: str) -> bool:
         """Whether the background is of the base image's size."""
-        return change == GENERATED or (change == RANDOM and self.definition == "as_written")
+        return change == GENERATED or (change == RANDOM and self.wanted.definition == "as_written")
 
 
 @lru_cache(maxsize=1)
@@ -395,9 +377,9 @@ def photograph_files(
 ) -> tuple[StoredFile, ...]:
     """The photographs in a folder and the folders in it, sorted by path.
 
-    `images` are the image ids of the study by file, which `read` decodes, `indexed` those of the edition by the SHA-256
-    of their pixels. Raises CleansetError as `photograph_paths`, for one that cannot be read or is smaller than a base
-    image, and for one with the pixels of one of these images.
+    `images` are the image ids of the study by file, which `read` decodes, `indexed` the edition's image ids by
+    the SHA-256 of their pixels. Raises CleansetError as `photograph_paths`, for one that cannot be read or is
+    smaller than a base image, and for one with the pixels of one of these images.
     """
     found = tuple(map(_stored, photograph_paths(folder)))
     known = {**indexed, **{pixels_sha256(read(file)): image_id for file, image_id in images.items()}}
@@ -443,9 +425,7 @@ def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
         files = sources.files_in(images).values()
         by_id = generated_files(study.generated, [each.image_id for each in files])
         generated = {each.path: by_id[each.image_id] for each in files}
-    placing = Placing((wanted.object_scales[0], wanted.object_scales[1]), wanted.object_weight, wanted.object_moved)
-    masks = masks_of(sources, images)
-    return SceneImage(masks, photographs, generated, wanted.definition, wanted.matte, placing)
+    return SceneImage(masks_of(sources, images), photographs, generated, wanted)
 
 
 def masks_of(sources: Sources, images: pd.DataFrame) -> dict[Path, SceneMask]:

@@ -9,17 +9,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, SheetLayout
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
 from cleanset.studies.robustness.results import UNCHANGED, FamilyStudy, StudiedImages, records
 from cleanset.studies.robustness.scenarios.masks import FORMATS, has_scenarios
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.validation import check_known
 
-SHOWN_CLASSES = 40
+CLASSES_IN_MAP = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
 
-ANSWERS = "answers"
+ANSWERS_COLUMN = "answers"
 """The column with the criterion of correctness."""
 
 
@@ -99,7 +99,7 @@ def _page_context(data: PagesData) -> dict[str, Any]:
     baselines = data.params.section(ScenarioMeasures).baselines
     # over all models and scenarios: a map for each model has the same classes
     totals = cells.groupby("class_index")[["correct", "images"]].sum()
-    worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:SHOWN_CLASSES]
+    worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:CLASSES_IN_MAP]
     regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
     counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
     scores, models = data.tables.get("scenario_scores"), data.tables["models"]
@@ -191,26 +191,10 @@ SCENARIO_FAMILY = Family(
     optional_files=(
         "scenario_origins", "scenario_scores", "scenario_regression", "scenario_anova", "scenario_fitted",
     ),
-    label_columns=(ANSWERS,),
-    labels=lambda params: {ANSWERS: params.section(ScenarioMeasures).answers},
+    label_columns=(ANSWERS_COLUMN,),
+    labels=lambda params: {ANSWERS_COLUMN: params.section(ScenarioMeasures).answers},
     with_intervals=("mean_accuracy", "score_as_published", "score_as_written"),
-    summary={
-        "accuracy_clean": "clean",
-        "accuracy_unchanged": "unchanged",
-        "mean_accuracy": "mean accuracy",
-        "score_as_published": "Score",
-    },
-    unit="accuracy in percent",
     page="scenarios.html",
     page_context=_page_context,
-    headlines={
-        "accuracy_clean": "accuracy, clean",
-        "accuracy_unchanged": "accuracy, unchanged",
-        "mean_accuracy": "mean accuracy",
-        "score_as_published": "Score, as published",
-        "score_as_written": "Score, as written",
-    },
-    shown_differences=("mean_accuracy", "score_as_published", "score_as_written"),
-    not_shares=("score",),
-    sheet=SheetLayout(3, has_unchanged=True, is_tiled=True),
+    **page_texts("scenarios"),
 )  # fmt: skip

@@ -122,21 +122,9 @@ _PNG_MODES = ("1", "L", "P", "I", "I;16", "RGB")
 
 OTHER, IGNORED = 0, 1000
 
-CLASSES = 919
+IMAGENET_S_CLASSES = 919
 
-WITHOUT_MASKS = frozenset([
-    "n02699494", "n02776631", "n02777292", "n02788148", "n02791270", "n02807133", "n02825657", "n02837789",
-    "n02871525", "n02877765", "n02894605", "n02927161", "n02966193", "n02974003", "n02977058", "n02988304",
-    "n03000247", "n03032252", "n03042490", "n03065424", "n03085013", "n03089624", "n03160309", "n03180011",
-    "n03208938", "n03216828", "n03218198", "n03220513", "n03290653", "n03388043", "n03457902", "n03459775",
-    "n03461385", "n03529860", "n03637318", "n03642806", "n03661043", "n03697007", "n03710637", "n03710721",
-    "n03733281", "n03871628", "n03887697", "n03899768", "n03967562", "n04008634", "n04081281", "n04111531",
-    "n04152593", "n04200800", "n04239074", "n04251144", "n04264628", "n04296562", "n04356056", "n04357314",
-    "n04372370", "n04392985", "n04443257", "n04462240", "n04493381", "n04501370", "n04523525", "n04592741",
-    "n04599235", "n06359193", "n06785654", "n07248320", "n07590611", "n07836838", "n07892512", "n07920052",
-    "n09193705", "n09288635", "n09332890", "n09399592", "n09421951", "n09428293", "n09468604", "n09472597",
-    "n10148035",
-])  # fmt: skip
+WITHOUT_MASKS = frozenset(Path(__file__).with_name("imagenet_s_without_masks.txt").read_text("utf-8").split())
 """The 81 classes of ILSVRC2012 that ImageNet-S leaves out: places, parts and others that cannot be drawn around."""
 
 
@@ -285,9 +273,11 @@ def _numbers(data: bytes, where: str) -> NDArray[np.int64]:
         raise CleansetError(f"{where}: PNG of mode {image.mode}; expected RGB, as ImageNet-S stores class numbers")
     pixels = np.asarray(image).astype(np.int64)
     numbers: NDArray[np.int64] = pixels[..., 0] + 256 * pixels[..., 1]
-    wrong = numbers[(numbers > CLASSES) & (numbers != IGNORED)]
+    wrong = numbers[(numbers > IMAGENET_S_CLASSES) & (numbers != IGNORED)]
     if wrong.size:
-        raise CleansetError(f"{where}: class number {wrong[0]}; expected 0 to {CLASSES}, or {IGNORED} for ignored")
+        raise CleansetError(
+            f"{where}: class number {wrong[0]}; expected 0 to {IMAGENET_S_CLASSES}, or {IGNORED} for ignored"
+        )
     return numbers
 
 
@@ -302,7 +292,7 @@ IMAGENET_S = "imagenet_s"
 
 FORMATS: tuple[str, ...] = (*_READERS, IMAGENET_S)
 
-SUFFIXES: dict[str, str] = {"png": ".png", "coco": ".json", "labelme": ".json", IMAGENET_S: ".png"}
+MASK_SUFFIXES: dict[str, str] = {"png": ".png", "coco": ".json", "labelme": ".json", IMAGENET_S: ".png"}
 """The suffix of the files of each format."""
 
 
@@ -364,12 +354,13 @@ def find_masks(sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
     """
     found = dict[str, MaskFile]()
     for source in sources:
-        files = sorted(source.folder.glob(f"*{SUFFIXES[source.format]}"))
+        files = sorted(source.folder.glob(f"*{MASK_SUFFIXES[source.format]}"))
         # a misspelled folder would leave out all its images without a word
         if not files:
             raise CleansetError(
                 f"{source.folder}: no masks; expected files like "
-                f"ILSVRC2012_val_00000001{SUFFIXES[source.format]}: put them there, or take the folder out of masks"
+                f"ILSVRC2012_val_00000001{MASK_SUFFIXES[source.format]}: put them there, or take the folder out of "
+                "masks"
             )
         for path in files:
             if not _is_image_id(path.stem):
@@ -460,10 +451,9 @@ def has_scenarios(images: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
     return joined[joined["left_out"].isna()].reset_index(drop=True)
 
 
-def unsuitable_counts(masks: pd.DataFrame) -> dict[str, int]:
-    """The number of images left out, by reason, sorted."""
-    reasons, counts = np.unique(masks["left_out"].dropna().to_numpy(str), return_counts=True)
-    return dict(zip(reasons.tolist(), counts.tolist(), strict=True))
+def counts_by_value(column: pd.Series) -> dict[str, int]:
+    """The number of rows of each value, such as a reason of `left_out`, sorted; missing values are not counted."""
+    return {str(value): int(count) for value, count in column.value_counts().sort_index().items()}
 
 
 def masks_found(

@@ -43,7 +43,7 @@ FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"
 STARS = ((0.0001, "****"), (0.001, "***"), (0.01, "**"), (0.05, "*"))
 """Upper limits of p-values and the stars below each; `ns` without stars."""
-ROUNDING = 1e-24
+EXACT_FIT = 1e-24
 """Residual sum of squares, as a share of the total, below which the fit is exact."""
 
 
@@ -152,7 +152,7 @@ def _regression(design: Design, fit: Fit) -> Regression:
     """The tables of a fit."""
     df = design.residual_df
     # an exact fit leaves rounding errors, from which t and p would be arbitrary numbers
-    exact = fit.residual_ss <= ROUNDING * (fit.factor_ss.sum() + fit.residual_ss)
+    exact = fit.residual_ss <= EXACT_FIT * (fit.factor_ss.sum() + fit.residual_ss)
     errors = np.zeros_like(fit.standard_errors) if exact else fit.standard_errors
     with np.errstate(divide="ignore", invalid="ignore"):
         t = fit.coefficients / errors
@@ -173,8 +173,9 @@ def _regression(design: Design, fit: Fit) -> Regression:
             "stars": [stars(each) if np.isfinite(each) else "" for each in p],
         }
     )
-    fitted = _table(design).astype(dict.fromkeys(FACTORS, object))
-    fitted["fitted"] = _fitted(design, fit.coefficients).ravel()
+    cells = pd.MultiIndex.from_product(design.levels, names=FACTORS).to_frame(index=False)
+    values = {OBSERVED: design.observed.ravel(), "fitted": _fitted(design, fit.coefficients).ravel()}
+    fitted = cells.astype(object).assign(**values)
     return Regression(estimates, _anova(design, fit, 0.0 if exact else fit.residual_ss), fitted)
 
 
@@ -203,16 +204,6 @@ def _levels(cells: pd.DataFrame, factor: str, baseline: object) -> tuple[object,
             f"regression: unknown baseline {shown(baseline)} of {factor}; expected one of {known}; change the baseline"
         )
     return (baseline, *(each for each in found if each != baseline))
-
-
-def _table(design: Design) -> pd.DataFrame:
-    """The cells in the design's order, with categorical factors."""
-    index = pd.MultiIndex.from_product(design.levels, names=FACTORS)
-    table = index.to_frame(index=False)
-    for factor, levels in zip(FACTORS, design.levels, strict=True):
-        table[factor] = pd.Categorical(table[factor], categories=list(levels))
-    table[OBSERVED] = design.observed.ravel()
-    return table
 
 
 def _fitted(design: Design, coefficients: Floats) -> Floats:

@@ -26,7 +26,7 @@ RANDOM = "random_background"
 GENERATED = "generated_background"
 
 ScenarioDefinition = Literal["as_written", "as_coded"]
-DEFINITIONS: tuple[str, ...] = get_args(ScenarioDefinition)
+SCENARIO_DEFINITIONS: tuple[str, ...] = get_args(ScenarioDefinition)
 
 MATTES: dict[str, tuple[int, int, int]] = {
     "black": (0, 0, 0),

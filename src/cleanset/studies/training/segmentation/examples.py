@@ -18,7 +18,7 @@ from cleanset.images.preprocessing import Pixels
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import scenario_image
-from cleanset.studies.robustness.scenarios.masks import FORMATS, SUFFIXES, Regions, read_png, read_regions
+from cleanset.studies.robustness.scenarios.masks import FORMATS, MASK_SUFFIXES, Regions, read_png, read_regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
 from cleanset.studies.training.images import decoded, generated_file, read_unchanged
 
@@ -28,15 +28,15 @@ Labels = NDArray[np.uint8]
 """A label map, uint8 of shape (height, width)."""
 
 BACKGROUND = 0
-IGNORED = 255
-MAX_CLASSES = IGNORED - 1
+IGNORED_LABEL = 255
+MAX_LABELS = IGNORED_LABEL - 1
 
 CLASS_IDS = "class_ids"
 LABEL_FORMATS: tuple[str, ...] = (*FORMATS, CLASS_IDS)
 """The formats of masks in the robustness study, and `class_ids`: a PNG of one channel whose values are 0 for
 background, 1 to n for the classes of the data in the order of their indices, and 255 for ignored pixels."""
 
-LABEL_SUFFIXES: Mapping[str, str] = {**SUFFIXES, CLASS_IDS: ".png"}
+LABEL_SUFFIXES: Mapping[str, str] = {**MASK_SUFFIXES, CLASS_IDS: ".png"}
 """The suffix of the mask files of each format."""
 
 
@@ -49,8 +49,8 @@ class Example(NamedTuple):
 
 def label_of(class_index: int, classes: Sequence[int]) -> int:
     """The label of a class among a run's classes, from 1. Raises CleansetError for another class, and for too many."""
-    if len(classes) > MAX_CLASSES:
-        raise CleansetError(f"classes: {len(classes):,}; expected at most {MAX_CLASSES} for segmentation: name fewer")
+    if len(classes) > MAX_LABELS:
+        raise CleansetError(f"classes: {len(classes):,}; expected at most {MAX_LABELS} for segmentation: name fewer")
     ordered = sorted(classes)
     if class_index not in ordered:
         known = ", ".join(map(str, ordered))
@@ -65,7 +65,7 @@ def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, where: 
     background.
     """
     regions = read_regions(data, mask_format, wnid, where)
-    labels = np.full(regions.object.shape, IGNORED, np.uint8)
+    labels = np.full(regions.object.shape, IGNORED_LABEL, np.uint8)
     labels[regions.background] = BACKGROUND
     labels[regions.object] = label
     return labels
@@ -82,21 +82,21 @@ def read_class_ids(data: bytes, classes: int, where: str) -> Labels:
         raise CleansetError(f"{where}: PNG of mode {image.mode}; expected one byte a pixel, the id of its class")
     labels = np.asarray(image)
     found = np.unique(labels)
-    unknown = found[(found > classes) & (found != IGNORED)]
+    unknown = found[(found > classes) & (found != IGNORED_LABEL)]
     if unknown.size:
         raise CleansetError(
             f"{where}: class id {unknown[0]}; expected 0 for background, 1 to {classes} for the classes in order, or "
-            f"{IGNORED} for ignored pixels: draw it again, or remove the file"
+            f"{IGNORED_LABEL} for ignored pixels: draw it again, or remove the file"
         )
-    if not ((found != BACKGROUND) & (found != IGNORED)).any():
+    if not ((found != BACKGROUND) & (found != IGNORED_LABEL)).any():
         raise CleansetError(f"{where}: empty mask; expected an object: draw it, or remove the file")
     return labels
 
 
 def with_classes(labels: Labels, known: Sequence[int], wanted: Sequence[int]) -> Labels:
     """The labels of `known` classes mapped to some of them, `wanted`; all others become background."""
-    table = np.full(IGNORED + 1, BACKGROUND, np.uint8)
-    table[IGNORED] = IGNORED
+    table = np.full(IGNORED_LABEL + 1, BACKGROUND, np.uint8)
+    table[IGNORED_LABEL] = IGNORED_LABEL
     for class_index in wanted:
         table[label_of(class_index, known)] = label_of(class_index, wanted)
     found: Labels = table[labels]
@@ -115,7 +115,7 @@ def check_size(labels: Labels, image: Pixels, where: str) -> None:
 def regions_of_labels(labels: Labels) -> Regions:
     """The objects of all classes as one, and the background; ignored pixels are in neither."""
     background = labels == BACKGROUND
-    return Regions(~background & (labels != IGNORED), background)
+    return Regions(~background & (labels != IGNORED_LABEL), background)
 
 
 class SegmentedFile(NamedTuple):
@@ -175,7 +175,7 @@ def random_crop(example: Example, size: int, generator: np.random.RandomState) -
     below, right = size - labels.shape[0], size - labels.shape[1]
     return Example(
         np.pad(image, ((0, below), (0, right), (0, 0))),
-        np.pad(labels, ((0, below), (0, right)), constant_values=IGNORED),
+        np.pad(labels, ((0, below), (0, right)), constant_values=IGNORED_LABEL),
     )
 
 

@@ -35,9 +35,9 @@ from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_indices
 
 ORIGIN: Final = "model"
-MADE_WITH: Final = "made_with.json"
+MASKS_MADE_WITH: Final = "made_with.json"
 """File beside the masks with the network that made them."""
-REASONS: Final = (
+NO_MASK_REASONS: Final = (
     "of a class that the network was not trained on",
     "in which it finds no object",
     "in which it finds no background",
@@ -76,21 +76,23 @@ def write_model_masks(
         partial.mkdir(exist_ok=True)
         for image in images:
             if image.class_index not in classes:
-                without[REASONS[0]] += 1
+                without[NO_MASK_REASONS[0]] += 1
                 continue
             mask = object_of(image.read(), label_of(image.class_index, classes))
             if mask.any() and not mask.all():
                 (partial / f"{image.image_id}.png").write_bytes(mask_png(in_original(mask, image.crop, image.size)))
                 written += 1
             else:
-                without[REASONS[1 + mask.any()]] += 1
+                without[NO_MASK_REASONS[1 + mask.any()]] += 1
         lines = [
-            f"{without[why]:,} image{'s' * (without[why] > 1)} without one, {why}" for why in REASONS if without[why]
+            f"{without[why]:,} image{'s' * (without[why] > 1)} without one, {why}"
+            for why in NO_MASK_REASONS
+            if without[why]
         ]
         if not written:
             reasons = ", ".join(lines) or "every image has a mask"
             raise CleansetError(f"{folder}: no mask to write: {reasons}; expected images that get one")
-        write_text(partial / MADE_WITH, json.dumps(dict(made_with), indent=2, sort_keys=True) + "\n")
+        write_text(partial / MASKS_MADE_WITH, json.dumps(dict(made_with), indent=2, sort_keys=True) + "\n")
     return [f"{written:,} masks", *lines]
 
 

@@ -20,7 +20,7 @@ from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.robustness.scenarios.measures import Regression, regression
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.params import SegmentationMeasures
-from cleanset.studies.training.segmentation.examples import IGNORED, Labels
+from cleanset.studies.training.segmentation.examples import IGNORED_LABEL, Labels
 
 SHEET_COLUMNS: Final = ("scenario", "place", "number", "file", "class_index", "iou", "tile")
 """The columns of sheets.csv: `place` is best or worst, `number` counts from 1, `tile` is a file beside it."""
@@ -41,7 +41,7 @@ CLASS_MEASURES: Final = ("accuracy", "iou", "boundary_iou")
 MEANS: Final = ("pixel_accuracy", "mean_accuracy", "mean_iou", "mean_boundary_iou")
 """The measures over all classes; the background is one of them."""
 
-Counts = NDArray[np.int64]
+LabelCounts = NDArray[np.int64]
 """Counts by label, int64 of shape (labels, 5); the columns are COUNTS."""
 
 
@@ -58,17 +58,17 @@ def boundary_band(mask: Mask, distance: int) -> Mask:
     return mask & ~inner.astype(np.bool_)
 
 
-def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundaries: bool = True) -> Counts:
+def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundaries: bool = True) -> LabelCounts:
     """The counts of one image by label, 0 to `labels` - 1; pixels that `truth` ignores count nowhere.
 
     Without boundaries their counts are 0. Raises ValueError for label maps of two shapes.
     """
     if truth.shape != predicted.shape:
         raise ValueError(f"label maps of {truth.shape} and {predicted.shape}; expected one shape")
-    seen, counts = truth != IGNORED, np.zeros((labels, len(COUNTS)), np.int64)
+    seen, counts = truth != IGNORED_LABEL, np.zeros((labels, len(COUNTS)), np.int64)
     distance = boundary_distance(*truth.shape)
     present = set(np.unique(truth).tolist()) | set(np.unique(predicted[seen]).tolist())
-    for label in sorted(present - {IGNORED}):
+    for label in sorted(present - {IGNORED_LABEL}):
         pairs = [(truth == label, predicted == label)]
         if with_boundaries:
             pairs.append((boundary_band(pairs[0][0], distance), boundary_band(pairs[0][1], distance)))
@@ -79,7 +79,7 @@ def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundari
     return counts
 
 
-def intersection_over_unions(counts: Counts) -> NDArray[np.float64]:
+def intersection_over_unions(counts: LabelCounts) -> NDArray[np.float64]:
     """The IoU of each label, 0 to 1; NaN for a label in neither label map nor prediction."""
     with np.errstate(invalid="ignore"):
         found: NDArray[np.float64] = counts[:, 1] / counts[:, 2]
@@ -118,7 +118,7 @@ def summed_counts(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return counts.groupby(keys, sort=True)[["images", *COUNTS]].sum().reset_index()
 
 
-CELL: Final = ["run", "scenario", "class_index"]
+CELL_OF_CLASS: Final = ["run", "scenario", "class_index"]
 
 
 def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> dict[str, pd.DataFrame]:
@@ -130,10 +130,10 @@ def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> d
     if tests.empty:
         return {}
     wanted = wanted or SegmentationMeasures.model_validate({})
-    classes = measures_by_class(_ordered(summed_counts(tests, CELL), tests))
+    classes = measures_by_class(_ordered(summed_counts(tests, CELL_OF_CLASS), tests))
     found = {
         "segmentation_classes": classes,
-        "segmentation_means": _ordered(mean_measures(classes, CELL[:2]), tests),
+        "segmentation_means": _ordered(mean_measures(classes, CELL_OF_CLASS[:2]), tests),
         "segmentation_folds": _ordered(fold_spread(tests), tests),
     }
     fitted = segmentation_regression(classes, wanted)
@@ -174,19 +174,12 @@ def segmentation_regression(classes: pd.DataFrame, wanted: SegmentationMeasures)
     for name in ("scenario", "class_index"):
         tested = rows.groupby(name)["run"].nunique()
         rows = rows[rows[name].map(tested) == len(runs)]
-    levels = [rows[name].nunique() for name in CELL]
     # each factor needs a second level, else it explains nothing
-    if min(levels, default=0) < 2:
+    if min(rows[name].nunique() for name in CELL_OF_CLASS) < 2:
         return None
     scenarios = list(dict.fromkeys(rows["scenario"]))
     first = ORIGINAL if ORIGINAL in scenarios else scenarios[0]
-    chosen = wanted.baselines
+    levels = {"model": runs[0], "scenario": first, "class_index": int(rows["class_index"].min())}
     cells = rows.rename(columns={"run": "model"}).assign(accuracy=rows[wanted.measure])
-    return regression(
-        cells[["model", "scenario", "class_index", "accuracy"]],
-        (
-            runs[0] if chosen.model is None else chosen.model,
-            first if chosen.scenario is None else chosen.scenario,
-            int(rows["class_index"].min()) if chosen.class_index is None else chosen.class_index,
-        ),
-    )
+    chosen = levels | wanted.baselines.model_dump(exclude_none=True)
+    return regression(cells[[*levels, "accuracy"]], list(chosen.values()))

@@ -33,7 +33,7 @@ from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.params import Data, Network, Run
 from cleanset.studies.training.segmentation.examples import (
     BACKGROUND,
-    IGNORED,
+    IGNORED_LABEL,
     Example,
     ExampleReader,
     Labels,
@@ -59,7 +59,7 @@ from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys
 
-TEST_COLUMNS: Final = ("scenario", "class_index", "images", *COUNTS)
+SEGMENTATION_TEST_COLUMNS: Final = ("scenario", "class_index", "images", *COUNTS)
 """The columns of test.csv. `images`: the images of the class; all of them for the background."""
 
 IMAGE_COLUMNS: Final = ("scenario", "file", "class_index", "iou")
@@ -112,7 +112,7 @@ def draw_tile(example: Example, predicted: Labels, label: int) -> Image.Image:
     for color, where in ((OWN_CLASS, shown == label), (OTHER_CLASS, (shown != label) & (shown != BACKGROUND))):
         image = np.where(where[..., np.newaxis], TINT * np.array(color) + (1 - TINT) * image, image)
     pixels: Pixels = np.rint(image).astype(np.uint8)
-    inside = ((truth != BACKGROUND) & (truth != IGNORED)).astype(np.uint8)
+    inside = ((truth != BACKGROUND) & (truth != IGNORED_LABEL)).astype(np.uint8)
     contours, _ = cv2.findContours(inside, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
     # black below white, so that the line shows on any background
     drawn = cv2.drawContours(np.ascontiguousarray(pixels), contours, -1, (0, 0, 0), 3)
@@ -123,7 +123,7 @@ def _scaled(labels: Labels, size: tuple[int, int]) -> Labels:
     return np.asarray(Image.fromarray(labels).resize(size, Image.Resampling.NEAREST))
 
 
-class Batch(NamedTuple):
+class SegmentationBatch(NamedTuple):
     """Images, float32 of shape (N, 3, size, size), values 0 to 1, and label maps, int64 of shape (N, size, size)."""
 
     images: Tensor
@@ -132,7 +132,7 @@ class Batch(NamedTuple):
 
 def crop_batch(
     files: Sequence[SegmentedFile], read: ExampleReader, run: Run, epoch: int, places: Sequence[int]
-) -> Batch:
+) -> SegmentationBatch:
     """Random crops of the files at some places, the same for the same seed and epoch in any order and process.
 
     With shift_and_mirror half of them are mirrored.
@@ -145,7 +145,7 @@ def crop_batch(
             crop = Example(crop.image[:, ::-1], crop.labels[:, ::-1])
         images.append(image_tensor(crop.image))
         labels.append(torch.from_numpy(crop.labels.astype(np.int64)))
-    return Batch(torch.stack(images), torch.stack(labels))
+    return SegmentationBatch(torch.stack(images), torch.stack(labels))
 
 
 def image_tensor(image: Pixels) -> Tensor:
@@ -195,7 +195,7 @@ class Segmentation:
         """Number of batches in an epoch; an incomplete batch is left out, since batch norm needs several images."""
         return len(self.training) // self.data.run.batch
 
-    def batches(self, epoch: int) -> Iterable[Batch]:
+    def batches(self, epoch: int) -> Iterable[SegmentationBatch]:
         """The batches of an epoch, counted from 1."""
         run, share = self.data.run, self.data.share
         order = np.random.RandomState(epoch_seed(run.seed, epoch)).permutation(len(self.training)).tolist()
@@ -204,7 +204,7 @@ class Segmentation:
         crops = partial(crop_batch, self.training, self.read, run, epoch)
         return loaded(crops, groups, self.data.params.workers)
 
-    def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
+    def loss(self, network: nn.Module, batch: SegmentationBatch, epoch: int) -> Outcome:
         """The mean cross-entropy of all pixels that are not ignored, and the share predicted correctly."""
         labels = to_device(batch.labels, self.data.device)
         logits = network(to_device(batch.images, self.data.device))
@@ -244,7 +244,7 @@ class Segmentation:
                 own = intersection_over_unions(counts)[label_of(file.class_index, self.read.classes)]
                 rows.append((scenario, file.file, file.class_index, float(own)))
         if not rows:
-            return pd.DataFrame(columns=list(TEST_COLUMNS))
+            return pd.DataFrame(columns=list(SEGMENTATION_TEST_COLUMNS))
         self._write_sheets(sheets, shown_images(pd.DataFrame(rows, columns=list(IMAGE_COLUMNS))))
         of_class = Counter(file.class_index for file in self.left_out)
         images = [len(self.left_out), *(of_class[each] for each in self.read.classes)]
@@ -252,7 +252,7 @@ class Segmentation:
             pd.DataFrame(counts, columns=list(COUNTS)).assign(scenario=name, class_index=indices, images=images)
             for name, counts in totals.items()
         ]
-        return pd.concat(parts, ignore_index=True)[list(TEST_COLUMNS)]
+        return pd.concat(parts, ignore_index=True)[list(SEGMENTATION_TEST_COLUMNS)]
 
     def _write_sheets(self, folder: Path, chosen: pd.DataFrame) -> None:
         """Write tiles as JPEG and sheets.csv for rows of SHEET_COLUMNS; the images are predicted again."""
@@ -307,12 +307,12 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """The mean over pixels that are not ignored; logits (N, labels, height, width), labels (N, height, width)."""
     # flat, since the loss of images is not deterministic on a GPU
     flat = logits.float().permute(0, 2, 3, 1).flatten(0, 2)
-    return functional.cross_entropy(flat, labels.flatten(), ignore_index=IGNORED)
+    return functional.cross_entropy(flat, labels.flatten(), ignore_index=IGNORED_LABEL)
 
 
 def pixel_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
     """The share of pixels that are not ignored whose label has the largest logit."""
-    seen = labels != IGNORED
+    seen = labels != IGNORED_LABEL
     return ((logits.detach().argmax(dim=1) == labels) & seen).sum() / seen.sum()
 
 
