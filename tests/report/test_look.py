@@ -10,6 +10,7 @@ from cleanset.errors import CleansetError
 from cleanset.report import look
 from cleanset.sets.archive import write_tar
 from tests.checkouts import Checkout
+from tests.own_edition import KEYS, finished
 
 from .pages import soup
 
@@ -39,6 +40,19 @@ def test_every_image_once_with_its_class_tier_crop_and_review(folder: Path) -> N
     assert first is not None
     assert {card["data-fates"].split("/")[1] for card in cards} == {"whole", "cropped"}  # type: ignore[union-attr]
     assert page.select_one("figcaption").text.startswith("00")  # type: ignore[union-attr]
+
+
+def test_without_a_model_no_confidence_is_named_and_a_class_has_one_name(folder: Path, tmp_path: Path) -> None:
+    """A set of own images without scores, beside that of a model."""
+    edition = finished(tmp_path / "own")
+    look.write(str(edition.export("images")), tmp_path / "page")
+    page = soup(tmp_path / "page" / "index.html")
+    assert "onfidence" not in page.get_text()
+    assert [each["data-sorts"] for each in page.select("[data-sorts]")] == ["rank"]
+    assert [each.text for each in page.select("h2")] == [f"{key} class {place}" for place, key in enumerate(KEYS)]
+    of_model = soup(folder / "index.html")
+    assert [each["data-sorts"] for each in of_model.select("[data-sorts]")] == ["rank confidence"]
+    assert "Confidence is the model's softmax probability" in of_model.get_text()
 
 
 def test_search_and_filters_in_a_browser(folder: Path, browser: Browser) -> None:

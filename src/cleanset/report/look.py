@@ -40,6 +40,7 @@ def write(place: str, out: Path | None) -> str:
             .render(
                 title=f"{', '.join(sorted({each.model for each in entries}))} {release.version}",
                 count=len(entries),
+                has_confidences=any(each.confidence is not None for each in entries),
                 notices=notices_of(entries, release),
                 shown=[(class_names()[index], list(pairs)) for index, pairs in by_class],
                 classes=len(class_keys()),
