@@ -66,6 +66,8 @@ def in_conflict(edition: Path, start: Serve, visit: Open) -> tuple[str, Reviewin
 def test_two_crops_are_told_apart_and_one_is_taken(edition: Path, start: Serve, visit: Open) -> None:
     image, at = in_conflict(edition, start, visit)
     assert at.page.evaluate(BOXES) == [[0, 0, 300, 200], [20, 10, 280, 190]]
+    assert at.page.locator("[data-key='c']").count() == 1
+    assert at.page.locator("[data-key='a']").count() == 0  # the board decides on one image after the other
     captions = at.page.locator(".options figcaption").all_inner_texts()
     assert "300 × 200 at 0, 0" in captions[0]
     assert "“a date”" in captions[0]
