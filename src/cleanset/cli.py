@@ -25,7 +25,6 @@ from cleanset.edition.options import (
 )
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError, install_command, reason, system_error
-from cleanset.parsing import data_beside
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -34,11 +33,21 @@ from cleanset.studies.robustness import commands as robustness_cli
 from cleanset.studies.training import commands as training_cli
 from cleanset.validation import check_known, join_names
 
-_COMMANDS = data_beside(__file__, "commands.yaml")
-STAGES: dict[str, bool] = _COMMANDS["stages"]
+STAGES = {
+    "preprocess": False, "score": True, "intersect": False, "select": True, "crops": False, "score_crops": True,
+    "review_apply": True, "export": True, "count": False, "report": False,
+}  # fmt: skip
 """The stages of an edition's dvc.yaml, in its order, and whether each is of one model."""
 
-PANELS: dict[str, list[str]] = _COMMANDS["panels"]
+PANELS = {
+    "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
+    "Measure models": ("evaluate", "compare"),
+    "Make an edition": ("edition", "models", "stage", "doctor"),
+    "Review images": ("review", "agreement", "audit"),
+    "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
+    "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
+    "Development of cleanset itself": ("pipelines",),
+}
 """The commands by task, in the order of `cleanset --help`."""
 
 
@@ -699,14 +708,26 @@ for listed in (*app.registered_commands, *app.registered_groups):
     listed.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)
 
 
+EXTRAS = {
+    "review": ("fastapi", "nicegui", "pdqhash", "starlette", "uvicorn"),
+    "text": ("onnxruntime", "rapidocr"),
+}
+"""The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
+EXTRAS_OF_STUDIES = {"robustness": "robustness", "attacks": "attacks", "training": "robustness,training"}
+"""The extras that the commands of a study need beside build or evaluate."""
+OF_EXTRAS = (
+    "evaluate: any torch and timm; build: libraries of the stages; review: the review page; "
+    "robustness, attacks and training: studies"
+)
+
+
 def extra_of(module: str, command: str = "") -> str:
     """The extras that bring all libraries of a command; `module` is the import name of a missing one."""
     words = command.split()
     others = "evaluate" if "evaluate" in words else "build"
-    if words and (of_study := _COMMANDS["extras_of_studies"].get(words[0])):
-        return f"{others},{of_study}"
-    modules_of = _COMMANDS["modules_of_extras"]
-    return next((extra for extra, modules in modules_of.items() if module.partition(".")[0] in modules), others)
+    if words and words[0] in EXTRAS_OF_STUDIES:
+        return f"{others},{EXTRAS_OF_STUDIES[words[0]]}"
+    return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
 EXIT_OF_CLOSED_PIPE = 141
@@ -737,8 +758,7 @@ def _message(error: Exception) -> str | None:
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             return None
         extra = extra_of(error.name, " ".join(sys.argv[1:3]))
-        remedy = f"{install_command(extra)} ({_COMMANDS['about_extras']})"
-        return f"{error.name}: not installed, and this command needs it: {remedy}"
+        return f"{error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
     if isinstance(error, OSError):
         # without one, raised by a library under this name
         return None if error.strerror is None else system_error(error)

@@ -16,11 +16,14 @@ import yaml
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
-from cleanset.parsing import data_beside, read_yaml
+from cleanset.parsing import read_yaml
 from cleanset.validation import join_names, shown
 
-_LISTED = data_beside(__file__, "pipeline.yaml")
-JOINT_STAGES: dict[str, list[str]] = _LISTED["joint_stages"]
+JOINT_STAGES = {
+    "intersect": ("scores",),
+    "count": ("scores", "margins", "crop_scores", "selection", "rejected"),
+    "report": ("crop_scores", "selection", "rejected"),
+}
 """The stages that read every model's files, and the folders of data/ whose tables they read."""
 
 _FILE = re.compile(r"(data/[a-z_]+/)([a-z][a-z0-9_]*)(\.[a-z]+)")
@@ -28,11 +31,15 @@ _FILE = re.compile(r"(data/[a-z_]+/)([a-z][a-z0-9_]*)(\.[a-z]+)")
 
 _ROLE = "${item.model}"
 
-COMPUTING: list[str] = _LISTED["computing"]
+COMPUTING = ("numpy", "pillow", "robustbench", "timm", "torch")
 """Libraries that compute scores; their versions are recorded beside the scores."""
-DECISIVE: dict[str, Sequence[str]] = _LISTED["decisive"]
+DECISIVE = {
+    "preprocess": ("pillow", "pyarrow"),
+    "score": (*COMPUTING, "pyarrow"),
+    "export": ("pillow",),
+}
 """Libraries by stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, others compute."""
-READING_LISTS: list[str] = _LISTED["reading_lists"]
+READING_LISTS = ("numpy", "pyarrow")
 """Libraries that stage score needs of a model that is a published list."""
 
 _VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
@@ -218,7 +225,7 @@ def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[
     lock = edition.path(root) / "requirements.txt"
     if not is_there(lock):
         return
-    wanted = DECISIVE[stage] if libraries is None else list(libraries)
+    wanted = DECISIVE[stage] if libraries is None else tuple(libraries)
     locked = locked_versions(read_text(lock, "expected the output of make lock"), wanted)
     for name in wanted:
         found = installed_version(name)
