@@ -252,6 +252,6 @@ def test_beside_another_torch_and_timm(environment: Making, address: str, reposi
     ]
     done = other.run("python", "-c", LOADER, address)
     assert done.stdout == f"[(20, 2), (14, 2)] {OTHER_TORCH}\n", done.stderr
-    assert "GIT_URL" in other.run("cleanset", "fetch", "--help").stdout
+    assert "ADDRESS" in other.run("cleanset", "fetch", "--help").stdout
     listed = json.loads(other.pip("list", "--format", "json").stdout)
     assert {each["name"]: each["version"] for each in listed}["timm"] == OTHER_TIMM
