@@ -439,6 +439,7 @@ def build(session_of: Callable[[Request], Session], lock: asyncio.Lock) -> None:
         ui.add_head_html(_HEAD)
         class_index = class_indices().get(request.query_params.get("class", ""))
         async with lock:
-            with suppress(CleansetError, OSError):  # of a table that is being written; a class tells its own
-                await asyncio.to_thread(session.refresh)
+            if not session.unsettled():  # what others wrote since the last round may ask for something
+                with suppress(CleansetError, OSError):  # of a table that is being written; a class tells its own
+                    await asyncio.to_thread(session.refresh)
             TabElements(session, lock, class_index)
