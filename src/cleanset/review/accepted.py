@@ -18,6 +18,7 @@ from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, w
 from cleanset.parsing import parse_yaml
 from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
 from cleanset.scoring.brought import read_scores
+from cleanset.tables import INDEX, read_table
 from cleanset.vocabulary import use_classes
 
 
@@ -34,12 +35,12 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     if not params.dataset.is_own:
         raise CleansetError(f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected your own")
     labels, names = (edition.path(name) if name else None for name in (params.dataset.labels, params.dataset.names))
-    pinned = read_pinned(edition.images_sha256) if is_there(edition.images_sha256) else None
     old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
     found = read_images(edition.path(params.dataset.images), labels, names)
     digests = digests_of(found.locations)
     check_own_images(found, digests)
     use_classes(found.classes)
+    pinned = _pinned(edition)
     differs = difference(digests if pinned is None else pinned, digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
@@ -63,6 +64,16 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
         write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
         said.append(f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set")
     return "\n".join(said)
+
+
+def _pinned(edition: Edition) -> dict[str, str] | None:
+    """The SHA-256 of each image in images.sha256, in an older edition in its index; None without either."""
+    if is_there(edition.images_sha256):
+        return read_pinned(edition.images_sha256)
+    if not is_there(edition.index):
+        return None
+    index = read_table(edition.index, INDEX)
+    return dict(zip(index["image_id"], index["sha256"], strict=True))
 
 
 def _new_scores(
