@@ -80,12 +80,12 @@ def missing_keys(error: ValidationError) -> list[str]:
     return [".".join(map(str, each["loc"])) for each in errors if each["type"] == "missing"]
 
 
-def join_names(names: Iterable[str]) -> str:
-    """Names with commas between, on one line of at most MAX_LIST characters, which may end in the number left out."""
+def join_names(names: Iterable[str], length: int = MAX_LIST) -> str:
+    """The names, or the first ones that fit into `length` characters and the number left out, commas between."""
     names = [cut(one_line(name), MAX_VALUE) for name in names]
     text = ", ".join(names)
     kept = len(names)
-    while len(text) > MAX_LIST:
+    while len(text) > length and kept > 1:
         kept -= 1
         text = f"{', '.join(names[:kept])} and {len(names) - kept} more"
     return text

@@ -261,7 +261,8 @@ def _holds_images(folder: str | Path) -> bool:
 
 LEFT_BY_SYSTEMS = re.compile(
     r"(?i)\..*|desktop\.ini|(eh)?thumbs(_vista)?\.db|picasa\.ini|icon\r|synoindex.*|synophoto.*|[@#]eadir|__macosx"
-    r"|[@#](recycle|snapshot|tmp|recently-snapshot)|\$recycle\.bin|recycler|system volume information|lost\+found"
+    r"|[@#](recycle|snapshot|tmp|recently-snapshot|__thumb|sharebin|syno.*)"
+    r"|\$recycle\.bin|recycler|system volume information|lost\+found"
     r"|found\.[0-9]{3}|network trash folder|temporary items|thevolumesettingsfolder|__pycache__"
 )
 """Names of files and folders that are hidden, or that systems put among images, such as folders of thumbnails."""
@@ -356,8 +357,9 @@ class VerifiedImages:
         data = location.read()
         found, expected = sha256(data), self._sha256_of[image_id]
         if found != expected:
+            anew = "dvc repro --force preprocess" if classes_in_use().is_imagenet else "cleanset edition --accept"
             raise CleansetError(
                 f"{self._images}: {image_id} has SHA-256 {found}, expected {expected} as in the index: "
-                "fetch the images again, or run dvc repro --force preprocess if the new ones are meant"
+                f"fetch the images again, or run {anew} if the new ones are meant"
             )
         return data
