@@ -185,6 +185,27 @@ def test_a_gradient_that_is_nan_leaves_no_weights(tmp_path: Path) -> None:
     assert all(each.isfinite().all() for each in found.weights.values())
 
 
+class OverflowsInTheLastStep(ToyTask):
+    """As a step too far has it, or the variance of a batch normalization: neither loss nor gradient shows it."""
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        found = dict(super().validate(epoch))
+        if epoch == 2:
+            with torch.no_grad():
+                next(self.network.parameters()).fill_(math.inf)
+        return found
+
+
+def test_weights_that_are_infinite_are_not_kept(tmp_path: Path) -> None:
+    message = "toy, all: the weights' length is inf in epoch 2, step 6; expected a finite one: the state after epoch 1"
+    with pytest.raises(CleansetError, match=message):
+        trained(OverflowsInTheLastStep(values=[0.5, 0.4, 0.3, 0.2]), tmp_path)
+    task = ToyTask(values=[0.5, 0.4, 0.3, 0.2])
+    found = trained(task, tmp_path)
+    assert task.begun == [2, 3, 4]
+    assert all(bool(value.isfinite().all()) for value in found.weights.values())
+
+
 def test_a_loss_that_is_nan_stops_and_leaves_the_last_good_state(tmp_path: Path) -> None:
     message = "toy, all: the loss is nan in epoch 3, step 7; expected a finite one: the state after epoch 2 stays"
     with pytest.raises(CleansetError, match=message):

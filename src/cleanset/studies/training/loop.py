@@ -193,6 +193,9 @@ def train(
         if share.processes > 1:
             distributed.broadcast_object_list(validation, src=0)
         learning.check_finite(f"validation {task.chosen_by}", validation[0].get(task.chosen_by, 0.0), epoch, step)
+        # an epoch's last step, or the statistics of a normalization, may overflow without showing in a loss
+        numbers = [each for each in task.network.state_dict().values() if each.is_floating_point()]
+        learning.check_finite("weights' length", float(torch.nn.utils.get_total_norm(numbers)), epoch, step)
         row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation[0].items()}}
         trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
         if settings.keep == "last" or epoch == best_epoch(trained.history, task.chosen_by):
