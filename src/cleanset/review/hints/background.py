@@ -244,9 +244,9 @@ class _Queue:
         """Add these in front; each is done once, however often it is added."""
         first = dict.fromkeys(image_ids)
         with self._lock:
-            new = first.keys() - self._wanted.keys()
+            is_idle = not self._wanted
             self._wanted = first | {each: None for each in self._wanted if each not in first}
-        for _ in new:
+        if is_idle and first:
             self._thread.submit(self._do_next)
 
     def __contains__(self, image_id: str) -> bool:
@@ -265,6 +265,9 @@ class _Queue:
         finally:
             with self._lock:  # only now, so that it is not added again meanwhile
                 del self._wanted[image_id]
+                is_idle = not self._wanted
+            if not is_idle:
+                self._thread.submit(self._do_next)
 
 
 def _start_process() -> Executor:
