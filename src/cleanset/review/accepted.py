@@ -45,8 +45,8 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
     table = None
     if brought and (differs or scores is not None):
-        table = _new_scores(scores, file, brought, found, str(differs))
-    said = [str(differs) if differs else "no image has changed"]
+        table = _new_scores(scores, file, brought, found, differs)
+    said = [differs or "no image has changed"]
     if old is not None and old.votes:
         said.append(_carry(old, edition, found))
     _depend_on_pinned(edition, params.dataset.images)
