@@ -635,7 +635,7 @@ def doctor(
     text = tool.as_json(findings) if as_json else tool.as_text(findings)
     if text:
         typer.echo(text)
-    raise typer.Exit(0 if findings.is_healthy else 1)
+    raise typer.Exit(1 if findings.rotten else 0)
 
 
 @app.command()

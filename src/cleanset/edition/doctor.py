@@ -245,11 +245,6 @@ class Findings:
     unchecked: list[Unchecked]
     leftovers: list[Path]
 
-    @property
-    def is_healthy(self) -> bool:
-        """Whether every file that was hashed has the bytes that dvc.lock says."""
-        return not self.rotten
-
 
 def examine(edition: Path, quick: bool) -> Findings:
     """Repair files that DVC cannot read; then, unless `quick`, hash every out and cached object that dvc.lock names."""
