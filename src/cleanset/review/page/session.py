@@ -450,13 +450,13 @@ class Session:
         is_asked = class_index in self.share.classes
         decide = decided.for_class(class_index)
         of_models = {
-            role: class_status(candidates, decide[role], count, review.crops_in_rank)
+            role: class_status(candidates, decide[role], count, review.crops == "in_rank")
             for role, candidates in by_role.items()
         }
         by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
         return ReviewerClassStatus(
             votes,
-            tuple(questions(by_role, asking, count, review.crops_in_rank)) if is_asked else (),
+            tuple(questions(by_role, asking, count, review.crops == "in_rank")) if is_asked else (),
             combined_state(each.state for each in of_models.values()),
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),
