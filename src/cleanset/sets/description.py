@@ -51,8 +51,9 @@ class Release:
 
     @property
     def texts(self) -> Texts:
-        """Texts of card, licence and catalogues on the images and publishers."""
-        return texts_of(self.about, self.reviewers, self.archive)
+        """Texts of card, licence and catalogues on the images and publishers, and the facts of the release."""
+        facts = {name: getattr(self, name) for name in ("version", "date", "archive", "archive_md5", "review")}
+        return {**texts_of(self.about, self.reviewers, self.archive), **facts}
 
 
 def release_of(croissant: bytes) -> Release:
