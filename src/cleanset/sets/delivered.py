@@ -38,9 +38,8 @@ def with_known_confidences(images: pd.DataFrame, unknown: Collection[str]) -> pd
     """The same rows with confidence None for the images in `unknown`: those from beyond a published list."""
     if not unknown:
         return images
-    rows = zip(images["image_id"], images["confidence"].tolist(), strict=True)
-    known = [None if image_id in unknown else confidence for image_id, confidence in rows]
-    return images.assign(confidence=pd.Series(known, index=images.index, dtype=object))
+    known = images["confidence"].astype(object).mask(images["image_id"].isin(unknown), None)
+    return images.assign(confidence=known)
 
 
 def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame | None, where: str) -> list[float | None]:
