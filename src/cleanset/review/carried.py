@@ -17,13 +17,6 @@ from cleanset.review.store import GUIDELINES, Votes, read_votes, review_file
 from cleanset.review.verdicts import Vote
 from cleanset.validation import normal_text
 
-NO_CLASS = "class not in the new edition"
-NO_IMAGE = "image not in the class"
-OTHER_BYTES = "other bytes"
-OTHER_ARCHIVE = "not of the official archive"
-GOLD = "gold item"
-SMALL_CROP = "crop too small"
-
 
 @dataclass(frozen=True, slots=True)
 class OldReviews:
@@ -68,12 +61,12 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None, dig
     votes = [(key, name, vote) for key, by_reviewer in old.votes.items() for name, vote in by_reviewer.items()]
     for old_key, reviewer, vote in votes:
         if is_gold_answer(vote, old_key, old.golds):
-            reason, image_id = GOLD, None
+            reason, image_id = "gold item", None
         elif _is_too_small(vote.review.box, min_crop_pixels):
-            reason, image_id = SMALL_CROP, None
+            reason, image_id = "crop too small", None
         elif find is None:
             same = old.are_official or vote.review.is_official
-            reason, image_id = OTHER_ARCHIVE, vote.image_id if same else None
+            reason, image_id = "not of the official archive", vote.image_id if same else None
         else:
             reason, image_id = find(vote)
         # older editions have keys of classes as their folders are called
@@ -107,12 +100,12 @@ def _finder(images: LabelledImages, digests: Mapping[str, str]) -> Callable[[Vot
     def find(vote: Vote) -> tuple[str, str | None]:
         label = images.classes.indices.get(normal_text(vote.wnid))
         if label is None:
-            return NO_CLASS, None
+            return "class not in the new edition", None
         same = ids[label, vote.review.sha256]
         # the same bytes under another name: the image has moved
         if vote.image_id in same or len(same) == 1:
             return "", vote.image_id if vote.image_id in same else same[0]
-        return (OTHER_BYTES if images.class_of.get(vote.image_id) == label else NO_IMAGE), None
+        return ("other bytes" if images.class_of.get(vote.image_id) == label else "image not in the class"), None
 
     return find
 
