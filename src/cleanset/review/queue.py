@@ -204,8 +204,7 @@ def questions(
     them.
     """
     serves: dict[str, dict[str, Candidate]] = {}
-    certain: set[str] = set()
-    boxes: set[str] = set()
+    certain, boxes = set[str](), set[str]()
     for role, candidates in by_role.items():
         decisions = _decisions(candidates, decided[role])
         for candidate, is_certain in _reachable(candidates, decisions, images_per_class, crops_in_rank):
@@ -215,13 +214,11 @@ def questions(
             if decisions[candidate.image_id].reason == BOX_UNKNOWN:
                 boxes.add(candidate.image_id)
 
-    def order(image_id: str) -> tuple[bool, bool, tuple[int, int], int, str]:
-        return image_id not in certain, image_id not in boxes, *_order_in_class(serves[image_id].values()), image_id
+    def order(asked: Question) -> tuple[bool, bool, tuple[int, int], int, str]:
+        return not asked.certain, not asked.box_unknown, *_order_in_class(asked.serves.values()), asked.image_id
 
-    return [
-        Question(image_id, serves[image_id], image_id in certain, image_id in boxes)
-        for image_id in sorted(serves, key=order)
-    ]
+    found = (Question(image_id, models, image_id in certain, image_id in boxes) for image_id, models in serves.items())
+    return sorted(found, key=order)
 
 
 def by_image(by_role: ByRole) -> dict[str, dict[str, Candidate]]:
