@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_bytes, write_text
@@ -153,16 +153,15 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
     if made:
         write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values()))
     again = [f"{folder}: {len(missing)} images of gold items made again"] if missing else []
-    return "\n".join([*again, *_report(edition, folder, made, sum(counts.values()) + clean)])
+    return "\n".join([*again, *_report(params, folder, made, sum(counts.values()) + clean)])
 
 
-def _report(edition: Edition, folder: Path, made: list[GoldItem], wanted: int) -> list[str]:
+def _report(params: Params, folder: Path, made: list[GoldItem], wanted: int) -> list[str]:
     kinds = Counter(item.source if item.is_flawed else "clean" for item in made)
     counted = ", ".join(f"{name} {n}" for name, n in sorted(kinds.items()))
     lines = [f"{folder}: {len(made)} gold items made ({counted})"] if made else []
     if len(made) < wanted:
         lines.append(f"{wanted - len(made)} more were asked for, but no other image fits")
-    params = read_params(edition.folder)
     if params.review.gold is None:
         lines.append(f"Mix them in by the params: review: {{gold: {{folder: {folder.as_posix()}, share: 0.05}}}}")
     return lines
