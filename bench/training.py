@@ -86,7 +86,7 @@ def looped(device: torch.device) -> tuple[str, ...]:
             task = Classification(data)
             ends: list[float] = []
             with scratch() as folder:
-                train(task, data.run, StateFolder(folder, {}), lambda *_, ends=ends: ends.append(clock()))  # type: ignore[misc]
+                train(task, data.run, StateFolder(folder, {}), lambda *_, ends=ends: ends.append(clock()))
             per_epoch = task.steps_per_epoch
             of_loop = (ends[-1] - ends[per_epoch - 1]) / (len(ends) - per_epoch)
             ratios.append(step_alone(task, data, clock) / of_loop)

@@ -240,7 +240,7 @@ SCORES = Table(
     log_odds=LOG_ODDS,  # of the top-1 class
 )
 CROPS = Table(image_id=IMAGE_ID, crop=BOX, key=("image_id", "crop"))
-CROP_SCORES = Table(key=CROPS.key, **(CROPS.columns | SCORES.columns))
+CROP_SCORES = Table(None, key=CROPS.key, **(CROPS.columns | SCORES.columns))
 SHARED = Table(image_id=IMAGE_ID, class_index=CLASS)
 CANDIDATES = Table(
     image_id=IMAGE_ID,

@@ -57,7 +57,7 @@ def _markers(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def end_of_jpeg(data: bytes) -> int:
-    """The place after the marker that ends the image; the whole length where there is none."""
+    """The place after the marker that ends the image; the whole length without one."""
     return next((end for marker, _, _, end in _markers(data) if marker == _END), len(data))
 
 
