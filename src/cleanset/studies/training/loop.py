@@ -123,14 +123,8 @@ class Task(Protocol[Batch]):
         """
 
 
-class Progress(NamedTuple):
-    """A step of a training: its number from 1, of `steps` in all; its epoch and loss; images per second so far."""
-
-    step: int
-    steps: int
-    epoch: int
-    loss: float
-    images_per_second: float
+OnStep = Callable[[int, int, int, float, float], None]
+"""Called after each step: its number from 1, the number of all, its epoch and loss, images per second so far."""
 
 
 @dataclass(eq=False)
@@ -156,7 +150,7 @@ def train(
     task: Task[Batch],
     settings: Optimization,
     state: StateFolder,
-    report: Callable[[Progress], None] = lambda _: None,
+    report: OnStep = lambda *_: None,
     share: ProcessShare = ALONE,
 ) -> Trained:
     """Train until the settings' end, from the state if it exists.
@@ -218,7 +212,7 @@ class _Learning(Generic[Batch]):
     scheduler: Any
     steps: int
     trained: Trained
-    report: Callable[[Progress], None]
+    report: OnStep
 
     def __post_init__(self) -> None:
         self._start = perf_counter() - self.trained.seconds
@@ -240,7 +234,7 @@ class _Learning(Generic[Batch]):
                 totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
             self.trained.images += outcome.images
             rate = self.trained.images / self.seconds
-            self.report(Progress(step, self.steps, epoch, float(outcome.loss.detach()), rate))
+            self.report(step, self.steps, epoch, float(outcome.loss.detach()), rate)
             if step == self.steps:
                 break
         self.task.network.eval()
