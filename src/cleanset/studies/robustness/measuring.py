@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
@@ -34,6 +33,7 @@ from cleanset.studies.robustness.results import (
     CLEAN,
     SELECTIONS,
     UNCHANGED,
+    Answers,
     FamilyStudy,
     MeasureDifference,
     MeasureLine,
@@ -130,8 +130,8 @@ class Studied:
     files: AnswerFiles
     weights: Mapping[str, str] = field(default_factory=dict)
 
-    def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Yield each model and the values read off its answers, images x changes.
+    def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, Answers]]:
+        """Yield each model and the values read off its answers.
 
         Raises CleansetError if an answer is missing, there twice, or to another image or change.
         """
@@ -176,7 +176,10 @@ class Studied:
 
     def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
-        classes = {name: self.params.classes_of(name) for name in self.models}
+        of_models = {name: self.params.classes_of(name) for name in self.models}
+        of_classes = {
+            name: images["class_index"].isin(each).to_numpy(np.bool_) for name, each in of_models.items() if each
+        }
         return StudiedImages(
             images["class_index"].to_numpy(np.int64),
             images["sets"].tolist(),
@@ -184,7 +187,9 @@ class Studied:
             Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family.name} {self.params.seed}"),
             self.selections,
             self.owners,
-            {name: images["class_index"].isin(each).to_numpy(np.bool_) for name, each in classes.items() if each},
+            of_classes,
+            images["origin"].to_numpy(object) if "origin" in images else None,
+            self.params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
         )
 
 
@@ -233,7 +238,7 @@ def study_of(family: Family, studied: Studied) -> FamilyStudy:
     """The answers of all models to a family."""
     images = measured_images(family, studied.images, studied.masks, studied.params)
     answers = dict(studied.answers(family, images))
-    return family.study(studied.params, answers, studied.images_of(family, images), images)
+    return family.study(studied.images_of(family, images), answers, studied.params)
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:

@@ -478,7 +478,7 @@ def masks_found(
         masked.append(MaskedImage(file, image_id, names[class_index], size, box_of(crop)))
     if is_placed is None:
         section = wanted.section(Scenarios)
-        is_placed = section.published is None and GENERATED in section.expanded()
+        is_placed = section.published is None and GENERATED in section.names
     return mask_table(masked, masks, is_placed=is_placed)
 
 
