@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -25,6 +25,8 @@ from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped,
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import SCORES, Table
+
+OfDevice = TypeVar("OfDevice")
 
 OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
@@ -173,12 +175,17 @@ def score_shards(
                     shards.keep(started.popleft(), to_table(parts))
                     parts = []
 
-    with arithmetic(settings.precision), ThreadPoolExecutor(len(pipelines)) as pool:
+    with arithmetic(settings.precision):
+        run_on_each(pipelines, run, stop)
+
+
+def run_on_each(devices: Sequence[OfDevice], run: Callable[[OfDevice], None], stop: threading.Event) -> None:
+    """Run a function on each device, in threads; the error of one sets `stop`, at which the others have to end."""
+    with ThreadPoolExecutor(len(devices)) as pool:
         try:
-            for finished in as_completed([pool.submit(run, pipeline) for pipeline in pipelines]):
+            for finished in as_completed([pool.submit(run, device) for device in devices]):
                 finished.result()
         finally:
-            # one device's error ends the others at their next batch
             stop.set()
 
 

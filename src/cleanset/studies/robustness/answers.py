@@ -30,7 +30,7 @@ from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import read_json
 from cleanset.progress import available_cores, tracked
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.scoring.logits import ScoreColumns, top5
+from cleanset.scoring.logits import ScoreColumns, log_sum_exp, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, StudyParams, change_plan, params_of
@@ -123,8 +123,7 @@ def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> Score
     return found | {
         "largest_logit": largest.astype(np.float32),
         "second_logit": second.astype(np.float32),
-        # the largest is subtracted first, since exp overflows above 709
-        "log_sum_exp": (largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))).astype(np.float32),
+        "log_sum_exp": log_sum_exp(logits).astype(np.float32),
         # argmax takes the lower of equal ones
         "class_of_edition": of_edition[np.argmax(logits[:, of_edition], axis=1)],
     }

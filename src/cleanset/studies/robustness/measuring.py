@@ -118,7 +118,7 @@ class Studied:
 
     `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
     `owners`: the roles that have sets. `selections`: the `results.SELECTIONS` that are measured. `weights`: the
-    SHA-256 that those of a model must have; the families of the others must agree.
+    SHA-256 of pinned weights, by model; the families of the others must agree.
     """
 
     images: pd.DataFrame
