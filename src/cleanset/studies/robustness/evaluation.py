@@ -50,7 +50,7 @@ from cleanset.studies.robustness.families import (
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImages, Sources, Study
-from cleanset.studies.robustness.measuring import Studied, measure
+from cleanset.studies.robustness.measuring import Measured, Studied, measure
 from cleanset.studies.robustness.pages import measure_rows
 from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
 from cleanset.studies.robustness.scenarios.masks import masks_found
@@ -67,15 +67,13 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and by family the lines, the differences, the notice and the comparability card.
+    """The images, and by family the lines and differences, the notice and the comparability card.
 
     `random`: the models whose answers depend on more than the image.
     """
 
     images: OpenedImages
-    params: StudyParams
-    lines: dict[str, list[MeasureLine]]
-    differences: dict[str, list[MeasureDifference]]
+    measured: Mapping[str, Measured]
     notices: dict[str, str]
     cards: dict[str, ComparabilityCard]
     random: Collection[str]
@@ -119,9 +117,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     official = [plan.name for plan in plans if plan.is_official]
     measured = measure(studied, notices, out / "measures", out / "metrics", official)
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
-    lines = {name: found for name, (found, _) in measured.items()}
-    differences = {name: found for name, (_, found) in measured.items()}
-    evaluated = Evaluated(images, params, lines, differences, notices, cards, random)
+    evaluated = Evaluated(images, measured, notices, cards, random)
     results = content(evaluated, official)
     write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
     if wanted.hub is not None:
@@ -146,7 +142,7 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, Any]:
                 for model in _models(line for line in lines if line.selection == images.selections[0])
             ],
         }
-        for name, lines in evaluated.lines.items()
+        for name, (lines, _) in evaluated.measured.items()
     }
     return {
         "set": {"name": images.name, "images": len(images.images), "notes": list(images.notes)},
@@ -269,7 +265,7 @@ def as_text(evaluated: Evaluated) -> Group:
     """The name of the image set, and a table for each family; fits into 80 columns."""
     images = evaluated.images
     parts: list[RenderableType] = [*map(Text, images.about())]
-    for name, lines in evaluated.lines.items():
+    for name, (lines, differences) in evaluated.measured.items():
         family = family_named(name)
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
         if (table := _table(family, chosen)).titles:
@@ -278,8 +274,8 @@ def as_text(evaluated: Evaluated) -> Group:
             parts += map(Text, dict.fromkeys(missing))
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has each change's")]
-        if differences := _differences(family, evaluated):
-            parts += [Text(), differences.in_terminal(), Text(MEANING_OF_P), Text()]
+        if paired := _differences(family, differences, images.selections[0]):
+            parts += [Text(), paired.in_terminal(), Text(MEANING_OF_P), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
     return Group(*parts, Text(), Text(INTERVALS_NOTE), *(Text(not_deterministic(name)) for name in evaluated.random))
 
@@ -293,9 +289,9 @@ def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:
     return MeasureTable(("model",), list(titles.values()), rows)
 
 
-def _differences(family: Family, evaluated: Evaluated) -> MeasureTable | None:
+def _differences(family: Family, differences: Iterable[MeasureDifference], selection: str) -> MeasureTable | None:
     """The paired differences of every two models in the first measure over all changes that has some."""
-    whole = [each for each in evaluated.differences[family.name] if not each.change]
+    whole = [each for each in differences if not each.change]
     measures = {each.measure for each in whole}
     first = next((name for name in family.shown_differences if name in measures), None)
     rows = [
@@ -304,7 +300,7 @@ def _differences(family: Family, evaluated: Evaluated) -> MeasureTable | None:
             [family.cell(each.measure, each.value, each.low, each.high), cell(each.p_holm, factor=1, digits=4)],
         )
         for each in whole
-        if each.measure == first and each.selection == evaluated.images.selections[0]
+        if each.measure == first and each.selection == selection
     ]
     if first is None or not rows:
         return None

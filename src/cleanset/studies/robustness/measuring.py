@@ -112,6 +112,10 @@ def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
     return table
 
 
+Measured = tuple[list[MeasureLine], list[MeasureDifference]]
+"""The measures of a family: of each model, and between every two models."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Studied:
     """Models and images to measure, with the answers.
@@ -195,14 +199,14 @@ class Studied:
 
 def measure(
     studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path, official: Collection[str] = ()
-) -> dict[str, tuple[list[MeasureLine], list[MeasureDifference]]]:
+) -> dict[str, Measured]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
     `notices`: by family, the notice beside its numbers. `official`: the families whose published images were all read.
-    Returns the lines and differences of each family. Raises CleansetError if answers are missing, or of other images,
+    Returns the measures of each family. Raises CleansetError if answers are missing, or of other images,
     weights or seed than the study has, and for a family with fewer than two images.
     """
-    found: dict[str, tuple[list[MeasureLine], list[MeasureDifference]]] = {}
+    found: dict[str, Measured] = {}
     written: dict[str, Mapping[str, float | int | str | None]] = {}
     families = [family_named(name) for name in notices]
     # before the folder of measures is replaced

@@ -132,7 +132,7 @@ def test_score_needs_two_scenarios_and_two_classes() -> None:
 
 def test_without_scenarios_only_the_nulls_are_measured() -> None:
     assert {each.measure for each in study(()).lines()} == {"accuracy_clean", "accuracy_unchanged"}
-    assert regression_of(study(()), cells_of(study(()))) is None
+    assert regression_of(study(()), cells_of(study(()))) == {}
 
 
 def test_masks_of_several_origins_are_kept_apart() -> None:
@@ -188,14 +188,12 @@ def test_cells_and_regression() -> None:
     row = cells[(cells["model"] == "b") & (cells["scenario"] == "image_grey") & (cells["class_index"] == 7)].iloc[0]
     assert (row["images"], row["correct"]) == (2, given.answers["b"]["image_grey"][2:4].sum())
     found = regression_of(given, cells)
-    assert found is not None
-    assert found.fitted.iloc[0, :3].tolist() == ["a", UNCHANGED, 0]
+    assert found["fitted"].iloc[0, :3].tolist() == ["a", UNCHANGED, 0]
     other = regression_of(study(baselines=Baselines(model="b", scenario="image_grey", class_index=9)), cells)
-    assert other is not None
-    assert other.fitted.iloc[0, :3].tolist() == ["b", "image_grey", 9]
+    assert other["fitted"].iloc[0, :3].tolist() == ["b", "image_grey", 9]
     # another baseline turns the sign of the difference between the models, and nothing else
     ours, theirs = (
-        dict(zip(e.estimates["factor"], e.estimates["estimate"], strict=True))["model"] for e in (found, other)
+        dict(zip(e["regression"]["factor"], e["regression"]["estimate"], strict=True))["model"] for e in (found, other)
     )
     assert ours == pytest.approx(-theirs)
     with pytest.raises(CleansetError, match="unknown baseline 'fog' of scenario"):

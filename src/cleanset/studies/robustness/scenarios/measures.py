@@ -48,24 +48,6 @@ EXACT_FIT = 1e-24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Regression:
-    """A fitted regression.
-
-    `estimates` has a row for the intercept (factor `intercept`, level None) and for each level but the baselines:
-    factor, level, estimate, standard_error, low, high, t, p, stars. `anova` has the rows regression, the factors,
-    residual and total: source, ss, df, ms, f, p. `fitted` has the cells in the design's order, observed and fitted.
-    """
-
-    estimates: pd.DataFrame
-    anova: pd.DataFrame
-    fitted: pd.DataFrame
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """The tables by the end of the stem of their CSV file."""
-        return {"regression": self.estimates, "anova": self.anova, "fitted": self.fitted}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Design:
     """The accuracies as models x scenarios x classes, and the levels of each axis, the baseline first."""
 
@@ -93,8 +75,13 @@ class Fit:
     residual_ss: float
 
 
-def regression(cells: pd.DataFrame, baselines: Sequence[object]) -> Regression:
+def regression(cells: pd.DataFrame, baselines: Sequence[object]) -> dict[str, pd.DataFrame]:
     """The regression of cells with model, scenario, class_index and accuracy; `baselines` has a level of each factor.
+
+    By the end of the stem of their CSV file: `regression` has a row for the intercept (factor `intercept`, level None)
+    and for each level but the baselines: factor, level, estimate, standard_error, low, high, t, p, stars. `anova` has
+    the rows regression, the factors, residual and total: source, ss, df, ms, f, p. `fitted` has the cells in the
+    design's order, observed and fitted.
 
     Raises CleansetError, with their names, for cells missing or there twice, for an unknown baseline, for an
     accuracy that is not a number, and for a design without residual degrees of freedom.
@@ -148,7 +135,7 @@ def stars(p: float) -> str:
     return next((each for limit, each in STARS if p < limit), "ns")
 
 
-def _regression(design: Design, fit: Fit) -> Regression:
+def _regression(design: Design, fit: Fit) -> dict[str, pd.DataFrame]:
     """The tables of a fit."""
     df = design.residual_df
     # an exact fit leaves rounding errors, from which t and p would be arbitrary numbers
@@ -176,7 +163,8 @@ def _regression(design: Design, fit: Fit) -> Regression:
     cells = pd.MultiIndex.from_product(design.levels, names=FACTORS).to_frame(index=False)
     values = {OBSERVED: design.observed.ravel(), "fitted": _fitted(design, fit.coefficients).ravel()}
     fitted = cells.astype(object).assign(**values)
-    return Regression(estimates, _anova(design, fit, 0.0 if exact else fit.residual_ss), fitted)
+    anova = _anova(design, fit, 0.0 if exact else fit.residual_ss)
+    return {"regression": estimates, "anova": anova, "fitted": fitted}
 
 
 def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
@@ -298,9 +286,8 @@ class ScenarioStudy(FamilyStudy):
         if self.wanted.names and len(cells):
             found["scenario_scores"] = score_parts(self)
         # its closed form needs every cell
-        if self.images.is_whole and (fitted := regression_of(self, cells)) is not None:
-            found |= {f"scenario_{name}": table for name, table in fitted.tables().items()}
-        return found
+        fitted = regression_of(self, cells) if self.images.is_whole else {}
+        return found | {f"scenario_{name}": table for name, table in fitted.items()}
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """Accuracy by scenario, its mean, and Score by both definitions, of a model on the chosen images."""
@@ -390,14 +377,14 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "part", "level", "accuracy", "squared_deviation"])
 
 
-def regression_of(study: ScenarioStudy, cells: pd.DataFrame) -> Regression | None:
-    """The regression of the cells' accuracies on model, scenario and class; None without two levels to compare.
+def regression_of(study: ScenarioStudy, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The regression of the cells' accuracies on model, scenario and class; empty without two levels to compare.
 
     Raises CleansetError as `regression` does.
     """
     scenarios, baselines = study.wanted.names, study.measures.baselines
     sizes = len(study.answers), len(scenarios) + 1, cells["class_index"].nunique()
     if sum(size > 1 for size in sizes) < 2 or not scenarios:
-        return None
+        return {}
     first = {"model": next(iter(study.answers)), "scenario": UNCHANGED, "class_index": int(cells["class_index"].min())}
     return regression(cells, list((first | baselines.model_dump(exclude_none=True)).values()))

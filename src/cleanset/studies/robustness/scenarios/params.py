@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -26,7 +26,6 @@ RANDOM = "random_background"
 GENERATED = "generated_background"
 
 ScenarioDefinition = Literal["as_written", "as_coded"]
-SCENARIO_DEFINITIONS: tuple[str, ...] = get_args(ScenarioDefinition)
 
 MATTES: dict[str, tuple[int, int, int]] = {
     "black": (0, 0, 0),
