@@ -32,7 +32,7 @@ from cleanset.measure.measures import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.parsing import with_digest
-from cleanset.scoring.validity import read_finished
+from cleanset.scoring.validity import library_versions, read_finished
 from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
@@ -222,7 +222,6 @@ class _Run:
     def _load(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
         """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
         from cleanset.measure.run import is_deterministic, load, preprocessing_digest
-        from cleanset.scoring.validity import library_versions
         from cleanset.studies.robustness.answering import AnsweringModel
 
         found = load(spec, self.settings)

@@ -200,8 +200,7 @@ class SheetImage:
 class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
-    `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
-    `published_top1`: of the models that have one, in percent.
+    `sheets` and `notices`: by family. `masks`: rows of MASKS. `published_top1`: of the models that have one, in percent.
     """
 
     roles: Sequence[str]
@@ -209,8 +208,7 @@ class PagesData:
     tables: Mapping[str, pd.DataFrame]
     sheets: Mapping[str, Sequence[SheetImage]]
     notices: Mapping[str, str]
-    origins: Mapping[str, int]
-    left_out: Mapping[str, int]
+    masks: pd.DataFrame
     published_top1: Mapping[str, float]
 
 

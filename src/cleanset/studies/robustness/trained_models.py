@@ -23,7 +23,7 @@ from cleanset.files import sha256_of
 from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.user_model import CheckedNetwork
-from cleanset.scoring.checkpoints import load_checkpoint
+from cleanset.scoring.checkpoints import load_checkpoint, read_tensors
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.ensemble import lines_table
 from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, weights_at_hand, weights_path
@@ -143,8 +143,6 @@ def _of_timm(name: str, classes: int, size: int, weights: Path | None) -> nn.Mod
 
 
 def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) -> nn.Module:
-    from cleanset.scoring.checkpoints import read_tensors
-
     name = text.partition(".")[0]
     if name not in torchvision_models.list_models(module=torchvision_models):
         raise CleansetError(f"torchvision:{shown(text)}: no such network; expected the name of a classifier")

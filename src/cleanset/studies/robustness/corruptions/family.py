@@ -21,8 +21,9 @@ from cleanset.studies.robustness.corruptions.params import (
 )
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages
+from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages, percentages
 from cleanset.tables import SEVERITY
+from cleanset.vocabulary import class_names
 
 SHOWN_CLASSES = 40
 """Classes in the table of robust accuracies; of more, those that the models are worst at."""
@@ -30,8 +31,6 @@ SHOWN_CLASSES = 40
 
 def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
     """Robust accuracy by model and class in percent: over all corruptions and severities; the worst classes of all."""
-    from cleanset.vocabulary import class_names
-
     counts = errors.groupby(["model", "class_index"], sort=False)[["errors", "images"]].sum()
     accuracies = 100 * (1 - counts["errors"] / counts["images"])
     # a model may see no image of a class, and has no accuracy there
@@ -100,8 +99,6 @@ class CorruptionFamily(Family):
         return CorruptionStudy(images, answers, params.section(Corruptions), params.section(CorruptionMeasures))
 
     def page_context(self, data: PagesData) -> dict[str, Any]:
-        from cleanset.studies.robustness.results import percentages
-
         wanted, lines = data.params.section(Corruptions), data.tables[self.name]
         trained_on = data.params.section(CorruptionMeasures).trained_on
         largest_published = max(mce for _, mce in PUBLISHED_NUMBERS["models"].values())

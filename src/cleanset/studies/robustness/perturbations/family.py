@@ -17,7 +17,7 @@ from cleanset.studies.robustness.perturbations.params import (
     Perturbations,
     frame_count,
 )
-from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages
+from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages, percentages
 from cleanset.tables import FRAME
 
 
@@ -74,8 +74,6 @@ class PerturbationFamily(Family):
         return PerturbationStudy(images, answers, params.section(Perturbations), params.section(PerturbationMeasures))
 
     def page_context(self, data: PagesData) -> dict[str, Any]:
-        from cleanset.studies.robustness.results import percentages
-
         wanted, frames = data.params.section(Perturbations), data.tables["perturbation_frames"]
         as_written = frames[frames["definition"] == "as_written"]
         shares = percentages(as_written, ["change", "model", "frame"], "flips")

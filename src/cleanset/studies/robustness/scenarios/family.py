@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import UNCHANGED, Answers, FamilyStudy, StudiedImages, records
-from cleanset.studies.robustness.scenarios.masks import FORMATS, has_scenarios
+from cleanset.studies.robustness.results import UNCHANGED, Answers, FamilyStudy, StudiedImages, percentages, records
+from cleanset.studies.robustness.scenarios.masks import FORMATS, counts_by_value, has_scenarios
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.validation import check_known
+from cleanset.vocabulary import class_names
 
 CLASSES_IN_MAP = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
@@ -46,16 +47,12 @@ def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> list[str]:
     """The levels that the regression compares with, as text."""
-    from cleanset.vocabulary import class_names
-
     class_index = base.class_index if base.class_index is not None else int(cells["class_index"].min())
     return [base.model or first_role, base.scenario or UNCHANGED, class_names()[class_index].name]
 
 
 def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of the regression's table, with class indices as names."""
-    from cleanset.vocabulary import class_names
-
     rows = records(estimates)
     for row in rows:
         if row["factor"] == "class_index":
@@ -122,10 +119,7 @@ class ScenarioFamily(Family):
         return {ANSWERS_COLUMN: params.section(ScenarioMeasures).answers}
 
     def page_context(self, data: PagesData) -> dict[str, Any]:
-        from cleanset.studies.robustness.results import percentages
-        from cleanset.vocabulary import class_names
-
-        wanted, cells = data.params.section(Scenarios), data.tables["scenario_accuracies"]
+        wanted, cells, masks = data.params.section(Scenarios), data.tables["scenario_accuracies"], data.masks
         baselines = data.params.section(ScenarioMeasures).baselines
         # over all models and scenarios: a map for each model has the same classes
         totals = cells.groupby("class_index")[["correct", "images"]].sum()
@@ -147,9 +141,9 @@ class ScenarioFamily(Family):
             "anova": anova,
             "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
             "parameters": dict(zip(models["model"], models["parameters"], strict=True)),
-            "origins": data.origins,
+            "origins": counts_by_value(masks[masks["left_out"].isna()]["origin"]),
             "by_origin": _by_origin(data.tables.get("scenario_origins")),
-            "left_out": data.left_out,
+            "left_out": counts_by_value(masks["left_out"]),
             "published_top1": data.published_top1,
         }
 
