@@ -140,10 +140,11 @@ def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def stored_columns(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """The columns that confidences are computed from, for logits of shape (n, 2), in float64."""
-    second, largest = np.sort(logits, axis=1).T
-    return {
-        "largest_logit": largest,
-        "second_logit": second,
-        "log_sum_exp": log_sum_exp(logits),
-        "log_odds": largest - second,
-    }
+    found = margins(logits)
+    return found | {"log_odds": found["largest_logit"] - found["second_logit"]}
+
+
+def margins(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """The two largest logits of each image, and the log-sum-exp of all."""
+    second, largest = np.sort(logits, axis=1)[:, -2:].T
+    return {"largest_logit": largest, "second_logit": second, "log_sum_exp": log_sum_exp(logits)}

@@ -113,8 +113,10 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
-    notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
-    official = [plan.name for plan in plans if plan.is_official]
+    official = [plan.name for plan in plans if plan.changing.is_official]
+    notices = {
+        plan.name: notice(plan.family, params, images.images, is_official=plan.name in official) for plan in plans
+    }
     measured = measure(studied, notices, out / "measures", out / "metrics", official)
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
     evaluated = Evaluated(images, measured, notices, cards, random)

@@ -76,12 +76,12 @@ def _model_or_callable(entry: object, validate: Callable[[Any], Model]) -> Model
 
 # a union would put the names of its parts into the keys that errors name
 if TYPE_CHECKING:
-    FurtherModel = Model | str
+    FurtherModel = TrainedModel | str
 else:
     FurtherModel = Annotated[TrainedModel, WrapValidator(_model_or_callable)]
 
 
-def further_spec(entry: Model | str, study: Path, edition: Path, role: str) -> Spec:
+def further_spec(entry: FurtherModel, study: Path, edition: Path, role: str) -> Spec:
     """The model of an entry of `further_models`; a module is looked for in the folder of the study first.
 
     `edition`: the folder that the paths of weights are relative to.
@@ -170,7 +170,10 @@ class ReferencedModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """The change that makes a family's images, and the settings that its pixels depend on."""
+    """The change that makes a family's images, and the settings that its pixels depend on.
+
+    `is_official`: a whole published benchmark is read, and these are all its images.
+    """
 
     change: Change
     settings: Mapping[str, Any]
@@ -200,7 +203,7 @@ class SheetImage:
 class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
-    `sheets` and `notices`: by family. `masks`: rows of MASKS. `published_top1`: of the models that have one, in percent.
+    `sheets` and `notices`: by family. `masks`: rows of MASKS. `published_top1`: in percent, by model that has one.
     """
 
     roles: Sequence[str]
