@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -189,8 +189,8 @@ def run_on_each(devices: Sequence[OfDevice], run: Callable[[OfDevice], None], st
             stop.set()
 
 
-@dataclass(frozen=True, eq=False)
-class ScoringRun:
+@dataclass(eq=False)
+class ScoringRun(ExitStack):
     """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
 
     A context manager: the worker processes serve all of the run, and end with it. `index` has the columns image_id,
@@ -203,17 +203,13 @@ class ScoringRun:
     settings: Settings
     index: pd.DataFrame
     title: str = ""
-    _stack: ExitStack = field(default_factory=ExitStack, init=False)
 
-    def __enter__(self) -> "ScoringRun":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+    def __post_init__(self) -> None:
+        super().__init__()
 
     @cached_property
     def _pipelines(self) -> Sequence[DevicePipeline]:
-        return self._stack.enter_context(open_pipelines(self.read, self.model.preprocessing, self.settings))
+        return self.enter_context(open_pipelines(self.read, self.model.preprocessing, self.settings))
 
     def shards(self, folder: Path, made_from: MadeFrom, table: Table = SCORES) -> Shards:
         """The shards in a folder, including finished ones of an interrupted run with the same inputs."""

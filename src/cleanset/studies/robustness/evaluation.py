@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,8 +108,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     digests = out / "digests"
     shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}
-    random = list[str]()
-    of_run = _Run(images, params, answers, edition, settings, plans, shown, random)
+    of_run = _Run(images, params, answers, edition, settings, plans, shown)
     of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
@@ -119,7 +118,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     }
     measured = measure(studied, notices, out / "measures", out / "metrics", official)
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
-    evaluated = Evaluated(images, measured, notices, cards, random)
+    evaluated = Evaluated(images, measured, notices, cards, of_run.random)
     results = content(evaluated, official)
     write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
     if wanted.hub is not None:
@@ -183,7 +182,7 @@ class _Run:
     settings: "Settings"
     plans: Sequence[ChangePlan]
     shown: Mapping[str, ShownPixels]
-    random: list[str]
+    random: list[str] = field(default_factory=list)
 
     def answer(self, models: Mapping[str, Spec]) -> dict[str, CardModel]:
         """Write the answers that are not there yet, of as many models at a time as memory allows.

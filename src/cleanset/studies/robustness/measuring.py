@@ -181,9 +181,7 @@ class Studied:
     def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
         of_models = {name: self.params.classes_of(name) for name in self.models}
-        of_classes = {
-            name: images["class_index"].isin(each).to_numpy(np.bool_) for name, each in of_models.items() if each
-        }
+        of_classes = {name: is_seen(images, "union", name, each) for name, each in of_models.items() if each}
         return StudiedImages(
             images["class_index"].to_numpy(np.int64),
             images["sets"].tolist(),

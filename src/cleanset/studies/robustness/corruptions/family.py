@@ -58,11 +58,8 @@ class CorruptionFamily(Family):
         measures = params.section(CorruptionMeasures)
         reference = ReferencedModel("reference", measures.reference, is_reference=True, also=(PUBLISHED_REFERENCE,))
         line = (ReferencedModel("line", role, is_reference=True) for role in measures.line)
-        return [
-            reference,
-            *line,
-            *(ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on),
-        ]
+        trained_on = (ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on)
+        return [reference, *line, *trained_on]
 
     def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
         from cleanset.studies.robustness.corruptions.changes import corrupted_image

@@ -5,12 +5,11 @@ Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Com
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cleanset.parsing import read_yaml
+from cleanset.parsing import data_beside
 from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
 from cleanset.validation import Section
 
@@ -33,7 +32,7 @@ ALL_CORRUPTIONS: tuple[str, ...] = CORRUPTIONS + VALIDATION_CORRUPTIONS
 
 SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
 
-PUBLISHED_NUMBERS: Any = read_yaml(Path(__file__).with_name("published.yaml"), "install cleanset again")
+PUBLISHED_NUMBERS: Any = data_beside(__file__, "published.yaml")
 
 C_BAR_AMOUNTS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["c_bar_amounts"]
 """The 10 corruptions of ImageNet-C-bar, which are read from a folder, and their amounts at severities 1 to 5."""

@@ -47,7 +47,9 @@ MIN_AREA_SHARE = 0.01
 MIN_PART_SHARE = 0.1
 """Minimum share of the largest connected part's area; smaller parts do not count as objects."""
 
-Unsuitable = Literal["several_objects", "too_small", "cut_off"]
+LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
+"""The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
+`no_object`, `no_background`: the part of the image that models see lacks it."""
 
 
 class Regions(NamedTuple):
@@ -102,7 +104,7 @@ def intersection_over_union(one: Mask, other: Mask) -> float:
     return int(np.count_nonzero(one & other)) / union
 
 
-def unsuitable(mask: Mask) -> Unsuitable | None:
+def unsuitable(mask: Mask) -> LeftOut | None:
     """The reason why no background can be made around the object: several parts, tiny, or cut off; None if it can."""
     # parts that touch at a corner are one
     labels, _ = ndimage.label(mask, structure=np.ones((3, 3)))
@@ -305,11 +307,6 @@ def read_regions(data: bytes, mask_format: str, wnid: str, where: str) -> Region
         require_imagenet(f"{where}, a mask of format {IMAGENET_S}", "png, coco or labelme")
         return imagenet_s_regions(data, wnid, where)
     return regions_of(_READERS[mask_format](data, where))
-
-
-LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
-"""The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
-`no_object`, `no_background`: the part of the image that models see lacks it."""
 
 
 class MaskSource(NamedTuple):
