@@ -51,8 +51,6 @@ from cleanset.studies.robustness.scenarios.params import (
 from cleanset.validation import check_known
 from cleanset.vocabulary import class_keys
 
-"""An image, uint8 of shape (height, width, 3), red first."""
-
 KIND = "scenario"
 """The kind of change, from which seeds are derived."""
 
