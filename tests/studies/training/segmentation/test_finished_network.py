@@ -15,7 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.scenarios.masks import Mask, MaskedImage, MaskSource, find_masks, mask_table, png_mask
+from cleanset.studies.robustness.scenarios.masks import Mask, MaskSource, find_masks, mask_table, png_mask
 from cleanset.studies.training.params import Network
 from cleanset.studies.training.segmentation import finished_network as module
 from cleanset.studies.training.segmentation.finished_network import (
@@ -191,11 +191,9 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
     ]
     found = find_masks([MaskSource(tmp_path / "predicted", "png", ORIGIN)])
     assert list(found) == [image_id(1), image_id(5)]
-    masked = [
-        MaskedImage("1.jpg", image_id(1), WNIDS[0], (64, 48), None),
-        MaskedImage("5.jpg", image_id(5), WNIDS[0], (55, 38), (15, 20, 70, 58)),
-    ]
-    table = mask_table(masked, found, is_placed=False)
+    rows = [("1.jpg", image_id(1), CLASSES[0], None), ("5.jpg", image_id(5), CLASSES[0], (15, 20, 70, 58))]
+    masked = pd.DataFrame(rows, columns=["file", "image_id", "class_index", "crop"])
+    table = mask_table(masked, found, {"1.jpg": (64, 48), "5.jpg": (55, 38)}.__getitem__, is_placed=False)
     assert table["left_out"].isna().all()
     assert table["origin"].tolist() == ["model", "model"]
     assert '"run": "fpn"' in (tmp_path / "predicted" / MASKS_MADE_WITH).read_text()
