@@ -414,7 +414,7 @@ def compare(
 
 @app.command()
 def diff(
-    a: Annotated[Path, typer.Argument(help="A release: the folder of a set, or its manifest.csv.")],
+    a: Annotated[Path, typer.Argument(help="A release: the folder or tar of a set, or its manifest.csv.")],
     b: Annotated[Path, typer.Argument(help="Another release, such as the next one.")],
     as_json: Json = False,
 ) -> None:
