@@ -170,6 +170,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class Section(BaseModel):
     """A section of a params file: an unknown key, or a value of another type, is refused."""
 
+    # strict: by default pydantic would take the text "yes" for true
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")

@@ -289,19 +289,14 @@ def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":
     """Locations as the columns of table LOCATIONS, files relative to `images`."""
     import pandas as pd  # decoding processes have no use for it
 
-    return pd.DataFrame(
-        {
-            "image_id": list(locations),
-            "file": [at.path.relative_to(images).as_posix() for at in locations.values()],
-            "offset": [at.offset for at in locations.values()],
-            "size": [at.size for at in locations.values()],
-        }
-    )
+    rows = [(name, at.path.relative_to(images).as_posix(), at.offset, at.size) for name, at in locations.items()]
+    return pd.DataFrame(rows, columns=["image_id", "file", "offset", "size"])
 
 
 def from_table(table: "pd.DataFrame", images: Path) -> dict[str, Location]:
     """The locations in a table of `to_table`, by image id."""
-    files = [str(images / file) for file in table["file"]]
+    # in text, since paths take ten times as long; "." is the archive itself
+    files = [str(images) if file == "." else f"{images}/{file}" for file in table["file"].tolist()]
     locations = map(Location, files, table["offset"].tolist(), table["size"].tolist())
     return dict(zip(table["image_id"].tolist(), locations, strict=True))
 

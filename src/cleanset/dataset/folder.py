@@ -248,12 +248,6 @@ class _Label:
     group: _Key | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
-    key: _Key
-    name: _Key
-
-
 def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The class of each image id, and its group where the table has groups.
 
@@ -282,10 +276,11 @@ def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:
     """Key and name of each class. Raises CleansetError unless the table has exactly the classes of the images."""
     named: dict[str, str] = {}
     # normalised before two are compared
-    for at, row in read_rows(path, NAME_COLUMNS, _Name, "remove or correct the line"):
-        if row.key in named:
-            raise CleansetError(f"{at}: class {shown(row.key)} a second time; remove a line")
-        named[row.key] = row.name
+    for at, cells in read_rows(path, NAME_COLUMNS, dict[str, str], "remove or correct the line"):
+        key, name = map(normal_text, cells.values())
+        if key in named:
+            raise CleansetError(f"{at}: class {shown(key)} a second time; remove a line")
+        named[key] = name
     for key in sorted(keys ^ set(named)):
         what = "has no name" if key in keys else "has no image"
         raise CleansetError(f"{path}: class {shown(key)} {what}; expected a line for each class with images")

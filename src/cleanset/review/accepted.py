@@ -16,7 +16,8 @@ from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
 from cleanset.parsing import parse_yaml
-from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
+from cleanset.review.carried import carry_over, read_old_reviews
+from cleanset.review.gold import without_golds
 from cleanset.scoring.brought import read_scores
 from cleanset.vocabulary import use_classes
 
@@ -45,10 +46,12 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
     table = None
     if brought and (differs or scores is not None):
-        table = _new_scores(scores, file, brought, found, str(differs))
-    said = [str(differs) if differs else "no image has changed"]
+        table = _new_scores(scores, file, brought, found, differs)
+    said = [differs or "no image has changed"]
     if old is not None and old.votes:
-        said.append(_carry(old, edition, found))
+        # answers to gold items stay: they are on images of their own
+        on_images = replace(old, votes=without_golds(old.votes, old.golds))
+        said.append(carry_over(on_images, edition, found, digests))
     _depend_on_pinned(edition, params.dataset.images)
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
@@ -78,12 +81,6 @@ def _new_scores(
     for model in models.values():
         read_scores(scores, model.name, found.labels)
     return read_bytes(scores)
-
-
-def _carry(old: OldReviews, edition: Edition, found: LabelledImages) -> str:
-    """Remove the verdicts that no longer hold. Answers to gold items stay: they are on images of their own."""
-    on_images = [(name, vote) for name, vote in old.votes if (name, vote.where) not in old.gold_answers]
-    return carry_over(replace(old, votes=tuple(on_images)), edition, found)
 
 
 def _depend_on_pinned(edition: Edition, images: str) -> None:

@@ -122,19 +122,19 @@ def original_labels(
                 "or names that end in a wnid"
             )
         return by_name, None
-    listed = read_original_labels(devkit)
+    class_of, where = read_original_labels(devkit)
     for name in locations:
-        if name not in listed.class_of:
+        if name not in class_of:
             raise CleansetError(
-                f"{listed.where}: no label for {name}; it lists {len(listed.class_of)} images: remove that image, "
+                f"{where}: no label for {name}; it lists {len(class_of)} images: remove that image, "
                 "or take the labels that belong to it (dataset.devkit)"
             )
-        if name in by_name and by_name[name] != listed.class_of[name]:
+        if name in by_name and by_name[name] != class_of[name]:
             raise CleansetError(
-                f"{locations[name].path}: {name} lies under {class_keys()[by_name[name]]}, but {listed.where} "
-                f"has {class_keys()[listed.class_of[name]]}; move it"
+                f"{locations[name].path}: {name} lies under {class_keys()[by_name[name]]}, but {where} "
+                f"has {class_keys()[class_of[name]]}; move it"
             )
-    return {name: listed.class_of[name] for name in locations}, len(listed.class_of)
+    return {name: class_of[name] for name in locations}, len(class_of)
 
 
 def reassessed_labels(

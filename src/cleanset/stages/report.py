@@ -96,7 +96,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
     candidates = candidates_by_class(sets, delivered, votes)
     is_scored = any(model.source != "random" for model in params.models.values())
     shared = read_table(edition.shared, SHARED) if is_scored and params.select.pool == "ensemble" else None
-    notices = (*limits(images=len(index)), *limits(unreviewed=params.review.unreviewed_are_clean))
+    notices = (*limits(images=len(index)), *limits(unreviewed=params.review.unreviewed == "clean"))
     return ReportData(
         roles=tuple(sets),
         networks={role: network(model) for role, model in params.models.items()},

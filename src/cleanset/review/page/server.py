@@ -97,12 +97,13 @@ def run(
         hints = None
         if team and not library.params.review.gold:  # one process measures for all: they see the same images
             hints = background_hints(library)
-        return application(
-            {
-                name: open_session(edition, library, name, look_again, plan, share, team, hints, of_models)
-                for name in reviewers
-            }
-        )
+        sessions = {
+            name: open_session(edition, library, name, look_again, plan, share, team, hints, of_models)
+            for name in reviewers
+        }
+        # else collections, and NiceGUI's search for its server, would go through all candidates before the first page
+        gc.freeze()
+        return application(sessions)
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
     if team:
@@ -166,7 +167,6 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        gc.freeze()  # else the next collection would go through all candidates while the first page waits
         tasks = [asyncio.create_task(_rescan(session, lock)) for session in sessions.values()]
         yield
         for task in tasks:
