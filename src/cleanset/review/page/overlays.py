@@ -114,8 +114,9 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping
     yield f"verdict: {verdict.review.verdict}"
     if verdict.review.reason:
         yield f"reason: {verdict.review.reason}"
-    for role, candidates in session.library.classes[class_index].items():
-        if any(candidate.image_id == image_id for candidate in candidates):
+    by_role = session.library.classes[class_index]
+    for role, candidates in by_role.items():
+        if len(by_role) > 1 and any(candidate.image_id == image_id for candidate in candidates):
             yield f"model: {role}"
     for reviewer in status.votes[verdict.key]:
         if session.shows_others and reviewer not in (session.reviewer, BOARD):

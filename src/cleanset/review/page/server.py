@@ -307,8 +307,8 @@ class Search(Dialog):
     def fill(self) -> None:
         """Put in the field and the classes that are found."""
         with ui.card().classes("search"):
-            self._text = ui.input(placeholder=f"name or {class_column()} of a class", on_change=self._list_first)
-            label = f"Name or {class_column()} of a class"
+            label = "Name or wnid of a class" if class_column() == "wnid" else "Name of a class"
+            self._text = ui.input(placeholder=label, on_change=self._list_first)
             self._text.props(f'autofocus outlined dense aria-label="{label}"').classes("w-full")
             self._hits = ui.list().props("dense").classes("hits")
         self._text.on("keydown.down.prevent", lambda: self._move(1))
@@ -332,7 +332,8 @@ class Search(Dialog):
                 with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
                     with ui.item_section():
                         ui.item_label(name.names).props("dir=auto")
-                        ui.item_label(f"{name.key} · {name.gloss}").props("caption lines=1")
+                        about = (each for each in (name.key, name.gloss) if each not in ("", name.name))
+                        ui.item_label(" · ".join(about)).props("caption lines=1")
                     with ui.item_section().props("side"):
                         ui.item_label(self._state(name.class_index)).props("caption")
                 if row == self._row:
