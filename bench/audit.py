@@ -11,9 +11,10 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from cleanset.review.gold import ALARM, evidence_of_misses
-from cleanset.statistics.finite import Draws, at_least, fixed_bound, lower_limit, lower_limit_at_any_time, open_bound
+from cleanset.statistics.finite import Draws, fixed_bound, lower_limit, lower_limit_at_any_time, open_bound
 from measuring import REAL, print_machine, print_table
 
 SETS = 10_000
@@ -203,6 +204,11 @@ def alarm_within(golds: int, share: float) -> float:
                 waiting[count:] = 0
                 break
     return 1 - float(waiting.sum())
+
+
+def at_least(count: int, golds: int, share: float) -> float:
+    """The probability of as many alarms or more."""
+    return float(binom.sf(count - 1, golds, share))
 
 
 def best(golds: int) -> float:

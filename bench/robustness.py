@@ -18,17 +18,29 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWER_TABLES, ANSWERS
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
-from cleanset.studies.robustness.corruptions.measures import CorruptionAnswers, CorruptionStudy, by_severity
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.measures import CorruptionStudy, by_severity
+from cleanset.studies.robustness.corruptions.params import (
+    ALL_CORRUPTIONS,
+    CORRUPTIONS,
+    SEVERITIES,
+    CorruptionMeasures,
+    Corruptions,
+)
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.images import AnswerFiles
 from cleanset.studies.robustness.measuring import Studied, study_of
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.perturbations.measures import PerturbationStudy, by_frame
-from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATIONS, frame_count
+from cleanset.studies.robustness.perturbations.params import (
+    ALL_PERTURBATIONS,
+    PERTURBATIONS,
+    PerturbationMeasures,
+    Perturbations,
+    frame_count,
+)
 from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, StudiedImages
-from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
-from cleanset.studies.robustness.scenarios.params import SCENARIOS, Baselines
+from cleanset.studies.robustness.scenarios.measures import ScenarioStudy, cells_of, regression_of
+from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioMeasures, Scenarios
 from export import photographs_or_drawings
 from measuring import PYTHON, print_machine, print_measures, print_table, run, scratch, share
 
@@ -180,20 +192,19 @@ def results(draws: int) -> float:
     for study in studies:
         list(study.lines()), list(study.differences())
     by_severity(studies[0]), by_frame(studies[1])
-    regression_of(studies[2], cells_of(studies[2]), Baselines())
+    regression_of(studies[2], cells_of(studies[2]))
     return perf_counter() - before
 
 
 def corruption_study(images: StudiedImages, generator: np.random.Generator) -> CorruptionStudy:
     """Misclassified in 40 % of all cells."""
-    shape = (len(images.classes), len(CORRUPTIONS), len(SEVERITIES))
-    answers = {
-        role: CorruptionAnswers(
-            generator.random(shape) < 0.4, {name: generator.random(shape[0]) < 0.1 for name in (CLEAN, UNCHANGED)}
-        )
-        for role in ROLES
-    }
-    return CorruptionStudy(images, CORRUPTIONS, SEVERITIES, answers, "alexnet", {})
+    answers = {}
+    for role in ROLES:
+        answers[role] = {name: generator.random((len(images.classes), len(SEVERITIES), 3)) for name in CORRUPTIONS}
+        answers[role] |= {name: generator.random((len(images.classes), 1, 3)) for name in (CLEAN, UNCHANGED)}
+        for name, values in answers[role].items():
+            values[..., 0] = values[..., 0] < (0.4 if name in CORRUPTIONS else 0.1)
+    return CorruptionStudy(images, answers, Corruptions.model_validate({}), CorruptionMeasures.model_validate({}))
 
 
 def perturbation_study(images: StudiedImages, generator: np.random.Generator) -> PerturbationStudy:
@@ -204,19 +215,16 @@ def perturbation_study(images: StudiedImages, generator: np.random.Generator) ->
             name: generator.random((len(images.classes), frame_count(name), 7)).argsort(axis=-1)[..., :5]
             for name in PERTURBATIONS
         }
-    return PerturbationStudy(images, PERTURBATIONS, answers, 1, "a")
+    measures = PerturbationMeasures(reference="a")
+    return PerturbationStudy(images, answers, Perturbations(names=[*PERTURBATIONS]), measures)
 
 
 def scenario_study(images: StudiedImages, generator: np.random.Generator) -> ScenarioStudy:
     """Correct in half of all cells."""
     count = len(images.classes)
-    answers = {
-        role: ScenarioAnswers(
-            generator.random((count, len(SCENARIOS))) < 0.5, np.ones(count, np.bool_), generator.random(count) < 0.9
-        )
-        for role in ROLES
-    }
-    return ScenarioStudy(images, SCENARIOS, answers)
+    shares = {CLEAN: 1.0, UNCHANGED: 0.9, **dict.fromkeys(SCENARIOS, 0.5)}
+    answers = {role: {name: generator.random((count, 1)) < share for name, share in shares.items()} for role in ROLES}
+    return ScenarioStudy(images, answers, Scenarios.model_validate({"names": [*SCENARIOS]}), ScenarioMeasures())
 
 
 if __name__ == "__main__":

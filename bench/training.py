@@ -22,7 +22,7 @@ from torch.nn import functional
 from cleanset.scoring.devices import choose_devices
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.images import FoldData, read_fold
-from cleanset.studies.training.loop import Progress, StateFolder, Trained, train
+from cleanset.studies.training.loop import StateFolder, Trained, train
 from cleanset.studies.training.params import Adversarial, Run, TrainingParams, read_training_params
 from cleanset.studies.training.recipes import AdversarialTraining
 from cleanset.studies.training.study import TrainingStudy
@@ -86,7 +86,7 @@ def looped(device: torch.device) -> tuple[str, ...]:
             task = Classification(data)
             ends: list[float] = []
             with scratch() as folder:
-                train(task, data.run, StateFolder(folder, {}), lambda _, ends=ends: ends.append(clock()))  # type: ignore[misc]
+                train(task, data.run, StateFolder(folder, {}), lambda *_, ends=ends: ends.append(clock()))
             per_epoch = task.steps_per_epoch
             of_loop = (ends[-1] - ends[per_epoch - 1]) / (len(ends) - per_epoch)
             ratios.append(step_alone(task, data, clock) / of_loop)
@@ -158,12 +158,12 @@ def trained_in(folder: Path, device: str, kill: bool) -> None:
     """Train, or continue, with a character in `steps` for each step; with `kill`, die within an epoch."""
     data = data_of(torch.device(device))
     folder.mkdir(exist_ok=True)
-    steps = (folder / "steps").open("a", buffering=1)
+    log = (folder / "steps").open("a", buffering=1)
 
-    def noted(done: Progress) -> None:
-        steps.write(".")
-        steps.flush()
-        if kill and done.epoch == KILLED_IN_EPOCH and done.step % 2 == 0:
+    def noted(step: int, _steps: int, epoch: int, *_: float) -> None:
+        log.write(".")
+        log.flush()
+        if kill and epoch == KILLED_IN_EPOCH and step % 2 == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with deterministic(data.params.threads):

@@ -20,7 +20,7 @@ from typer.main import get_command
 from cleanset import tables
 from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.studies.attacks.results import ATTACKED, MEASURES_COLUMNS
+from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import ANSWER_TABLES, DIGESTS
@@ -38,6 +38,7 @@ OTHER_FILES = ("CITATION.cff", "LICENSE")
 MEASURE_COLUMNS: Mapping[str, str] = {
     "accuracy": "share of correct images",
     "answers": "correct answers: the highest of `all` classes, or `restricted` to the classes of the edition",
+    "attack": "the name of an attack, or worst_case for all of them together",
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
     "correct": "number of correct images",
@@ -80,6 +81,8 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "value": "the measure, or of a difference the first model's minus the other's",
 }
 """Descriptions of the columns of the CSV files of measures, by name."""
+OF_ATTACKS = {"model": "a role, or the name of a further or a wrapped model", "value": "the measure"}
+"""Those that differ in attack_measures.csv."""
 MARKER = re.compile(r"<!-- (\w+): filled in from the code .*-->")
 
 
@@ -327,10 +330,10 @@ def study_tables() -> str:
     found |= {f"data/digests/{family}.parquet": table for family, table in DIGESTS.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     text = _tables(found)
-    measures = {name: {key: MEASURE_COLUMNS[key] for key in columns} for name, columns in MEASURE_FILES.items()}
-    for name, columns in (measures | {"attack_measures.csv": MEASURES_COLUMNS}).items():
+    for name, columns in {**MEASURE_FILES, "attack_measures.csv": AttackMeasure._fields}.items():
+        said = MEASURE_COLUMNS | (OF_ATTACKS if columns == AttackMeasure._fields else {})
         text += f"## `data/{name}`\n\n"
-        text += _table(("column", "meaning"), ((f"`{key}`", said) for key, said in columns.items())) + "\n\n"
+        text += _table(("column", "meaning"), ((f"`{key}`", said[key]) for key in columns)) + "\n\n"
     return text
 
 

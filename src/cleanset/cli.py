@@ -170,7 +170,7 @@ def make_edition(
     from cleanset.edition.params import read_params
 
     models = models_from_texts(model) if model else None
-    old, found = None, None
+    old, found, digests = None, None, dict[str, str]()
     if reviews is not None:
         from cleanset.review import carried
 
@@ -187,7 +187,7 @@ def make_edition(
         # before scores and reviews are read, which name classes
         use_classes(found.classes)
         about = read_about(card) if card else None
-        make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
+        digests = make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
     elif any((*tables.values(), card)):
@@ -207,7 +207,7 @@ def make_edition(
         kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
         typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
     if old is not None:
-        typer.echo(carried.carry_over(old, Edition(folder), found))
+        typer.echo(carried.carry_over(old, Edition(folder), found, digests))
 
 
 @app.command()
@@ -414,7 +414,7 @@ def compare(
 
 @app.command()
 def diff(
-    a: Annotated[Path, typer.Argument(help="A release: the folder of a set, or its manifest.csv.")],
+    a: Annotated[Path, typer.Argument(help="A release: the folder or tar of a set, or its manifest.csv.")],
     b: Annotated[Path, typer.Argument(help="Another release, such as the next one.")],
     as_json: Json = False,
 ) -> None:
@@ -635,7 +635,7 @@ def doctor(
     text = tool.as_json(findings) if as_json else tool.as_text(findings)
     if text:
         typer.echo(text)
-    raise typer.Exit(0 if findings.is_healthy else 1)
+    raise typer.Exit(1 if findings.rotten else 0)
 
 
 @app.command()

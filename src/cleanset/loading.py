@@ -49,6 +49,14 @@ def load(
     `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from your own copy of
     ImageNet's validation images: the tar, or a folder of any layout. It is made once, as `cleanset published` makes it,
     whose options `unreviewed`, `reviews` and `digests` are, and kept in the same cache; `force` makes it again.
+
+        >>> images = cleanset.load("standard")
+        >>> len(images), len(set(images.targets))
+        (34, 12)
+        >>> image, class_index, record = images[0]
+        >>> image.size, images.class_names[class_index], record["tier"]
+        ((407, 254), 'goldfish', 'top5')
+
     """
     if images is not None:
         at = _published(
@@ -111,6 +119,11 @@ def table(
     Fetches no images from a repository; a release is one file.
 
     Its `attrs["notices"]` describe the limits of the set in sentences, like the `notices` of `load`.
+
+        >>> table = cleanset.table("standard")
+        >>> table["tier"].value_counts().to_dict()
+        {'top5': 26, 'reserve': 5, 'relaxed': 3}
+
     """
     import pandas as pd
 

@@ -240,14 +240,7 @@ SCORES = Table(
     log_odds=LOG_ODDS,  # of the top-1 class
 )
 CROPS = Table(image_id=IMAGE_ID, crop=BOX, key=("image_id", "crop"))
-CROP_SCORES = Table(
-    image_id=IMAGE_ID,
-    crop=BOX,
-    top5_class=TOP5_CLASSES,
-    top5_probability=TOP5_PROBABILITIES,
-    log_odds=LOG_ODDS,
-    key=("image_id", "crop"),
-)
+CROP_SCORES = Table(None, key=CROPS.key, **(CROPS.columns | SCORES.columns))
 SHARED = Table(image_id=IMAGE_ID, class_index=CLASS)
 CANDIDATES = Table(
     image_id=IMAGE_ID,

@@ -80,12 +80,12 @@ def missing_keys(error: ValidationError) -> list[str]:
     return [".".join(map(str, each["loc"])) for each in errors if each["type"] == "missing"]
 
 
-def join_names(names: Iterable[str]) -> str:
-    """Names with commas between, on one line of at most MAX_LIST characters, which may end in the number left out."""
+def join_names(names: Iterable[str], length: int = MAX_LIST) -> str:
+    """The names, or the first ones that fit into `length` characters and the number left out, commas between."""
     names = [cut(one_line(name), MAX_VALUE) for name in names]
     text = ", ".join(names)
     kept = len(names)
-    while len(text) > MAX_LIST:
+    while len(text) > length and kept > 1:
         kept -= 1
         text = f"{', '.join(names[:kept])} and {len(names) - kept} more"
     return text
@@ -170,6 +170,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class Section(BaseModel):
     """A section of a params file: an unknown key, or a value of another type, is refused."""
 
+    # strict: by default pydantic would take the text "yes" for true
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")

@@ -127,6 +127,8 @@ def test_what_systems_leave_is_no_class_and_no_image(tmp_path: Path, capsys: Cap
         "cat/@eaDir/ISIC_0001.jpg/SYNOPHOTO_THUMB_SM.jpg",
         "cat/SYNOPHOTO_THUMB_M.jpg",
         "cat/System Volume Information/x.jpg",
+        "cat/@__thumb/x.jpg",
+        "cat/#SynoRecycle/x.jpg",
     )
     folder_of(tmp_path, *TWO, *thumbnails, *inner, "cat/Icon\r", "cat/ehthumbs.db")
     assert list(read_images(tmp_path, None, None).class_of) == list(TWO)
@@ -134,6 +136,25 @@ def test_what_systems_leave_is_no_class_and_no_image(tmp_path: Path, capsys: Cap
     table.write_text("file,class\n" + "".join(f"{name},{name[0]}\n" for name in TWO))
     read_images(tmp_path, table, None)
     assert capsys.readouterr().err == ""
+
+
+def test_all_wrong_names_are_in_one_line(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    folder_of(photos, *TWO, "cat/a\u200bb.jpg", "cat/b.jpg ", "cat/1.gif", "cat/2.webp", "a.txt", "b.txt")
+    for key in ("emu", "fox"):
+        (photos / key).mkdir()
+    begun = f"{photos}: "
+    zero = r"'cat/a\u200bb.jpg' with the invisible ZERO WIDTH SPACE"
+    for names, message in (
+        ("a.txt b.txt", "a.txt, b.txt: beside the folders of the classes"),
+        ("emu fox", "emu, fox: a class without images"),
+        ("cat/a\u200bb.jpg,cat/b.jpg ", f"{zero}, 'cat/b.jpg ' with a blank at an end as the name of an image"),
+        ("cat/1.gif cat/2.webp", "'cat/1.gif', 'cat/2.webp': not the name of an image; expected .jpeg, .jpg, .png"),
+    ):
+        assert_refused(tmp_path, ["--images", str(photos)], begun + message)
+        for name in names.split("," if "," in names else " "):
+            (photos / name).rmdir() if (photos / name).is_dir() else (photos / name).unlink()
+    assert len(read_images(photos, None, None).class_of) == len(TWO)
 
 
 def test_splits_are_no_classes(tmp_path: Path) -> None:

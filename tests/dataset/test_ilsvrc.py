@@ -69,10 +69,10 @@ def test_classes_are_those_of_timm() -> None:
 
 
 def test_real_ground_truth(real: Path) -> None:
-    labels = read_original_labels(real / DEVKIT)
-    assert len(labels.class_of) == 50_000
-    assert set(Counter(labels.class_of.values()).values()) == {50}
-    first = [labels.class_of[image_id(number)] for number in range(1, 6)]
+    labels, _ = read_original_labels(real / DEVKIT)
+    assert len(labels) == 50_000
+    assert set(Counter(labels.values()).values()) == {50}
+    first = [labels[image_id(number)] for number in range(1, 6)]
     assert [class_keys()[index] for index in first] == ["n01751748", "n09193705", "n02105855", "n04263257", "n03125729"]
     assert first == [65, 970, 230, 809, 516]
 
@@ -89,7 +89,7 @@ def test_reassessed_list_of_timm() -> None:
 
 def test_real_labels_and_reassessed_labels_meet_on_the_same_images(real: Path) -> None:
     """Numbers computed apart from this project; a shift by one image or a mixed-up numbering breaks them."""
-    original = read_original_labels(real / DEVKIT).class_of
+    original, _ = read_original_labels(real / DEVKIT)
     lists = json.loads(timm_info("imagenet_real_labels.json").read_text())
     pairs = [(original[image_id(number)], labels) for number, labels in enumerate(lists, start=1)]
     assert sum(labels == [label] for label, labels in pairs) == 35_716

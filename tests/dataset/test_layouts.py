@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cleanset.dataset.archives import locate
+from cleanset.dataset.archives import Location, from_table, locate, to_table
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
@@ -209,3 +209,11 @@ def test_pax_records_that_every_tar_reads(kind: bytes, tmp_path: Path) -> None:
     records = record("mtime", "1351890123.5") + record("comment", "\u00e9 of " + 200 * "x") + record("uid", "0")
     path.write_bytes(with_records(records, kind))
     assert [at.read() for at in locate(path).values()] == [ten_images()[id_of(1)], ten_images()[id_of(2)]]
+
+
+def test_the_table_of_locations_is_read_as_it_was_written() -> None:
+    images = Path("raw/images.tar")
+    of_tar = {"a": Location("raw/images.tar", 512, 7), "b": Location("raw/images.tar", 2048, 9)}
+    assert from_table(to_table(of_tar, images), images) == of_tar
+    of_folder = {"a": Location("raw/n01440764/é b.jpg", 0, 7)}
+    assert from_table(to_table(of_folder, Path("raw")), Path("raw")) == of_folder

@@ -51,7 +51,7 @@ def make():
 def photos(real: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Real photographs, 20 of each of eight classes, with names that are not ImageNet's."""
     folder = tmp_path_factory.mktemp("own")
-    labels = read_original_labels(real / "ILSVRC2012_devkit_t12.tar.gz").class_of
+    labels, _ = read_original_labels(real / "ILSVRC2012_devkit_t12.tar.gz")
     with tarfile.open(real / "ILSVRC2012_img_val.tar") as tar:
         by_class: dict[int, list[tarfile.TarInfo]] = {}
         for member in tar.getmembers():

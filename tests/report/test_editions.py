@@ -1,12 +1,14 @@
 """Reports of editions that are unlike the sample: one model, ten, nothing kept; names that are no HTML."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -20,6 +22,7 @@ from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, SELECTION, read_table, write_table
 from tests import own_edition
+from tests.own_edition import KEYS
 
 from .editions import made
 from .pages import numbers, opened, rows_under, soup, tables
@@ -40,19 +43,31 @@ def test_one_model(tmp_path: Path, browser: Browser) -> None:
     folder = made(tmp_path, ["only"], "clean")
     page = soup(folder / "index.html")
     assert page.h1 is not None
-    assert page.h1.get_text() == "Clean sets of 2 classes for 1 model"
-    assert tables(page, "sets")[0][1:] == [["only", "timm any", "4", "0", "2", "0", "0"]]
-    assert tables(page, "overlap") == [[["only", "images"], ["●", "4"]]]
-    assert "None: every class is full" in page.select("#classes")[0].get_text()
+    assert page.h1.get_text() == "A clean set of 2 classes for 1 model"
+    assert tables(page, "sets")[0][0][:2] == ["predictions from", "images kept, of 4"]
+    assert tables(page, "sets")[0][1:] == [["timm any", "4", "0", "2", "0", "0"]]
+    assert [row[0] for row in tables(page, "funnel")[0]][:3] == ["step", "all images", "classified correctly"]
+    assert "None: every class is full." in page.select("#classes")[0].get_text()
     assert "Nobody has reviewed yet." in page.select("#reviewers")[0].get_text()
-    assert sheet(folder) == {
-        ("n01440764", "00000001"): [["1", "only", "0.990"]],
-        ("n01440764", "00000002"): [["2", "only", "0.900"]],
-        ("n01443537", "00000005"): [["2", "only", "0.600"]],
-        ("n01443537", "00000006"): [["1", "only", "1.000"]],
-    }
-    assert soup(folder / "sheet-1.html").get_text().count("unreviewed") == 4
-    assert len(list(opened(browser, folder))) == 6
+    contact = soup(folder / "sheet-1.html")
+    assert [" ".join(each.get_text(" ").split()) for each in contact.select("figcaption")] == [
+        "00000001 unreviewed place 1, confidence 0.990", "00000002 unreviewed place 2, confidence 0.900",
+        "00000006 unreviewed place 1, confidence 1.000", "00000005 unreviewed place 2, confidence 0.600",
+    ]  # fmt: skip
+    shown = {path.name: read(window) for path, window in opened(browser, folder)}
+    assert len(shown) == 6
+    assert {name for _, offered in shown.values() for name in offered} == {"wanted", "sort"}, (
+        "there is nothing to choose"
+    )
+    for word in ("over all models", "every model", "at least one model", "each model", "Overlap", "only"):
+        assert not [name for name, (text, _) in shown.items() if re.search(rf"\b{word}\b", text)], word
+    assert shown["sheet-1.html"][0].count("class 0") == 1
+
+
+def read(window: Page) -> tuple[str, list[str]]:
+    """The text of a page as a person sees it, and the ids of its search fields, filters and orders."""
+    choices = window.locator("[data-controls] :is(input, select):visible").all()
+    return " ".join(window.inner_text("body").split()), [each.get_attribute("id") or "" for each in choices]
 
 
 def test_ten_models(tmp_path: Path, browser: Browser) -> None:
@@ -139,7 +154,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     candidate = ReportedCandidate(0, HOSTILE, None, fates, {HOSTILE: review})
     tainted = replace(
         plain,
-        roles=(HOSTILE,),
+        roles=(HOSTILE, HOSTILE),  # of one model the name is not shown
         networks={HOSTILE: HOSTILE},
         notices=(HOSTILE,),
         readings=(HOSTILE,),
@@ -207,22 +222,71 @@ def test_emptied_scores_of_crops(tmp_path: Path) -> None:
         stage.run(edition)
 
 
-def test_own_images_without_scores(tmp_path: Path) -> None:
-    """Neither model nor ease is spoken of, each link leads somewhere, and no class is named twice."""
-    edition = own_edition.finished(tmp_path)
-    own_edition.run(edition, "report")
+def texts_of(report: Path) -> dict[str, str]:
+    """The text of each page, whose links all lead somewhere."""
     texts = {}
-    for page in sorted(edition.report.rglob("*.html")):
+    for page in sorted(report.rglob("*.html")):
         found = soup(page)
-        texts[page.name] = " ".join(found.get_text().split())
+        texts[page.name] = " ".join(found.get_text(" ").split())
         for link in found.select("a[href]"):
             path, _, anchor = str(link["href"]).partition("#")
             target = (page.parent / unquote(path)).resolve() if path else page
             assert target.is_file(), link
             assert not anchor or soup(target).find(id=unquote(anchor)) or target.suffix != ".html", link
-    assert texts["index.html"].startswith(
-        "Clean sets: report A clean set of 3 classes Images that show exactly one thing"
-    )
-    for word in ("finds easy", "the easiest", "softmax", "Accuracy", "unsettled", "For each model"):
-        assert not [name for name, text in texts.items() if word in text], word
+    return texts
+
+
+NEITHER = ("softmax", "onfidence", "finds easy", "easiest", "ccuracy", "argin", "for the model", "network",
+           "predictions", "correctly", "one label", "relaxed")  # fmt: skip
+"""Words of the pages of scored editions."""
+OF_SEVERAL = ("over all models", "for all models", "every model", "at least one model", "each model", "many models",
+              "Overlap", "the sets", "make robustness", "wnid", "ReaL")  # fmt: skip
+"""Words of the pages of several models, or of ImageNet."""
+
+
+def assert_without(report: Path, words: Sequence[str]) -> dict[str, str]:
+    """The text of each page, none with one of the words, nor with a class named twice."""
+    texts = texts_of(report)
+    for word in words:
+        # report.js, too, is part of a page's text
+        found = [name for name, text in texts.items() if word in text.partition('"use strict"')[0]]
+        assert not found, word
+    for page in report.rglob("*.html"):
+        for caption in soup(page)("figcaption"):
+            assert caption.get_text().count("ripe pears") <= 1
+            assert "images" not in caption.get_text(), "the name of the set is not that of a model"
     assert "ripe pears ripe pears" not in texts["classes.html"]
+    return texts
+
+
+def test_own_images_without_scores(tmp_path: Path) -> None:
+    """No model is spoken of, each link leads somewhere, and no class is named twice."""
+    edition = own_edition.make(tmp_path)
+    own_edition.review(edition, "ada", {"ripe pears/001.png": own_edition.REJECT})
+    own_edition.run(edition, "crops", "score_crops", "review_apply", "count", "report")
+    texts = assert_without(edition.report, NEITHER + OF_SEVERAL)
+    assert texts["index.html"].startswith(
+        "Clean set: report A clean set of 3 classes Images that show exactly one thing"
+    )
+    assert tables(soup(edition.report / "index.html"), "sets")[0][0] == [
+        "images kept, of 9", "cropped", "classes full", "short", "with open images",
+    ]  # fmt: skip
+    assert "001.png ripe pears rank" in texts["rejected.html"]
+
+
+def test_own_images_with_scores(tmp_path: Path) -> None:
+    """One model, whose predictions of crops nobody knows: a crop has the confidence of the whole image."""
+    lines = [
+        "file,class,confidence",
+        *(f"{key}/{place:03d}.png,{key},.{9 - place}" for key in KEYS for place in range(4)),
+    ]
+    (tmp_path / "scores.csv").write_text("\n".join(lines) + "\n")
+    edition = own_edition.make(tmp_path, options=["--scores", "scores.csv"])
+    crop = {"verdict": "crop", "reason": "border", "crop": [0, 0, 30, 30], "object_fully_visible": True}
+    own_edition.review(edition, "ada", {f"ripe pears/{place:03d}.png": crop for place in range(4)})
+    own_edition.run(edition, "crops", "score_crops", "review_apply", "count", "report")
+    texts = assert_without(edition.report, (*OF_SEVERAL, "one label", "relaxed", "on the crop", "as delivered"))
+    assert "A clean set of 3 classes for 1 model Images that the model finds easy, that show" in texts["index.html"]
+    assert "000.png before and after the crop place 1, confidence 0.900" in texts["sheet-1.html"]
+    assert "kept, place 1, rank 1, confidence 0.900" in texts["ripe pears.html"]
+    assert "–" not in texts["ripe pears.html"]

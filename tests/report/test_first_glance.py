@@ -47,7 +47,7 @@ def test_the_hardest_classes(index_page: BeautifulSoup) -> None:
         ["mushroom n07734744", "1", "1", "0", "17", "blur 4, filter 4, noise 4, collage 3, text 2"],
         ["traffic light n06874185", "3", "3", "3", "14", "blur 3, filter 3, noise 3, text 3, collage 2"],
     ]
-    assert len(hardest) == 11
+    assert len(hardest) == 9, "every other class is full, and lost no image"
 
 
 def test_an_image_that_is_not_needed_counts_once(index_page: BeautifulSoup) -> None:

@@ -277,8 +277,8 @@ def test_why_an_image_is_in_two_clicks(report: Path, page: Page) -> None:
     page.get_by_role("link", name="00000256").click()
     image = page.locator("li:target")
     assert [row.split("\t") for row in image.locator("tbody tr").all_inner_texts()] == [
-        ["standard", "kept, place 1", "8 reserve", "0.922"],
-        ["norm_robust", "kept, place 1", "8 reserve", "0.818"],
+        ["standard reserve", "kept, place 1", "8", "0.922"],
+        ["norm_robust reserve", "kept, place 1", "8", "0.818"],
     ]
     assert image.locator(".votes").inner_text() == "ada: clean"
     assert page.inner_text("#rejected h2") == "Rejected 17 images"

@@ -1,6 +1,7 @@
 """Own images are known by their bytes: images.sha256 pins them, and `edition --accept` says what no longer holds."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -103,12 +104,22 @@ def test_a_damaged_list(change: Callable[[str], str], message: str, folder: Path
 
 
 def test_all_damaged_images_are_named_at_once(folder: Path) -> None:
+    """By what is wrong with them; of many, their number."""
     for name in ("cat/1.png", "dog/0.png"):
         path = folder / "images" / name
         path.write_bytes(path.read_bytes()[:-40])
+    for number in range(40):
+        Image.new("RGBA", (9, 9), (number, 0, 0, 9)).save(folder / "images" / "cat" / f"see-through {number:02}.png")
+    Image.new("1", (9, 9)).save(folder / "images" / "dog" / "9.png")
     edition = made(folder)
-    with pytest.raises(CleansetError, match=r"images: cannot be read: cat/1\.png \(.*\), dog/0\.png \(.*\); expected"):
+    with pytest.raises(CleansetError) as raised:
         own_edition.run(edition, "preprocess")
+    assert re.search(
+        r"images: 43 cannot be read: cat/1\.png, dog/0\.png \([^;]*truncated[^;]*\), cat/see-through 00\.png, .*"
+        r" and \d\d more \(transparency\), dog/9\.png \(black and white\); expected whole JPEGs or PNGs of 8 bits, RGB "
+        "or grey: convert or remove them$",
+        str(raised.value),
+    )
 
 
 def test_no_edition_is_begun_with_empty_files(folder: Path) -> None:
@@ -241,6 +252,17 @@ def test_an_edition_made_before_images_were_pinned(folder: Path) -> None:
     assert accepted(folder) == (0, "no image has changed\n")
     assert {path: path.read_text() for path in texts} == texts
     own_edition.run(edition, "preprocess")
+
+
+def test_an_image_replaced_before_images_were_pinned(folder: Path) -> None:
+    """The index of the edition knows the bytes that the scores were brought for."""
+    edition = made(folder, "--scores", "scores.csv")
+    own_edition.run(edition, "preprocess")
+    edition.images_sha256.unlink()
+    drawn_image(40, 40, seed=99).save(folder / "images" / "cat" / "1.png")
+    code, text = accepted(folder)
+    assert (code, "of which 1 changed: cat/1.png; expected scores of today's images" in text) == (1, True)
+    assert not edition.images_sha256.exists()
 
 
 def test_a_card_is_added_later(folder: Path) -> None:

@@ -32,10 +32,10 @@ def test_opinions_of_several_files(tmp_path: Path) -> None:
         HEADER,
     )
     assert found == {
-        SECOND: (Opinion("wrong class", "label errors"),),
+        SECOND: (Opinion(SECOND, "wrong class", "label errors"),),
         FIRST: (
-            Opinion("several objects", "ImageNetMultiLabel"),
-            Opinion("problematic, unclear", "ImageNet-Multilabel"),
+            Opinion(FIRST, "several objects", "ImageNetMultiLabel"),
+            Opinion(FIRST, "problematic, unclear", "ImageNet-Multilabel"),
         ),
     }
     assert read(tmp_path) == {}
@@ -107,11 +107,11 @@ def test_the_program_of_the_page(repository: Path, tmp_path: Path) -> None:
     (program,) = blocks(repository, "python", "docs/review.md")
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     assert read_opinions([tmp_path / "opinions.csv"]) == {
-        names[0]: (Opinion("wrong class", "label errors"),),
-        names[1]: (Opinion("several objects", "label errors"),),
-        names[3]: (Opinion("Fine-grained error", "imagenet-mistakes"),),
-        names[4]: (Opinion("several labels", "ImageNet-Multilabel"),),
-        names[6]: (Opinion("problematic", "ImageNet-Multilabel"),),
-        names[7]: (Opinion("several objects", "ImageNetMultiLabel"),),
-        names[8]: (Opinion("another main object", "ImageNetMultiLabel"),),
+        names[0]: (Opinion(names[0], "wrong class", "label errors"),),
+        names[1]: (Opinion(names[1], "several objects", "label errors"),),
+        names[3]: (Opinion(names[3], "Fine-grained error", "imagenet-mistakes"),),
+        names[4]: (Opinion(names[4], "several labels", "ImageNet-Multilabel"),),
+        names[6]: (Opinion(names[6], "problematic", "ImageNet-Multilabel"),),
+        names[7]: (Opinion(names[7], "several objects", "ImageNetMultiLabel"),),
+        names[8]: (Opinion(names[8], "another main object", "ImageNetMultiLabel"),),
     }

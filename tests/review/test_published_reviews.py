@@ -206,7 +206,7 @@ def test_the_rules_give_the_published_set(
     policy = ReviewPolicy.model_validate({"crops": crops, "unknown_boxes": unknown_boxes})
     decided = decide_all(policy, read_reviews(folder.parent), {"norm_robust": {}})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, "norm_robust"))
-    filled = fill(reviewed, 3, policy.crops_in_rank)
+    filled = fill(reviewed, 3, policy.crops == "in_rank")
     numbers = totals(filled.selection, filled.rejected, range(1000), 3)
     assert (numbers["images"], numbers["images_cropped"], numbers["images_box_unknown"]) == (kept, cropped, cropped)
     assert (numbers["rejected_box_unknown"], int(filled.rejected["open"].sum())) == (boxes_asked, boxes_asked)

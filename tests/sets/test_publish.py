@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.measure.compare import releases
 from cleanset.sets import archive, publish, rebuild, verify
 from cleanset.sets.description import Release, release_of
 from cleanset.vocabulary import label_names
@@ -150,6 +151,14 @@ def test_the_tar(published: Path, tmp_path: Path) -> None:
     }
     for name in files(tmp_path / NAME):
         assert (tmp_path / NAME / name).read_bytes() == (published / NAME / name).read_bytes()
+
+
+def test_diff_reads_the_tar_and_the_folder_above(published: Path, tmp_path: Path) -> None:
+    shutil.copytree(published / NAME, tmp_path / "above" / NAME)
+    for place in (published / f"{NAME}.tar", tmp_path / "above"):
+        found = releases.diff(place, published / NAME)
+        assert found.same
+        assert found.lines[0] == f"A  {place}"
 
 
 @pytest.mark.parametrize("what", [NAME, f"{NAME}.tar"])

@@ -60,7 +60,7 @@ def with_many_scans() -> bytes:
     ],
 )
 def test_an_image_that_cannot_be_read(made: Made, data: bytes, found: str) -> None:
-    with_image(made, data).fails(f"{AT_TAR}: cannot be read: {FOURTH} (*{found}*); expected whole JPEGs: fetch them")
+    with_image(made, data).fails(f"{AT_TAR}: 1 cannot be read: {FOURTH} (*{found}*); expected whole JPEGs: fetch them")
 
 
 def test_a_damaged_exif_header(made: Made) -> None:

@@ -174,7 +174,7 @@ def test_the_installed_command(made: Made) -> None:
     made.archives(images=official({FOURTH: b""})).params(expect_images=1)
     command = Path(sys.executable).with_name("cleanset")
     done = subprocess.run([command, "preprocess"], cwd=made.folder, capture_output=True, text=True, check=False)
-    message = f"{AT_TAR}: cannot be read: {FOURTH} (empty); expected whole JPEGs: fetch them"
+    message = f"{AT_TAR}: 1 cannot be read: {FOURTH} (empty); expected whole JPEGs: fetch them"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {message}\n")
 
 

@@ -142,6 +142,15 @@ def test_the_report_shows_no_made_up_confidence(made: Made) -> None:
     page = (edition.report / "classes" / "n02119789.html").read_text()
     assert "–" in page
     assert "0.500" not in page  # what orders it in the tables is next below one half
+    text = (edition.report / "index.html").read_text()
+    for words in (
+        "0 candidates, 0 kept</figcaption>",
+        "Margins",
+        "classified correctly</th>",
+        "make robustness",
+        "relaxed",
+    ):
+        assert words not in text.partition("<main>")[2], "that is not known of a list"
     histogram = json.loads((edition.report / "plots" / "confidence" / "robust_top5.json").read_text())
     assert sum(each["candidates"] for each in histogram) == 3
     library = open_library(edition)

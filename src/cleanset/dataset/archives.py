@@ -261,7 +261,8 @@ def _holds_images(folder: str | Path) -> bool:
 
 LEFT_BY_SYSTEMS = re.compile(
     r"(?i)\..*|desktop\.ini|(eh)?thumbs(_vista)?\.db|picasa\.ini|icon\r|synoindex.*|synophoto.*|[@#]eadir|__macosx"
-    r"|[@#](recycle|snapshot|tmp|recently-snapshot)|\$recycle\.bin|recycler|system volume information|lost\+found"
+    r"|[@#](recycle|snapshot|tmp|recently-snapshot|__thumb|sharebin|syno.*)"
+    r"|\$recycle\.bin|recycler|system volume information|lost\+found"
     r"|found\.[0-9]{3}|network trash folder|temporary items|thevolumesettingsfolder|__pycache__"
 )
 """Names of files and folders that are hidden, or that systems put among images, such as folders of thumbnails."""
@@ -289,19 +290,14 @@ def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":
     """Locations as the columns of table LOCATIONS, files relative to `images`."""
     import pandas as pd  # decoding processes have no use for it
 
-    return pd.DataFrame(
-        {
-            "image_id": list(locations),
-            "file": [at.path.relative_to(images).as_posix() for at in locations.values()],
-            "offset": [at.offset for at in locations.values()],
-            "size": [at.size for at in locations.values()],
-        }
-    )
+    rows = [(name, at.path.relative_to(images).as_posix(), at.offset, at.size) for name, at in locations.items()]
+    return pd.DataFrame(rows, columns=["image_id", "file", "offset", "size"])
 
 
 def from_table(table: "pd.DataFrame", images: Path) -> dict[str, Location]:
     """The locations in a table of `to_table`, by image id."""
-    files = [str(images / file) for file in table["file"]]
+    # in text, since paths take ten times as long; "." is the archive itself
+    files = [str(images) if file == "." else f"{images}/{file}" for file in table["file"].tolist()]
     locations = map(Location, files, table["offset"].tolist(), table["size"].tolist())
     return dict(zip(table["image_id"].tolist(), locations, strict=True))
 
@@ -356,8 +352,9 @@ class VerifiedImages:
         data = location.read()
         found, expected = sha256(data), self._sha256_of[image_id]
         if found != expected:
+            anew = "dvc repro --force preprocess" if classes_in_use().is_imagenet else "cleanset edition --accept"
             raise CleansetError(
                 f"{self._images}: {image_id} has SHA-256 {found}, expected {expected} as in the index: "
-                "fetch the images again, or run dvc repro --force preprocess if the new ones are meant"
+                f"fetch the images again, or run {anew} if the new ones are meant"
             )
         return data

@@ -118,28 +118,31 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
         check_size(str(path), size)
         found[image_id] = Location(str(path), 0, size)
     if missing:
-        raise CleansetError(f"{where}: not in {images}: {join_names(missing)}; put them there, or correct the table")
+        remedy = "" if where == str(images) else ", or correct the table"
+        raise CleansetError(f"{where}: not in {images}: {join_names(missing)}; put them there{remedy}")
     return found
 
 
 def _in_class_folders(images: Path) -> dict[str, str]:
     """The class of each image id in folders of classes. Raises CleansetError for a class without images, and splits."""
-    class_by_id, seen = dict[str, str](), dict[str, str]()
     _check_no_splits(images)
-    for entry in visible_entries(images):
-        if not entry.is_dir():
-            is_there(Path(entry.path))
+    class_by_id, seen = dict[str, str](), dict[str, str]()
+    entries = visible_entries(images)
+    if stray := [entry.name for entry in entries if not entry.is_dir() and is_there(Path(entry.path))]:
+        raise CleansetError(
+            f"{images}: {join_names(stray)}: beside the folders of the classes; expected a folder for each class, or a "
+            "table of files and classes (dataset.labels): move it"
+        )
+    files = {entry.name: list(files_below(Path(entry.path), entry.name, 1)) for entry in entries}
+    if empty := [name for name, found in files.items() if not found]:
+        raise CleansetError(
+            f"{images}: {join_names(empty)}: a class without images; put some there, or remove the folder"
+        )
+    for name, found in files.items():
+        key = normal_text(name)
+        if seen.setdefault(key, name) != name:
             raise CleansetError(
-                f"{entry.path}: beside the folders of the classes; expected a folder for each class, or a table of "
-                "files and classes (dataset.labels): move it"
-            )
-        found = list(files_below(Path(entry.path), entry.name, 1))
-        if not found:
-            raise CleansetError(f"{entry.path}: a class without images; put some there, or remove the folder")
-        key = normal_text(entry.name)
-        if seen.setdefault(key, entry.name) != entry.name:
-            raise CleansetError(
-                f"{images}: folders {shown(seen[key])} and {shown(entry.name)}, which differ only by blanks or Unicode "
+                f"{images}: folders {shown(seen[key])} and {shown(name)}, which differ only by blanks or Unicode "
                 "form; expected one class, or names that differ: rename one"
             )
         class_by_id |= dict.fromkeys(found, key)
@@ -175,9 +178,9 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
 
     Two ids are too alike if some file system takes them, or their files in the finished set, for one.
     """
+    check_names(class_by_id, where)
     seen: dict[str, str] = {}
     for image_id, key in class_by_id.items():
-        check_id(image_id, where)
         exported = exported_name(key, image_id)
         # the whole image or its crop lies in a set, and another model's set may have the other
         for name in (image_id, exported, f"{exported}{CROPPED}"):
@@ -193,11 +196,7 @@ def is_image_id(text: str) -> bool:
     """Whether a text is an image id of the dataset in use."""
     if classes_in_use().is_imagenet:
         return parse_image_name(f"{text}.JPEG") == (text, None) and image_number(text) <= VALIDATION_IMAGES
-    try:
-        check_id(text, "")
-    except CleansetError:
-        return False
-    return True
+    return _oddity(text) is None and _has_suffix(text)
 
 
 def example_id() -> str:
@@ -209,8 +208,25 @@ ImageId = Annotated[str, checked(is_image_id, lambda: f"an image id such as {exa
 """A cell with an image id of the dataset in use."""
 
 
-def check_id(image_id: str, where: str) -> None:
-    """Raise CleansetError, naming `where`, unless an image id is the plain relative path of a JPEG or PNG."""
+def check_names(image_ids: Iterable[str], where: str) -> None:
+    """Raise CleansetError, naming `where` and them all, for image ids other than plain relative paths of images."""
+    odd = {image_id: oddity for image_id in image_ids if (oddity := _oddity(image_id)) is not None}
+    if odd:
+        raise CleansetError(
+            f"{where}: {join_names(f'{shown(each)}{oddity}' for each, oddity in odd.items())} as the name of an image; "
+            "expected a path below the folder of the images, of printable characters without \\, .. and blanks at an "
+            f"end, at most {MAX_ID_BYTES} bytes: rename it"
+        )
+    others = [shown(image_id) for image_id in image_ids if not _has_suffix(image_id)]
+    if others:
+        raise CleansetError(
+            f"{where}: {join_names(others)}: not the name of an image; expected {', '.join(IMAGE_SUFFIXES)}: "
+            "convert or move it"
+        )
+
+
+def _oddity(image_id: str) -> str | None:
+    """Words for what makes an image id no plain path, perhaps empty; None for one that is."""
     try:
         length = len(image_id.encode())
     except UnicodeEncodeError:  # bytes that are no UTF-8, as surrogates
@@ -219,16 +235,12 @@ def check_id(image_id: str, where: str) -> None:
     plain = all(part not in ("", ".", "..") for part in parts)
     blank = " with a blank at an end" if any(part != part.strip() for part in parts) else ""
     if not plain or blank or "\\" in image_id or not image_id.isprintable() or length > MAX_ID_BYTES:
-        raise CleansetError(
-            f"{where}: {shown(image_id)}{blank or hidden_character(image_id)} as the name of an image; expected a path "
-            "below the folder of the images, of printable characters without \\, .. and blanks at an end, at most "
-            f"{MAX_ID_BYTES} bytes: rename it"
-        )
-    if PurePosixPath(image_id).suffix.lower() not in IMAGE_SUFFIXES:
-        raise CleansetError(
-            f"{where}: {shown(image_id)}: not the name of an image; expected {', '.join(IMAGE_SUFFIXES)}: "
-            "convert or move it"
-        )
+        return blank or hidden_character(image_id)
+    return None
+
+
+def _has_suffix(image_id: str) -> bool:
+    return PurePosixPath(image_id).suffix.lower() in IMAGE_SUFFIXES
 
 
 def exported_name(key: str, image_id: str) -> str:
@@ -246,12 +258,6 @@ class _Label:
     file: str
     key: _Key
     group: _Key | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Name:
-    key: _Key
-    name: _Key
 
 
 def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -282,10 +288,11 @@ def _names(path: Path, keys: set[str]) -> Iterator[tuple[str, str]]:
     """Key and name of each class. Raises CleansetError unless the table has exactly the classes of the images."""
     named: dict[str, str] = {}
     # normalised before two are compared
-    for at, row in read_rows(path, NAME_COLUMNS, _Name, "remove or correct the line"):
-        if row.key in named:
-            raise CleansetError(f"{at}: class {shown(row.key)} a second time; remove a line")
-        named[row.key] = row.name
+    for at, cells in read_rows(path, NAME_COLUMNS, dict[str, str], "remove or correct the line"):
+        key, name = map(normal_text, cells.values())
+        if key in named:
+            raise CleansetError(f"{at}: class {shown(key)} a second time; remove a line")
+        named[key] = name
     for key in sorted(keys ^ set(named)):
         what = "has no name" if key in keys else "has no image"
         raise CleansetError(f"{path}: class {shown(key)} {what}; expected a line for each class with images")

@@ -6,7 +6,6 @@ classes.tsv. That a devkit is the right one is known by its MD5 in raw.md5.
 
 import re
 import tarfile
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -39,24 +38,17 @@ _LISTS = TypeAdapter(
 _ILSVRC_ID = re.compile(r"[0-9]{1,4}")
 
 
-@dataclass(frozen=True, slots=True)
-class OriginalLabels:
-    """The class index of each image id of the whole set."""
+def read_original_labels(path: Path) -> tuple[dict[str, int], str]:
+    """The class index of each image id of the whole set, and the place of the labels in messages.
 
-    class_of: dict[str, int]
-    where: str
-
-
-def read_original_labels(path: Path) -> OriginalLabels:
-    """The original labels from the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`.
-
-    The files of a devkit that is a folder are under no checksum.
+    From the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`. The files of a devkit that is a folder
+    are under no checksum.
     """
     if path.suffix == ".csv":
-        return OriginalLabels(_kaggle_labels(path), str(path))
+        return _kaggle_labels(path), str(path)
     where = f"{path}, {GROUND_TRUTH_NAME}"
     labels = read_ground_truth(_devkit_member(path, GROUND_TRUTH_NAME).decode("ascii", "replace"), where)
-    return OriginalLabels({image_id(number): label for number, label in enumerate(labels, start=1)}, where)
+    return {image_id(number): label for number, label in enumerate(labels, start=1)}, where
 
 
 def kaggle_labels_beside(images: Path) -> Path | None:

@@ -1,7 +1,6 @@
 """`images.sha256`, the digests that pin your own images; `sha256sum --check` reads it in their folder."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,30 +29,17 @@ def read_pinned(path: Path) -> dict[str, str]:
     return read_checksums(path, "sha256", f"expected the digests of the images: {ACCEPT}")
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedDifference:
-    """The ids of images whose bytes have changed, that are missing, and that are additional."""
+def difference(pinned: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """The images that have changed, are missing or additional, counted and named; empty if all are as pinned.
 
-    changed: Sequence[str]
-    missing: Sequence[str]
-    additional: Sequence[str]
-
-    def __bool__(self) -> bool:
-        return bool(self.changed or self.missing or self.additional)
-
-    def __str__(self) -> str:
-        kinds = {"changed": self.changed, "missing": self.missing, "additional": self.additional}
-        return "; ".join(f"{len(ids):,} {kind}: {join_names(ids)}" for kind, ids in kinds.items() if ids)
-
-
-def difference(pinned: Mapping[str, str], found: Mapping[str, str]) -> PinnedDifference:
-    """The difference between the pinned images and those that were found, both by id with their SHA-256."""
-    both = sorted(pinned.keys() & found.keys())
-    return PinnedDifference(
-        [name for name in both if pinned[name] != found[name]],
-        sorted(pinned.keys() - found.keys()),
-        sorted(found.keys() - pinned.keys()),
-    )
+    `pinned`, `found`: the SHA-256 by image id.
+    """
+    kinds = {
+        "changed": [name for name in pinned.keys() & found.keys() if pinned[name] != found[name]],
+        "missing": pinned.keys() - found.keys(),
+        "additional": found.keys() - pinned.keys(),
+    }
+    return "; ".join(f"{len(ids):,} {kind}: {join_names(sorted(ids))}" for kind, ids in kinds.items() if ids)
 
 
 def check_pinned(where: str, pinned: Mapping[str, str], found: Mapping[str, str]) -> None:

@@ -86,11 +86,12 @@ def make_own_edition(
     models: Models,
     tables: Mapping[str, Path | None],
     about: About | None = None,
-) -> None:
+) -> dict[str, str]:
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
-    `tables`: the files labels, names and scores as given, which are copied; `about` goes into the params. Everything
-    is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the images.
+    `tables`: the files labels, names and scores as given, which are copied; `about` goes into the params. Returns the
+    SHA-256 of each image. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or lies
+    among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -138,6 +139,7 @@ def make_own_edition(
     copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
     config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder))
     _write_edition(folder, config, [TRAINING], copied, texts)
+    return digests
 
 
 def _write_edition(

@@ -161,13 +161,11 @@ def _is_dvc(pid: int) -> bool:
 
 
 def _is_locked(path: Path) -> bool:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
+    with path.open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
     return False
 
 
@@ -244,11 +242,6 @@ class Findings:
     rotten: list[Rotten]
     unchecked: list[Unchecked]
     leftovers: list[Path]
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether every file that was hashed has the bytes that dvc.lock says."""
-        return not self.rotten
 
 
 def examine(edition: Path, quick: bool) -> Findings:

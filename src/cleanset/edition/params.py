@@ -232,21 +232,6 @@ class ReviewPolicy(Section):
             parse_ranges(text)
         return assign
 
-    @property
-    def unreviewed_are_clean(self) -> bool:
-        """Whether an image without a verdict counts as clean."""
-        return self.unreviewed == "clean"
-
-    @property
-    def crops_in_rank(self) -> bool:
-        """Whether a cropped image counts like a clean one within its tier."""
-        return self.crops == "in_rank"
-
-    @property
-    def boxes_asked(self) -> bool:
-        """Whether a crop whose box is not known stays open until it is drawn."""
-        return self.unknown_boxes == "open"
-
     @model_validator(mode="after")
     def _single_needs_one(self) -> Self:
         if self.policy == "single" and self.min_reviewers != 1:

@@ -40,21 +40,35 @@ def without_metadata(data: bytes) -> bytes:
     return b"".join([*kept, data[end:]]) if end > 2 else data
 
 
-_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
+_MARKER = re.compile(rb"\xff+([^\x00\x01\xff\xd0-\xd8])", re.DOTALL)
+"""The markers of segments, and of the end; TEM, RST and a second SOI have no segment."""
 _JFIF, _END = 0xE0, 0xD9
 _OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
 """Frames that are neither baseline nor progressive, such as arithmetic coding, and its tables."""
 
 
-def as_browsers_show(data: bytes) -> bytes | None:
-    """The RGB or grey JPEG without metadata and trailing bytes; None if some browser cannot show its pixels."""
-    kept, at = [data[:2]], 2
+def _markers(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Each marker of a JPEG after its start: where it begins and ends, and where its segment does."""
+    at = 2
     while (found := _MARKER.search(data, at)) is not None:
         marker, start = found[1][0], found.end()
-        kept.append(data[at : found.start()])  # the scan before it
+        at = start if marker == _END else start + int.from_bytes(data[start : start + 2], "big")
+        yield marker, found.start(), start, at
+
+
+def end_of_jpeg(data: bytes) -> int:
+    """The place after the marker that ends the image; the whole length without one."""
+    return next((end for marker, _, _, end in _markers(data) if marker == _END), len(data))
+
+
+def as_browsers_show(data: bytes) -> bytes | None:
+    """The RGB or grey JPEG without metadata and trailing bytes; None if some browser cannot show its pixels."""
+    kept, before = [data[:2]], 2
+    for marker, begin, start, at in _markers(data):
+        kept.append(data[before:begin])  # the scan before it
         if marker == _END:
-            return b"".join([*kept, found[0]])
-        at = start + int.from_bytes(data[start : start + 2], "big")
+            return b"".join([*kept, data[begin:at]])
+        before = at
         has_thumbnail = marker == _JFIF and at != start + 16
         if has_thumbnail or marker in _OTHER_CODINGS:
             return None

@@ -151,6 +151,14 @@ def evaluate(
     `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set,
     or a role of the edition in the folder `edition`. Every image is checked against the manifest. `name` stands in the
     results. Raises CleansetError for anything that does not fit, naming the first image or row.
+
+        >>> images = cleanset.load("standard")
+        >>> cleanset.evaluate(np.roll(images.targets, 1), images, name="shifted")
+        Results(shifted: 0.6471 (0.4791 to 0.7851) on data/export/standard)
+        >>> results = cleanset.evaluate(np.array(images.targets), images, name="labels")
+        >>> results.accuracy, results.top5_accuracy
+        (1.0, None)
+
     """
     opened = _opened(images, Path(edition))
     of_type = getattr(model, "__name__", type(model).__name__)

@@ -139,13 +139,17 @@ class HardClass:
 def hardest_classes(
     states: Sequence[ClassState], candidates: Mapping[int, Sequence[ReportedCandidate]], most: int
 ) -> list[HardClass]:
-    """The classes with the fewest images over all models; among equals, those with the most rejected images."""
+    """The classes with the fewest images over all models; among equals, those with the most rejected images.
+
+    Without full classes that no image is rejected in.
+    """
     found = []
     for state in states:
         rejected = [each for each in candidates.get(state.class_index, ()) if each.causes and not each.uses]
         reasons = Counter(reason for each in rejected for reason in each.causes)
         by_count = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
-        found.append(HardClass(state, len(rejected), by_count))
+        if rejected or state.short:
+            found.append(HardClass(state, len(rejected), by_count))
     # the class index last, so that equal classes have one order
     found.sort(key=lambda each: (sum(each.state.kept.values()), -each.rejected, each.state.class_index))
     return found[:most]

@@ -79,21 +79,25 @@ def keys(frame: pd.DataFrame) -> list[CandidateKey]:
 
 
 def funnel(
-    index: pd.DataFrame, shared: pd.DataFrame, sets: Mapping[str, Filled], reviewed: Collection[CandidateKey]
+    index: pd.DataFrame, shared: pd.DataFrame | None, sets: Mapping[str, Filled], reviewed: Collection[CandidateKey]
 ) -> list[FunnelStep]:
-    """The steps from all images to the finished sets. `reviewed`: the images with at least one verdict."""
+    """The steps from all images to the finished sets, without those that the edition does not take.
+
+    `shared`: the images that all models classify correctly, None where candidates need not be among them. `reviewed`:
+    the images with at least one verdict.
+    """
     every = {role: candidates(filled) for role, filled in sets.items()}
     reviewed_counts = {role: sum(key in reviewed for key in keys(frame)) for role, frame in every.items()}
+    steps = [FunnelStep("all images", dict.fromkeys(sets, len(index)))]
+    if not index["single"].all():
+        steps.append(FunnelStep("with one label", dict.fromkeys(sets, int(index["single"].sum()))))
+    if shared is not None:
+        correct = "correct for all models" if len(sets) > 1 else "classified correctly"
+        steps.append(FunnelStep(correct, dict.fromkeys(sets, len(shared))))
+    tiers = {tier: {role: int((frame["tier"] == tier).sum()) for role, frame in every.items()} for tier in TIERS}
     return [
-        FunnelStep("all images", dict.fromkeys(sets, len(index))),
-        FunnelStep("with one label", dict.fromkeys(sets, int(index["single"].sum()))),
-        FunnelStep("correct for all models", dict.fromkeys(sets, len(shared))),
-        *(
-            FunnelStep(
-                f"candidates, {tier}", {role: int((frame["tier"] == tier).sum()) for role, frame in every.items()}
-            )
-            for tier in TIERS
-        ),
+        *steps,
+        *(FunnelStep(f"candidates, {tier}", counts) for tier, counts in tiers.items() if any(counts.values())),
         FunnelStep("all candidates", {role: len(frame) for role, frame in every.items()}),
         FunnelStep("reviewed", reviewed_counts),
         FunnelStep("kept", {role: len(filled.selection) for role, filled in sets.items()}),

@@ -55,7 +55,8 @@ class ReportData:
 
     `networks`: by role, which network it is. `notices`: limits of the sets as a whole. `reviewed`: how many different
     images have a verdict. `rejected`: how many no model keeps and some model rejects for a flaw. `candidates`: by class
-    index. `is_scored`: some model has scores; otherwise the images are in a random order.
+    index. `is_scored`: some model has scores; otherwise the images are in a random order. `has_networks`: some
+    model is a network, which was run on the crops too.
     """
 
     roles: tuple[str, ...]
@@ -84,6 +85,7 @@ class ReportData:
     sheets: tuple[Sheet, ...]
     bases: Mapping[str, CountsByName] = field(default_factory=dict)
     is_scored: bool = True
+    has_networks: bool = True
 
 
 def pages(report: ReportData, images: PageImages) -> dict[str, str]:
@@ -91,7 +93,10 @@ def pages(report: ReportData, images: PageImages) -> dict[str, str]:
     names = class_names()
     environment = page_environment()
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
-    common = {"report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": ""}
+    common = {
+        "report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": "",
+        "several": len(report.roles) > 1, "word": "model" if report.is_scored else "set",
+    }  # fmt: skip
     by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
     written = {
         "index.html": environment.get_template("index.html").render(
@@ -160,8 +165,9 @@ def _opinion(review: Review) -> str:
     return ", ".join(parts) + ("" if basis == "explicit" else f" ({basis})")
 
 
-def _short_id(image_id: str) -> str:
-    return image_id.removeprefix("ILSVRC2012_val_")
+def _short_id(image_id: str, key: str = "") -> str:
+    """An image id without what all have in common, or those of the class with this key."""
+    return image_id.removeprefix("ILSVRC2012_val_").removeprefix(f"{key}/")
 
 
 def _words(name: str) -> str:

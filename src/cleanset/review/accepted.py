@@ -16,8 +16,10 @@ from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
 from cleanset.parsing import parse_yaml
-from cleanset.review.carried import OldReviews, carry_over, read_old_reviews
+from cleanset.review.carried import carry_over, read_old_reviews
+from cleanset.review.gold import without_golds
 from cleanset.scoring.brought import read_scores
+from cleanset.tables import INDEX, read_table
 from cleanset.vocabulary import use_classes
 
 
@@ -34,21 +36,23 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     if not params.dataset.is_own:
         raise CleansetError(f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected your own")
     labels, names = (edition.path(name) if name else None for name in (params.dataset.labels, params.dataset.names))
-    pinned = read_pinned(edition.images_sha256) if is_there(edition.images_sha256) else None
     old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
     found = read_images(edition.path(params.dataset.images), labels, names)
     digests = digests_of(found.locations)
     check_own_images(found, digests)
     use_classes(found.classes)
+    pinned = _pinned(edition)
     differs = difference(digests if pinned is None else pinned, digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
     table = None
     if brought and (differs or scores is not None):
-        table = _new_scores(scores, file, brought, found, str(differs))
-    said = [str(differs) if differs else "no image has changed"]
+        table = _new_scores(scores, file, brought, found, differs)
+    said = [differs or "no image has changed"]
     if old is not None and old.votes:
-        said.append(_carry(old, edition, found))
+        # answers to gold items stay: they are on images of their own
+        on_images = replace(old, votes=without_golds(old.votes, old.golds))
+        said.append(carry_over(on_images, edition, found, digests))
     _depend_on_pinned(edition, params.dataset.images)
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
@@ -65,6 +69,16 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     return "\n".join(said)
 
 
+def _pinned(edition: Edition) -> dict[str, str] | None:
+    """The SHA-256 of each image in images.sha256, in an older edition in its index; None without either."""
+    if is_there(edition.images_sha256):
+        return read_pinned(edition.images_sha256)
+    if not is_there(edition.index):
+        return None
+    index = read_table(edition.index, INDEX)
+    return dict(zip(index["image_id"], index["sha256"], strict=True))
+
+
 def _new_scores(
     scores: Path | None, file: Path, models: Mapping[str, Model], found: LabelledImages, differs: str
 ) -> bytes:
@@ -78,12 +92,6 @@ def _new_scores(
     for model in models.values():
         read_scores(scores, model.name, found.labels)
     return read_bytes(scores)
-
-
-def _carry(old: OldReviews, edition: Edition, found: LabelledImages) -> str:
-    """Remove the verdicts that no longer hold. Answers to gold items stay: they are on images of their own."""
-    on_images = [(name, vote) for name, vote in old.votes if (name, vote.where) not in old.gold_answers]
-    return carry_over(replace(old, votes=tuple(on_images)), edition, found)
 
 
 def _depend_on_pinned(edition: Edition, images: str) -> None:

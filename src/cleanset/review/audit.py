@@ -428,21 +428,10 @@ def read_audit(
     if plan is None:
         return None
     of_audit = without_golds(read_audit_votes(reviews, role), read_gold_key(reviews))
-    # the plan has the ids of this edition's own images, and no auditor draws a box in a source image
-    check_reviews(_without_boxes(of_audit), index, official_images=True)
+    # the plan has the ids of this edition's own images; boxes are in pixels of the delivered images
+    check_reviews(of_audit, index, None, official_images=True)
     golds = {each.reviewer: each.sensitivity for each in calibrations(all_gold_answers(reviews, roles))}
     return audit_result(plan, of_audit, votes, golds, set_images(selection))
-
-
-def _without_boxes(votes: Votes) -> Votes:
-    """The votes with their boxes unknown: they are in pixels of the delivered image."""
-    return {
-        key: {
-            name: replace(vote, review=vote.review.model_copy(update={"crop": vote.review.crop and "unknown"}))
-            for name, vote in by_reviewer.items()
-        }
-        for key, by_reviewer in votes.items()
-    }
 
 
 def audit_json(result: AuditResult | None) -> str:

@@ -34,8 +34,8 @@ def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Pre
         decisions_under(policy, votes),
         # without predictions after_crop rejects nothing
         predictions if policy.wrong_after_crop == "reject" else {role: {} for role in predictions},
-        Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
-        policy.boxes_asked,
+        Decision("clean") if policy.unreviewed == "clean" else UNREVIEWED,
+        policy.unknown_boxes == "open",
         policy.accept,
     )
 
@@ -49,5 +49,5 @@ def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str],
         decision = consensus(
             others, board.review if board else None, policy.policy, policy.min_reviewers, policy.box_tolerance
         )
-        found[key] = asking_for_box(decision) if policy.boxes_asked else decision
+        found[key] = asking_for_box(decision) if policy.unknown_boxes == "open" else decision
     return found

@@ -154,12 +154,6 @@ def place_among(item: GoldItem, role: str, places: int) -> int:
     return int(hashlib.sha256(f"place {role} {item.sha256}".encode()).hexdigest(), 16) % max(1, places)
 
 
-def reasons_in(items: Sequence[GoldItem]) -> list[str]:
-    """The reasons of the flawed items, in the order of the vocabulary."""
-    present = {item.reason for item in items}
-    return [reason for reason in REASONS if reason in present]
-
-
 ACCEPTABLE_MISSES = 0.15
 """Share of missed flaws with which a reviewer counts as careful."""
 
@@ -240,10 +234,8 @@ def calibrations(answers: Iterable[GoldAnswer]) -> list[Calibration]:
 def _calibration(reviewer: str, answers: Sequence[GoldAnswer]) -> Calibration:
     flawed = [answer for answer in answers if answer.item.is_flawed]
     clean = [answer for answer in answers if not answer.item.is_flawed]
-    by_reason = {
-        reason: _share([answer for answer in flawed if answer.item.reason == reason])
-        for reason in reasons_in([answer.item for answer in flawed])
-    }
+    of_reasons = {reason: [answer for answer in flawed if answer.item.reason == reason] for reason in REASONS}
+    by_reason = {reason: _share(of_reason) for reason, of_reason in of_reasons.items() if of_reason}
     return Calibration(reviewer, _share(flawed), _share(clean), by_reason)
 
 

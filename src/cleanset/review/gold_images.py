@@ -7,15 +7,16 @@ transparent, a frame narrow. Verdicts go into `reviews/gold.csv`.
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from random import Random
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_bytes, write_text
@@ -139,12 +140,10 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
         _make_again(item, target, read)
     wishes = [*((source, True, count) for source, count in counts.items()), ("", False, clean)]
     for source, is_flawed, count in wishes:
-        for (key, reason, origin), _ in zip(
-            _bases(source, is_flawed, votes, classes, found), range(count), strict=False
-        ):
-            drawn, data = _content(key[1], reason, origin, read)
-            write_bytes(gold_file(target, key[1]), data)
-            found[key] = GoldItem(*key, sha256(data), drawn, origin)
+        for item in islice(_bases(source, is_flawed, votes, classes, found), count):
+            drawn, data = _content(item, read)
+            write_bytes(gold_file(target, item.image_id), data)
+            found[item.key] = replace(item, sha256=sha256(data), reason=drawn)
     made = [item for key, item in found.items() if key not in golds]
     if not made and not missing:
         raise CleansetError(
@@ -154,16 +153,15 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
     if made:
         write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values()))
     again = [f"{folder}: {len(missing)} images of gold items made again"] if missing else []
-    return "\n".join([*again, *_report(edition, folder, made, sum(counts.values()) + clean)])
+    return "\n".join([*again, *_report(params, folder, made, sum(counts.values()) + clean)])
 
 
-def _report(edition: Edition, folder: Path, made: list[GoldItem], wanted: int) -> list[str]:
+def _report(params: Params, folder: Path, made: list[GoldItem], wanted: int) -> list[str]:
     kinds = Counter(item.source if item.is_flawed else "clean" for item in made)
     counted = ", ".join(f"{name} {n}" for name, n in sorted(kinds.items()))
     lines = [f"{folder}: {len(made)} gold items made ({counted})"] if made else []
     if len(made) < wanted:
         lines.append(f"{wanted - len(made)} more were asked for, but no other image fits")
-    params = read_params(edition.folder)
     if params.review.gold is None:
         lines.append(f"Mix them in by the params: review: {{gold: {{folder: {folder.as_posix()}, share: 0.05}}}}")
     return lines
@@ -171,27 +169,29 @@ def _report(edition: Edition, folder: Path, made: list[GoldItem], wanted: int) -
 
 def _bases(
     source: str, is_flawed: bool, votes: Votes, classes: Mapping[int, ByRole], taken: Mapping[Key, object]
-) -> Iterator[tuple[Key, str | None, str]]:
-    """The images that items of a source can be made from, with reason and source; each class in turn."""
+) -> Iterator[GoldItem]:
+    """The images that items of a source can be made from, as items without a digest yet; each class in turn."""
     images = {index: by_image(by_role).keys() for index, by_role in classes.items()}
     # of images that are candidates of several classes, one class would show the item, another the image
     several = Counter(name for of_class in images.values() for name in of_class)
     candidates = {index: {name for name in names if several[name] == 1} for index, names in images.items()}
-    of_class: dict[int, list[tuple[Key, str | None, str]]] = {}
+    of_class: dict[int, list[GoldItem]] = {}
     for key, by_reviewer in votes.items():
         known = _known(source, is_flawed, {name: vote.review for name, vote in by_reviewer.items()})
         if known is not None and key[1] in candidates.get(key[0], ()):
-            of_class.setdefault(key[0], []).append((key, *known))
+            of_class.setdefault(key[0], []).append(GoldItem(*key, "", *known))
     if source == "planted":
         for index, by_role in classes.items():
             for name in _last_candidates(by_role, candidates[index]):
                 if (index, name) not in votes:
-                    of_class.setdefault(index, []).append(((index, name), None, source))
-    ordered = {index: [each for each in found if each[0] not in taken] for index, found in of_class.items()}
-    for found in ordered.values():
+                    of_class.setdefault(index, []).append(GoldItem(index, name, "", None, source))
+    for found in of_class.values():
         # found to be clean comes before not reviewed
-        found.sort(key=lambda each: (each[0] not in votes, _shuffled(each[0])))
-    yield from _in_turn([ordered[index] for index in sorted(ordered, key=lambda index: _shuffled((index, "")))])
+        found.sort(key=lambda item: (item.key not in votes, _shuffled(item.key)))
+    in_order = sorted(of_class, key=lambda index: _shuffled((index, "")))
+    free = [[item for item in of_class[index] if item.key not in taken] for index in in_order]
+    # the first of each class, then the second of each, and so on
+    yield from filter(None, chain.from_iterable(zip_longest(*free)))
 
 
 def _known(source: str, is_flawed: bool, reviews: Mapping[str, Review]) -> tuple[str | None, str] | None:
@@ -221,12 +221,6 @@ def _last_candidates(by_role: ByRole, among: Collection[str]) -> list[str]:
     return [image_id for image_id in last if image_id in among]
 
 
-def _in_turn(lists: Iterable[list[tuple[Key, str | None, str]]]) -> Iterator[tuple[Key, str | None, str]]:
-    """The first of each list, then the second of each, and so on."""
-    for each in zip_longest(*lists):
-        yield from filter(None, each)
-
-
 def _shuffled(key: tuple[int, str]) -> bytes:
     return hashlib.sha256(f"gold {key[0]} {key[1]}".encode()).digest()
 
@@ -234,7 +228,7 @@ def _shuffled(key: tuple[int, str]) -> bytes:
 def _make_again(item: GoldItem, folder: Path, read: Read) -> None:
     """Write the missing image of a listed item. Raises CleansetError unless its bytes are those listed."""
     path = gold_file(folder, item.image_id)
-    _, data = _content(item.image_id, item.reason, item.source, read)
+    _, data = _content(item, read)
     if sha256(data) != item.sha256:
         raise CleansetError(
             f"{path}: missing, and made again it has SHA-256 {sha256(data)}; expected {item.sha256}, as in "
@@ -243,12 +237,12 @@ def _make_again(item: GoldItem, folder: Path, read: Read) -> None:
     write_bytes(path, data)
 
 
-def _content(image_id: str, reason: str | None, source: str, read: Read) -> tuple[str | None, bytes]:
+def _content(item: GoldItem, read: Read) -> tuple[str | None, bytes]:
     """The reason and the bytes of an item; they depend on nothing but the image and the source."""
-    data = read(image_id)
-    if source != "planted":
-        return reason, data[:2] + _COMMENT + data[2:]
-    rng = Random(f"gold {image_id}")
+    data = read(item.image_id)
+    if item.source != "planted":
+        return item.reason, data[:2] + _COMMENT + data[2:]
+    rng = Random(f"gold {item.image_id}")
     drawn = sorted(PLANTERS)[rng.randrange(len(PLANTERS))]
     image = decode(data).convert("RGB")
     image.info = {}

@@ -4,7 +4,7 @@ A model that was trained on these very images has learned their labels, and cont
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -39,7 +39,7 @@ class Contradiction:
         """The contradiction as a second opinion: wrong class, dog 91 %, cat 2 %."""
         names, label = label_names(), f"{100 * self.confidence:.0f} %"
         source = f"{names[self.predicted]} {100 * self.predicted_confidence:.0f} %, {names[self.label]} {label}"
-        return Opinion("wrong class", cut(source, MAX_LETTERS))
+        return Opinion(self.image_id, "wrong class", cut(source, MAX_LETTERS))
 
 
 def contradictions(index: pd.DataFrame, scores: Sequence[pd.DataFrame]) -> list[Contradiction]:
@@ -82,7 +82,7 @@ def contradictions_in(edition: Edition) -> list[Contradiction]:
 
 def as_opinions(found: Iterable[Contradiction]) -> str:
     """The ranked list as a file for `review.opinions`."""
-    return csv_text(OPINION_COLUMNS, ((each.image_id, each.opinion.flag, each.opinion.source) for each in found))
+    return csv_text(OPINION_COLUMNS, (astuple(each.opinion) for each in found))
 
 
 def write_corrected(edition: Edition, path: Path) -> str:

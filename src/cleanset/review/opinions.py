@@ -39,12 +39,6 @@ _Words = Annotated[
 class Opinion:
     """A finding of a study on an image, such as `several objects`, and the study's name."""
 
-    flag: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
     image_id: ImageId
     flag: _Words
     source: _Words
@@ -62,8 +56,8 @@ def read_opinions(paths: Iterable[Path]) -> Opinions:
     """
     found: dict[str, dict[Opinion, None]] = {}
     for path in paths:
-        for _, row in read_rows(path, OPINION_COLUMNS, _Row, _REMEDY):
-            found.setdefault(row.image_id, {})[Opinion(row.flag, row.source)] = None
+        for _, opinion in read_rows(path, OPINION_COLUMNS, Opinion, _REMEDY):
+            found.setdefault(opinion.image_id, {})[opinion] = None
     return {image_id: tuple(opinions) for image_id, opinions in found.items()}
 
 

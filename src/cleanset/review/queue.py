@@ -204,23 +204,21 @@ def questions(
     them.
     """
     serves: dict[str, dict[str, Candidate]] = {}
-    certain: set[str] = set()
-    boxes: set[str] = set()
+    certain, boxes = set[str](), set[str]()
     for role, candidates in by_role.items():
-        for candidate, is_certain in _reachable(candidates, decided[role], images_per_class, crops_in_rank):
+        decisions = _decisions(candidates, decided[role])
+        for candidate, is_certain in _reachable(candidates, decisions, images_per_class, crops_in_rank):
             serves.setdefault(candidate.image_id, {})[role] = candidate
             if is_certain:
                 certain.add(candidate.image_id)
-            if decided[role](candidate.image_id).reason == BOX_UNKNOWN:
+            if decisions[candidate.image_id].reason == BOX_UNKNOWN:
                 boxes.add(candidate.image_id)
 
-    def order(image_id: str) -> tuple[bool, bool, tuple[int, int], int, str]:
-        return image_id not in certain, image_id not in boxes, *_order_in_class(serves[image_id].values()), image_id
+    def order(asked: Question) -> tuple[bool, bool, tuple[int, int], int, str]:
+        return not asked.certain, not asked.box_unknown, *_order_in_class(asked.serves.values()), asked.image_id
 
-    return [
-        Question(image_id, serves[image_id], image_id in certain, image_id in boxes)
-        for image_id in sorted(serves, key=order)
-    ]
+    found = (Question(image_id, models, image_id in certain, image_id in boxes) for image_id, models in serves.items())
+    return sorted(found, key=order)
 
 
 def by_image(by_role: ByRole) -> dict[str, dict[str, Candidate]]:
@@ -273,16 +271,17 @@ def class_status(
     candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool = False
 ) -> ClassStatus:
     """The review status of a class for one model."""
-    reachable = list(_reachable(candidates, decide, images_per_class, crops_in_rank))
-    accepted = sum(decide(candidate.image_id).verdict in ("clean", "crop") for candidate in candidates)
+    decisions = _decisions(candidates, decide)
+    reachable = list(_reachable(candidates, decisions, images_per_class, crops_in_rank))
+    accepted = sum(each.verdict in ("clean", "crop") for each in decisions.values())
     certain = tuple(candidate.image_id for candidate, is_certain in reachable if is_certain)
     state: State
     if not reachable:
         state = "settled" if accepted >= images_per_class else "short"
     else:
-        state = "open" if any(decide(image_id).reason in TO_BE_ASKED for image_id in certain) else "conflict"
+        state = "open" if any(decisions[image_id].reason in TO_BE_ASKED for image_id in certain) else "conflict"
     is_open = tuple(candidate.image_id for candidate, _ in reachable)
-    boxes = tuple(image_id for image_id in is_open if decide(image_id).reason == BOX_UNKNOWN)
+    boxes = tuple(image_id for image_id in is_open if decisions[image_id].reason == BOX_UNKNOWN)
     return ClassStatus(state, min(accepted, images_per_class), certain, is_open, boxes)
 
 
@@ -293,8 +292,12 @@ def combined_state(states: Iterable[State]) -> State:
     return next((state for state in worst if state in found), "settled")
 
 
+def _decisions(candidates: Sequence[Candidate], decide: DecideInClass) -> dict[str, Decision]:
+    return {candidate.image_id: decide(candidate.image_id) for candidate in candidates}
+
+
 def _reachable(
-    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool
+    candidates: Sequence[Candidate], decisions: Mapping[str, Decision], images_per_class: int, crops_in_rank: bool
 ) -> Iterator[tuple[Candidate, bool]]:
     """The open images in the order of asking, each with whether it is certain.
 
@@ -302,12 +305,11 @@ def _reachable(
     if all undecided ones before it are clean. A crop goes before the next tier, but after the clean ones of its own,
     unless `crops_in_rank`.
     """
-    decisions = {candidate.image_id: decide(candidate.image_id) for candidate in candidates}
 
     def order(candidate: Candidate) -> tuple[int, bool, int]:
         decision = decisions[candidate.image_id]
-        tier, rank = _order(candidate)
-        return tier, (decision.verdict == "crop" or decision.reason == BOX_UNKNOWN) and not crops_in_rank, rank
+        is_late = not crops_in_rank and (decision.verdict == "crop" or decision.reason == BOX_UNKNOWN)
+        return TIERS.index(candidate.tier), is_late, candidate.rank
 
     before = undecided = 0
     for candidate in sorted(candidates, key=order):

@@ -80,7 +80,7 @@ def status_of(classes: Mapping[int, ByRole], decided: Decisions, params: Params)
     """The progress of the reviews of `classes`, with these decisions."""
     progress = _progress_by_role(classes, decided, params)
     asked = _progress_by_role(classes, replace(decided, unreviewed=UNREVIEWED), params)[ALL_MODELS]
-    return ReviewStatus(progress, params.export.images_per_class, params.review.unreviewed_are_clean, asked)
+    return ReviewStatus(progress, params.export.images_per_class, params.review.unreviewed == "clean", asked)
 
 
 def _progress_by_role(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> dict[str, ReviewProgress]:
@@ -89,7 +89,7 @@ def _progress_by_role(classes: Mapping[int, ByRole], decided: Decisions, params:
     for class_index, by_role in classes.items():
         decide = decided.for_class(class_index)
         statuses[class_index] = {
-            role: class_status(candidates, decide[role], images_per_class, params.review.crops_in_rank)
+            role: class_status(candidates, decide[role], images_per_class, params.review.crops == "in_rank")
             for role, candidates in by_role.items()
         }
     progress = {

@@ -132,17 +132,20 @@ def check_note(reviewer: str, review: Review, where: str) -> None:
         raise CleansetError(f"{where}: no note; the board's reason to overrule is needed")
 
 
-def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1, official_images: bool = False) -> None:
+def check_reviews(
+    votes: Votes, index: pd.DataFrame, min_crop_pixels: int | None = 1, official_images: bool = False
+) -> None:
     """Check every vote against the images. Raises CleansetError for the first invalid one.
 
-    `min_crop_pixels`: no edge of a crop may be shorter (`review.min_crop_pixels` of params.yaml).
+    `min_crop_pixels`: no edge of a crop may be shorter (`review.min_crop_pixels` of params.yaml); None: any box is
+    valid.
     `official_images`: these are the images of the official archive, so that a vote may name one by its id alone.
     """
     reviewed = index[index["image_id"].isin({image_id for _, image_id in votes})]
     check_votes(votes, {row.image_id: row for row in reviewed.itertuples()}, min_crop_pixels, official_images)
 
 
-def check_votes(votes: Votes, images: Mapping[Any, Any], min_crop_pixels: int, official_images: bool) -> None:
+def check_votes(votes: Votes, images: Mapping[Any, Any], min_crop_pixels: int | None, official_images: bool) -> None:
     """As `check_reviews`, with the rows of the index by image id."""
     for (class_index, image_id), by_reviewer in votes.items():
         for vote in by_reviewer.values():
@@ -176,7 +179,9 @@ def drawn_crops(votes: Votes) -> set[Crop]:
     }
 
 
-def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: int, official_images: bool) -> None:
+def _check_vote(
+    vote: Vote, class_index: int, image: object, min_crop_pixels: int | None, official_images: bool
+) -> None:
     real_classes, expected = image.real_classes, image.sha256  # type: ignore[attr-defined]
     if class_index not in real_classes:
         labels = "among the image's reassessed labels" if classes_in_use().is_imagenet else "the image's class"
@@ -194,7 +199,7 @@ def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: in
             f"{vote.where}: sha256 {vote.review.sha256}, but the image has {expected}: other bytes were "
             "reviewed; look at the image again"
         )
-    if vote.review.box is not None:
+    if vote.review.box is not None and min_crop_pixels is not None:
         try:
             check_crop(vote.review.box, image.width, image.height, min_crop_pixels)  # type: ignore[attr-defined]
         except ValueError as error:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
 from cleanset.parsing import parse_remembered
-from cleanset.validation import MAX_VALUE, shown, validate
+from cleanset.validation import MAX_VALUE, Section, shown, validate
 from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column, class_indices, known_classes
 
 OFFICIAL = "official"
@@ -31,16 +31,13 @@ def _crop(crop: object) -> Box | str | None:
     return parse_box(crop)
 
 
-class Review(BaseModel):
+class Review(Section):
     """One reviewer's verdict on one image, as in the file. Without `basis`, the verdict is explicit.
 
     `correct_class`: the key of the class that the image shows, if the reason is that it shows another than its label.
     `seen`: grid where it was given to all the rest of a class at once, single where the image had been opened by
     itself, None for a verdict on one image among others. It decides nothing.
     """
-
-    # strict: by default pydantic would take the text "yes" for true
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     verdict: Verdict
     reason: Reason | None = None
@@ -129,7 +126,7 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
         line = lines[wnid, image_id]
         fields = _table(entry, f"{where}, line {line}", "expected verdict: …")
         place = f"{where}, line {line}, {image_id}"
-        review = _review(fields, place)
+        review = validate(Review, fields, place)
         if review.correct_class == wnid:
             raise CleansetError(f"{place}: correct_class {wnid}, the class of this file; expected another one")
         votes.append(Vote(wnid, image_id, review, place))
@@ -141,13 +138,6 @@ def _table(value: object, place: str, expected: str) -> dict[str, object]:
         found = "a list" if isinstance(value, list) else "nothing" if value is None else shown(value)
         raise CleansetError(f"{place}: found {found}; {expected}")
     return value
-
-
-def _review(fields: dict[str, object], place: str) -> Review:
-    unknown = [key for key in fields if key not in Review.model_fields]
-    if unknown:
-        raise CleansetError(f"{place}: unknown key {shown(unknown[0])}; expected {', '.join(Review.model_fields)}")
-    return validate(Review, fields, place)
 
 
 def votes_that(

@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -25,6 +25,8 @@ from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped,
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import SCORES, Table
+
+OfDevice = TypeVar("OfDevice")
 
 OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
@@ -173,17 +175,22 @@ def score_shards(
                     shards.keep(started.popleft(), to_table(parts))
                     parts = []
 
-    with arithmetic(settings.precision), ThreadPoolExecutor(len(pipelines)) as pool:
+    with arithmetic(settings.precision):
+        run_on_each(pipelines, run, stop)
+
+
+def run_on_each(devices: Sequence[OfDevice], run: Callable[[OfDevice], None], stop: threading.Event) -> None:
+    """Run a function on each device, in threads; the error of one sets `stop`, at which the others have to end."""
+    with ThreadPoolExecutor(len(devices)) as pool:
         try:
-            for finished in as_completed([pool.submit(run, pipeline) for pipeline in pipelines]):
+            for finished in as_completed([pool.submit(run, device) for device in devices]):
                 finished.result()
         finally:
-            # one device's error ends the others at their next batch
             stop.set()
 
 
-@dataclass(frozen=True, eq=False)
-class ScoringRun:
+@dataclass(eq=False)
+class ScoringRun(ExitStack):
     """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
 
     A context manager: the worker processes serve all of the run, and end with it. `index` has the columns image_id,
@@ -196,17 +203,13 @@ class ScoringRun:
     settings: Settings
     index: pd.DataFrame
     title: str = ""
-    _stack: ExitStack = field(default_factory=ExitStack, init=False)
 
-    def __enter__(self) -> "ScoringRun":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+    def __post_init__(self) -> None:
+        super().__init__()
 
     @cached_property
     def _pipelines(self) -> Sequence[DevicePipeline]:
-        return self._stack.enter_context(open_pipelines(self.read, self.model.preprocessing, self.settings))
+        return self.enter_context(open_pipelines(self.read, self.model.preprocessing, self.settings))
 
     def shards(self, folder: Path, made_from: MadeFrom, table: Table = SCORES) -> Shards:
         """The shards in a folder, including finished ones of an interrupted run with the same inputs."""

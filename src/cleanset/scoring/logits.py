@@ -51,10 +51,15 @@ def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArra
     """The log-odds of one class of each image; `classes` of shape (n, 1)."""
     others = logits.copy()
     np.put_along_axis(others, classes, -np.inf, axis=1)
-    largest = others.max(axis=1, keepdims=True)
-    log_sum = largest + np.log(np.exp(others - largest).sum(axis=1, keepdims=True))
-    difference: NDArray[np.float64] = (np.take_along_axis(logits, classes, axis=1) - log_sum)[:, 0]
+    difference: NDArray[np.float64] = np.take_along_axis(logits, classes, axis=1)[:, 0] - log_sum_exp(others)
     return difference
+
+
+def log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The log-sum-exp of the logits of each image."""
+    largest = logits.max(axis=1, keepdims=True)  # subtracted first, since exp overflows above 709
+    found: NDArray[np.float64] = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
+    return found
 
 
 def log_odds_of(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -120,17 +125,11 @@ class Groups:
         """
         if not np.isfinite(logits).all():
             raise ValueError("a logit is NaN or infinite")
-        return np.stack([_log_sum_exp(logits[:, list(members)]) for members in self.classes], axis=1)
+        return np.stack([log_sum_exp(logits[:, list(members)]) for members in self.classes], axis=1)
 
 
 def _indices(members: Sequence[str]) -> tuple[int, ...]:
     return tuple(sorted(class_indices()[wnid] for wnid in members))
-
-
-def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    largest = logits.max(axis=1, keepdims=True)  # subtracted first, since exp overflows above 709
-    found: NDArray[np.float64] = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
-    return found
 
 
 def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -141,10 +140,11 @@ def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def stored_columns(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """The columns that confidences are computed from, for logits of shape (n, 2), in float64."""
-    second, largest = np.sort(logits, axis=1).T
-    return {
-        "largest_logit": largest,
-        "second_logit": second,
-        "log_sum_exp": _log_sum_exp(logits),
-        "log_odds": largest - second,
-    }
+    found = margins(logits)
+    return found | {"log_odds": found["largest_logit"] - found["second_logit"]}
+
+
+def margins(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """The two largest logits of each image, and the log-sum-exp of all."""
+    second, largest = np.sort(logits, axis=1)[:, -2:].T
+    return {"largest_logit": largest, "second_logit": second, "log_sum_exp": log_sum_exp(logits)}

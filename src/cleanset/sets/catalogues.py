@@ -10,10 +10,9 @@ from typing import Any
 
 import yaml
 
-from cleanset.edition.about import About
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
 from cleanset.sets.manifest import Entry, columns
-from cleanset.sets.texts import filled, templates, texts_of
+from cleanset.sets.texts import filled, templates
 from cleanset.vocabulary import class_keys, classes_in_use
 
 _LABELS = ("class_index", "class_name")
@@ -36,8 +35,6 @@ def croissant_json(
         **release.texts,
         "name": name_of("-".join(models) or "empty"),
         "summary": summary_of(entries, release.texts),
-        "version": release.version,
-        "date": release.date,
         "models": ", ".join(models) or "none",
         "is_random": in_random_order(entries),
         "classes_with_images": f"{len({entry.wnid for entry in entries}):,} of {len(class_keys()):,}",
@@ -49,9 +46,6 @@ def croissant_json(
         "per_item": ", ".join(f"{number:,} with {reviewers}" for reviewers, number in by_number) or "none",
         "manifest_sha256": manifest_sha256,
         "records_sha256": records_sha256,
-        "archive": release.archive,
-        "archive_md5": release.archive_md5,
-        "review": release.review,
         "review_people": [{"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers],
         "fields": [_field(name, records_sha256 is not None) for name in columns() if name != "file"],
     }
@@ -112,8 +106,6 @@ def deposit_json(
         **texts,
         "name": name,
         "description": "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs),
-        "version": release.version,
-        "date": release.date,
         "is_restricted": with_images and texts["access"],
         "access": html.escape(texts["access"], quote=False),
         "notes": html.escape(notes, quote=False),
@@ -121,8 +113,7 @@ def deposit_json(
     return json.dumps(filled(templates("catalogues")["zenodo"], values), indent=2, ensure_ascii=False) + "\n"
 
 
-def citation_cff(about: About, version: str, date: str) -> str:
-    """The text of a CITATION.cff of a set (Citation File Format 1.2)."""
-    values = {**texts_of(about, ()), "version": version, "date": date}
-    fields = filled(templates("catalogues")["cff"], values)
+def citation_cff(release: Release) -> str:
+    """The text of a CITATION.cff of a set that its publishers have described (Citation File Format 1.2)."""
+    fields = filled(templates("catalogues")["cff"], release.texts)
     return yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=1_000)

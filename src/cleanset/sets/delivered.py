@@ -38,9 +38,8 @@ def with_known_confidences(images: pd.DataFrame, unknown: Collection[str]) -> pd
     """The same rows with confidence None for the images in `unknown`: those from beyond a published list."""
     if not unknown:
         return images
-    rows = zip(images["image_id"], images["confidence"].tolist(), strict=True)
-    known = [None if image_id in unknown else confidence for image_id, confidence in rows]
-    return images.assign(confidence=pd.Series(known, index=images.index, dtype=object))
+    known = images["confidence"].astype(object).mask(images["image_id"].isin(unknown), None)
+    return images.assign(confidence=known)
 
 
 def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame | None, where: str) -> list[float | None]:
@@ -78,6 +77,10 @@ def make_class_folders(folder: Path, class_indices: Iterable[int]) -> None:
         (folder / class_keys()[class_index]).mkdir()
 
 
+_AS_SELECTED = ("class_index", "image_id", "tier", "ilsvrc_class", "reviewers", "source_check")
+"""Fields of an entry with the values of the selected image."""
+
+
 def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: bytes) -> Entry:
     """Write one image of a set below `folder`, and return its entry.
 
@@ -93,23 +96,18 @@ def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: by
     return Entry(
         model=role,
         wnid=wnid,
-        class_index=row["class_index"],
         class_name=label_names()[row["class_index"]],
         rank=row["place"],
-        image_id=row["image_id"],
-        tier=row["tier"],
         confidence=row["delivered"],
         source_confidence=row["confidence"],
-        ilsvrc_class=row["ilsvrc_class"],
         real_classes=tuple(map(int, row["real_classes"])),
-        reviewers=row["reviewers"],
         crop=crop,
         file=file,
         source_sha256=row["sha256"],
-        source_check=row["source_check"],
         # the source's digests are those of a whole image
         file_sha256=row["sha256"] if made.part is None else sha256(made.data),
         pixels_sha256=row["pixels_sha256"] if made.part is None else pixels_sha256(made.part),
         encoder=made.encoder,
         group=row.get("group", ""),
+        **{name: row[name] for name in _AS_SELECTED},
     )

@@ -51,8 +51,9 @@ class Release:
 
     @property
     def texts(self) -> Texts:
-        """Texts of card, licence and catalogues on the images and publishers."""
-        return texts_of(self.about, self.reviewers, self.archive)
+        """Texts of card, licence and catalogues on the images and publishers, and the facts of the release."""
+        facts = {name: getattr(self, name) for name in ("version", "date", "archive", "archive_md5", "review")}
+        return {**texts_of(self.about, self.reviewers, self.archive), **facts}
 
 
 def release_of(croissant: bytes) -> Release:
@@ -259,13 +260,14 @@ def determining_params(params: "Params") -> dict[str, Any]:
     return {name: values for name, values in found.items() if values}
 
 
+def digest_of(path: str, blocks: Sequence[bytes]) -> InputDigest:
+    """The digest of a file, or of several, one after the other, from their bytes."""
+    return InputDigest(path, sha256(b"".join(blocks)), md5(blocks))
+
+
 def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
     """The digests of files below `folder`."""
-    found = []
-    for path in paths:
-        data = path.read_bytes()
-        found.append(InputDigest(path.relative_to(folder).as_posix(), sha256(data), md5([data])))
-    return found
+    return [digest_of(path.relative_to(folder).as_posix(), [path.read_bytes()]) for path in paths]
 
 
 def render(form: str) -> str:

@@ -99,8 +99,7 @@ def derived_texts(
 
 def released_texts(zenodo: str, release: Release) -> dict[str, str]:
     """The texts of the files that only a published set has, by name; `zenodo` is its metadata for Zenodo."""
-    about = release.about
-    cited = {CITATION: citation_cff(about, release.version, release.date)} if about else {}
+    cited = {CITATION: citation_cff(release)} if release.about else {}
     return {ZENODO: zenodo, LICENCE: licence_text(release.texts), **cited}
 
 

@@ -5,6 +5,7 @@ Its data card is shorter than stage export's; the labels are the same.
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.progress import found_in_threads
 from cleanset.sets.card import rebuilt_card
-from cleanset.sets.delivered import image_file
+from cleanset.sets.delivered import image_file, make_class_folders
 from cleanset.sets.folder import CARD, check_listed, manifest_text, read_release, write_descriptions
 from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
 
@@ -42,20 +43,16 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     problems = [*checked.problems, *check_set(checked.entries)]
     if not problems:
         locations = located(images, [entry.image_id for entry in checked.entries.values()])
-        try:
-            with new_folder(out) as folder:
-                folder.mkdir()
-                problems = _write_images(folder, checked.entries, locations)
-                if problems:
-                    # out of the block, so that new_folder removes what was written
-                    raise _IncompleteError
-                entries = list(checked.entries.values())
-                beside = manifest if manifest.is_dir() else manifest.parent
-                check_listed(beside)
-                release = read_release(beside)
-                write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
-        except _IncompleteError:
-            pass
+        with suppress(_IncompleteError), new_folder(out) as folder:
+            problems = _write_images(folder, checked.entries, locations)
+            if problems:
+                # out of the block, so that new_folder removes what was written
+                raise _IncompleteError
+            entries = list(checked.entries.values())
+            beside = manifest if manifest.is_dir() else manifest.parent
+            check_listed(beside)
+            release = read_release(beside)
+            write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
     return RebuildResult(str(out), checked.lines, problems)
 
 
@@ -72,8 +69,7 @@ def render(result: RebuildResult) -> str:
 
 
 def _write_images(folder: Path, entries: Mapping[int, Entry], locations: Mapping[str, Location]) -> list[Problem]:
-    for wnid in {entry.wnid for entry in entries.values()}:
-        (folder / wnid).mkdir()
+    make_class_folders(folder, (entry.class_index for entry in entries.values()))
 
     def write(numbered: tuple[int, Entry]) -> list[Problem]:
         line, entry = numbered

@@ -5,13 +5,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cleanset.edition.about import About, ImageSource
 from cleanset.parsing import read_yaml
 from cleanset.vocabulary import class_keys, classes_in_use
-
-if TYPE_CHECKING:
-    from cleanset.edition.about import About
 
 SCOOTER = "scooter"
 """The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""
@@ -19,6 +17,8 @@ SCOOTER = "scooter"
 _CC_BY, _CC_BY_URL = "CC-BY-4.0", "https://creativecommons.org/licenses/by/4.0/"
 _HUB_LICENCES = ("CC-BY-4.0", "CC0-1.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "MIT")
 """Licences by their names of SPDX that the hub of `datasets` has, too, in small letters."""
+
+_NOT_STATED = ImageSource(source="not stated", licence="not stated", people="not stated")
 
 TEMPLATES_OF_SETS = Path(__file__).parent / "templates"
 _CHOICE = {"if", "then", "else"}
@@ -57,7 +57,7 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     return {name: each for name, each in pairs if each is not None}
 
 
-def texts_of(about: "About | None", reviewers: Iterable[str], archive: str = "") -> Texts:
+def texts_of(about: About | None, reviewers: Iterable[str], archive: str = "") -> Texts:
     """The texts of a set of images of the classes in use, with `about` from its publishers."""
     is_imagenet = classes_in_use().is_imagenet
     licence = about.licence if about else _CC_BY if is_imagenet else "not stated"
@@ -84,7 +84,7 @@ def texts_of(about: "About | None", reviewers: Iterable[str], archive: str = "")
     return values
 
 
-def _publisher_fields(about: "About | None") -> dict[str, Any]:
+def _publisher_fields(about: About | None) -> dict[str, Any]:
     """The values that say who publishes a set, and how it is found."""
     authors = [
         {
@@ -110,21 +110,17 @@ def _publisher_fields(about: "About | None") -> dict[str, Any]:
     }
 
 
-def _image_fields(about: "About | None") -> dict[str, Any]:
+def _image_fields(about: About | None) -> dict[str, Any]:
     """The values that say whose the images are that are not ImageNet's."""
-    images = about.images if about else None
-    licence = images.licence if images else "not stated"
+    stated = about.images if about else None
+    images = stated or _NOT_STATED
     return {
-        "is_stated": images is not None,
-        "images_licence": licence,
-        "hub_name": licence.lower() if licence in _HUB_LICENCES else None,
-        "images_url": (images.url or None) if images else None,
-        "at_url": f" ({images.url})" if images and images.url else "",
-        "source": images.source if images else "not stated",
-        "access": images.access if images else "",
-        "group": images.group if images else "",
-        "stated_people": images.people if images else "",
-        "citation_of_images": f"{images.citation}\n" if images and images.citation else "",
+        **{f"images_{name}": text for name, text in images.model_dump().items()},
+        "is_stated": stated is not None,
+        "hub_name": images.licence.lower() if images.licence in _HUB_LICENCES else None,
+        "images_url": images.url or None,
+        "at_url": f" ({images.url})" if images.url else "",
+        "citation_of_images": f"{images.citation}\n" if images.citation else "",
     }
 
 
@@ -134,7 +130,7 @@ def citation(reviewers: Iterable[str]) -> str:
     return f"{found['imagenet']}\n{found['scooter']}" if SCOOTER in reviewers else str(found["imagenet"])
 
 
-def set_citation(about: "About") -> str:
+def set_citation(about: About) -> str:
     """BibTeX of a set from its publishers' description."""
     authors = " and ".join(each.name if ", " in each.name else f"{{{each.name}}}" for each in about.authors)
     doi = [f"doi    = {{{about.doi}}}"] if about.doi else []

@@ -284,7 +284,7 @@ def _derived_texts(
     if ZENODO in files and entries:
         texts[ZENODO] = zenodo_json(entries, release, with_images)
     if CITATION in files and release.about:
-        texts[CITATION] = citation_cff(release.about, release.version, release.date)
+        texts[CITATION] = citation_cff(release)
     return texts
 
 

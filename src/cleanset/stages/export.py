@@ -84,7 +84,7 @@ def run(edition: Edition, role: str) -> None:
             images=scored.images,
             notices=[
                 *limits(
-                    unreviewed=params.review.unreviewed_are_clean,
+                    unreviewed=params.review.unreviewed == "clean",
                     verified=source_check != "none",
                     images=scored.images,
                 ),

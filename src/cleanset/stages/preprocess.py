@@ -19,11 +19,8 @@ from cleanset.files import read_bytes, sha256, write_text
 from cleanset.images.codec import inspect
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.tables import INDEX, LOCATIONS, write_table
-from cleanset.validation import first_names
+from cleanset.validation import MAX_LIST, join_names
 from cleanset.vocabulary import class_indices, class_keys, use_classes
-
-MAX_NAMED = 20
-"""Images that cannot be read that an error names at most."""
 
 
 def run(edition: Edition) -> None:
@@ -122,19 +119,19 @@ def original_labels(
                 "or names that end in a wnid"
             )
         return by_name, None
-    listed = read_original_labels(devkit)
+    class_of, where = read_original_labels(devkit)
     for name in locations:
-        if name not in listed.class_of:
+        if name not in class_of:
             raise CleansetError(
-                f"{listed.where}: no label for {name}; it lists {len(listed.class_of)} images: remove that image, "
+                f"{where}: no label for {name}; it lists {len(class_of)} images: remove that image, "
                 "or take the labels that belong to it (dataset.devkit)"
             )
-        if name in by_name and by_name[name] != listed.class_of[name]:
+        if name in by_name and by_name[name] != class_of[name]:
             raise CleansetError(
-                f"{locations[name].path}: {name} lies under {class_keys()[by_name[name]]}, but {listed.where} "
-                f"has {class_keys()[listed.class_of[name]]}; move it"
+                f"{locations[name].path}: {name} lies under {class_keys()[by_name[name]]}, but {where} "
+                f"has {class_keys()[class_of[name]]}; move it"
             )
-    return {name: listed.class_of[name] for name in locations}, len(listed.class_of)
+    return {name: class_of[name] for name in locations}, len(class_of)
 
 
 def reassessed_labels(
@@ -169,11 +166,18 @@ def measure(
     rows = found_in_threads(lambda each: _measure_one(*each, formats), locations.items(), "preprocess")
     if pinned is not None:
         check_pinned(where, pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
-    problems = [str(row["problem"]) for row in rows if "problem" in row]
-    if problems:
-        wanted, remedy = ("JPEGs", "fetch") if formats == ("JPEG",) else ("JPEGs or PNGs", "convert or remove")
-        named = first_names(problems, MAX_NAMED)
-        raise CleansetError(f"{where}: cannot be read: {named}; expected whole {wanted}: {remedy} them")
+    unread: dict[str, list[str]] = {}
+    for row in rows:
+        if "problem" in row:
+            unread.setdefault(str(row["problem"]).partition("; expected")[0], []).append(str(row["image_id"]))
+    if unread:
+        is_jpeg, count = formats == ("JPEG",), sum(map(len, unread.values()))
+        wanted, remedy = (
+            ("JPEGs", "fetch") if is_jpeg else ("JPEGs or PNGs of 8 bits, RGB or grey", "convert or remove")
+        )
+        room = (MAX_LIST - sum(map(len, unread))) // len(unread)
+        named = ", ".join(f"{join_names(names, room)} ({problem})" for problem, names in unread.items())
+        raise CleansetError(f"{where}: {count:,} cannot be read: {named}; expected whole {wanted}: {remedy} them")
     return pd.DataFrame(rows)
 
 
@@ -184,7 +188,7 @@ def _measure_one(name: str, location: Location, formats: tuple[str, ...]) -> dic
     try:
         return found | asdict(inspect(data, formats))
     except ValueError as error:
-        return found | {"problem": f"{name} ({error})"}
+        return found | {"problem": str(error)}
 
 
 def join(facts: pd.DataFrame, original: Mapping[str, int], reassessed: Mapping[str, list[int]]) -> pd.DataFrame:

@@ -94,14 +94,16 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
     counts, by_basis = verdict_counts(verdicts), by_reviewer(votes, BASES, basis_of)
     states, overlap = class_states(sets, classes, per_class), overlaps(sets)
     candidates = candidates_by_class(sets, delivered, votes)
-    notices = (*limits(images=len(index)), *limits(unreviewed=params.review.unreviewed_are_clean))
+    is_scored = any(model.source != "random" for model in params.models.values())
+    shared = read_table(edition.shared, SHARED) if is_scored and params.select.pool == "ensemble" else None
+    notices = (*limits(images=len(index)), *limits(unreviewed=params.review.unreviewed == "clean"))
     return ReportData(
         roles=tuple(sets),
         networks={role: network(model) for role, model in params.models.items()},
         notices=notices,
         images_per_class=per_class,
         readings=tuple(readings(params)),
-        steps=tuple(funnel(index, read_table(edition.shared, SHARED), sets, votes)),
+        steps=tuple(funnel(index, shared, sets, votes)),
         states=tuple(states),
         by_size=by_size(states, sets, per_class),
         histograms=tuple(histograms(sets)),
@@ -119,7 +121,8 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         pairs=pairs(verdicts),
         differences=len(differences(votes)),
         candidates=candidates,
-        is_scored=any(model.source != "random" for model in params.models.values()),
+        is_scored=is_scored,
+        has_networks=not all(model.is_list for model in params.models.values()),
         sheets=tuple(sheets(states)),
         # those with any verdict that is not explicit
         bases={name: given for name, given in by_basis.items() if sum(given.values()) > given["explicit"]},

@@ -26,7 +26,7 @@ def run(edition: Edition, role: str) -> None:
     # a published list has no prediction of a crop
     if not model.is_list:
         check_scored(reviewed, predictions, str(edition.crop_scores(role)))
-    filled = fill(reviewed, params.export.images_per_class, params.review.crops_in_rank)
+    filled = fill(reviewed, params.export.images_per_class, params.review.crops == "in_rank")
     # with the votes, from which export takes them: the stage must not read reviews that its set does not need
     guidelines = own_guidelines(edition.reviews)
     texts = {GUIDELINES: guidelines} if guidelines else None

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cleanset.statistics.basics import LEVEL, Floats, Ints
+from cleanset.statistics.basics import LEVEL, Floats
 
 _HALVINGS = 60
 _MIXED_SHARES = 64
@@ -28,27 +28,16 @@ def lower_limit(successes: int, trials: int, level: float = LEVEL) -> float:
     The share with which as many successes or more have the probability 1 - `level` (C. J. Clopper and E. S. Pearson,
     1934): no true share is below it with more than that probability.
     """
+    from scipy.stats import beta
+
     _check(successes, trials)
-    if successes == 0:
-        return 0.0
-    return _root(lambda share: at_least(successes, trials, share) > 1 - level)
+    return float(beta.ppf(1 - level, successes, trials - successes + 1)) if successes else 0.0
 
 
 def exact_interval(successes: int, trials: int) -> tuple[float, float]:
     """The two-sided interval of Clopper and Pearson, within 0 to 1; all of it without a trial."""
     one_sided = (1 + LEVEL) / 2
     return lower_limit(successes, trials, one_sided), 1 - lower_limit(trials - successes, trials, one_sided)
-
-
-def at_least(successes: int, trials: int, share: float) -> float:
-    """The binomial probability of as many successes or more."""
-    if share in (0.0, 1.0):
-        return float(share == 1.0 or successes == 0)
-    # the shorter tail: the other may have 100,000 terms
-    is_upper = successes > trials // 2
-    tail = range(successes, trials + 1) if is_upper else range(successes)
-    total = math.fsum(math.exp(_log_binomial(k, trials, share)) for k in tail)
-    return min(1.0, total) if is_upper else max(0.0, 1 - total)
 
 
 def likelihood_ratio(successes: int, trials: int, share: float, other: float) -> float:
@@ -86,11 +75,6 @@ def lower_limit_at_any_time(successes: int, trials: int, level: float = LEVEL) -
 def _check(successes: int, trials: int) -> None:
     if not 0 <= successes <= trials:
         raise ValueError(f"{successes} of {trials}; expected a share")
-
-
-def _log_binomial(successes: int, trials: int, share: float) -> float:
-    coefficient = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
-    return coefficient + successes * math.log(share) + (trials - successes) * math.log1p(-share)
 
 
 def _root(is_above: Callable[[float], bool]) -> float:
@@ -180,11 +164,6 @@ def _check_finite(level: float, sensitivity: float) -> None:
 
 
 @lru_cache(maxsize=8)
-def _log_factorials(largest: int) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1, dtype=np.float64)))])
-
-
-@lru_cache(maxsize=8)
 def _log_weights(images: int) -> Floats:
     """Half of the weight on no flawed image, the rest by 1 / D, so that each order of magnitude has as much."""
     weights = np.full(images + 1, 0.5)
@@ -195,55 +174,23 @@ def _log_weights(images: int) -> Floats:
     return logarithms
 
 
-def _log_choose(factorials: Floats, total: Ints, chosen: Ints) -> Floats:
-    """The logarithm of binomial coefficients; minus infinity outside of 0 <= chosen <= total."""
-    inside = (chosen >= 0) & (chosen <= total)
-    total, chosen = np.where(inside, total, 0), np.where(inside, chosen, 0)
-    return np.where(inside, factorials[total] - factorials[chosen] - factorials[total - chosen], -np.inf)
-
-
-def _log_drawn(draws: Draws, flawed: Ints, flawed_drawn: Ints) -> Floats:
-    """The logarithm of the hypergeometric probability of drawing `flawed_drawn` of `flawed` images."""
-    factorials = _log_factorials(draws.images)
-    all_draws = _log_choose(factorials, np.array(draws.images), np.array(draws.drawn))
-    clean = _log_choose(factorials, draws.images - flawed, draws.drawn - flawed_drawn)
-    return _log_choose(factorials, flawed, flawed_drawn) + clean - all_draws
-
-
-def _log_found(images: int, flawed_drawn: Ints, found: int, sensitivity: float) -> Floats:
-    """The logarithm of the binomial probability of finding `found` of the flawed images drawn."""
-    chosen = _log_choose(_log_factorials(images), flawed_drawn, np.array(found))
-    missed = np.maximum(flawed_drawn - found, 0)
-    with np.errstate(divide="ignore"):
-        logarithms = np.log([sensitivity, 1 - sensitivity])
-    # 0 times minus infinity: an event that did not happen has no part in the product
-    terms = [
-        np.where(count > 0, count * one, 0.0)
-        for count, one in zip((np.array(found), missed), np.maximum(logarithms, -1e300), strict=True)
-    ]
-    return chosen + terms[0] + terms[1]
-
-
 def _log_likelihoods(draws: Draws, sensitivity: float) -> Floats:
     """The logarithm of the probability of finding as many, for each number of flawed images, 0 to `images`."""
-    flawed = np.arange(draws.images + 1)
-    if sensitivity == 1:
-        return _log_drawn(draws, flawed, np.array(draws.found))
-    total = np.full(draws.images + 1, -np.inf)
-    for flawed_drawn in range(draws.found, draws.drawn + 1):
-        found = _log_found(draws.images, np.array(flawed_drawn), draws.found, sensitivity)
-        total = np.logaddexp(total, _log_drawn(draws, flawed, np.array(flawed_drawn)) + found)
+    from scipy.stats import binom, hypergeom
+
+    total, flawed = np.full(draws.images + 1, -np.inf), np.arange(draws.images + 1)
+    # of draws in which nothing is missed, as many were flawed as were found
+    most = draws.found if sensitivity == 1 else draws.drawn
+    for flawed_drawn in range(draws.found, most + 1):
+        found = binom.logpmf(draws.found, flawed_drawn, sensitivity)
+        total = np.logaddexp(total, hypergeom.logpmf(flawed_drawn, draws.images, flawed, draws.drawn) + found)
     return total
 
 
 def _at_most_found(draws: Draws, flawed: int, sensitivity: float) -> float:
     """The probability of finding at most `found` if `flawed` images of the set are flawed."""
-    if sensitivity == 1:
-        found = np.arange(draws.found + 1)
-        return float(np.exp(_log_drawn(draws, np.array(flawed), found)).sum())
+    from scipy.stats import binom, hypergeom
+
     flawed_drawn = np.arange(draws.drawn + 1)
-    drawn = np.exp(_log_drawn(draws, np.array(flawed), flawed_drawn))
-    found_less = sum(
-        np.exp(_log_found(draws.images, flawed_drawn, found, sensitivity)) for found in range(draws.found + 1)
-    )
-    return float((drawn * found_less).sum())
+    drawn = hypergeom.pmf(flawed_drawn, draws.images, flawed, draws.drawn)
+    return float(drawn @ binom.cdf(draws.found, flawed_drawn, sensitivity))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.review.hints.hints import Hint, NearDuplicates, hints_between_images, hints_of_image
-from cleanset.review.hints.measures import ImageMeasures, measure, packed_hashes, packed_hashes_of
+from cleanset.review.hints.measures import ImageMeasures, measure, packed_hashes
 from cleanset.vocabulary import class_table, use_classes
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -319,7 +319,7 @@ def test_near_duplicates_among_any_number() -> None:
         assert compared.add(f"image {number}", hashes) == []
     out = io.BytesIO()
     ImageOps.mirror(drawn[1]).resize((200, 150)).save(out, "JPEG", quality=60)
-    negative, copy = packed_hashes(ImageOps.invert(drawn[2])), packed_hashes_of(out.getvalue())
+    negative, copy = packed_hashes(ImageOps.invert(drawn[2])), packed_hashes(Image.open(out))
     assert negative is not None
     assert copy is not None
     assert compared.add("negative", negative) == []

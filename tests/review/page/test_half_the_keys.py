@@ -53,7 +53,7 @@ def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, vis
     assert (at.wnid, reviews(edition)) == (GOLDFISH, {})
     at.look(1.5)
     at.press("a")
-    assert at.notice == "3 images are clean. goldfish is settled."
+    assert at.notice == "3 images are clean. goldfish is done."
     assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted(asked), GRID)}
     at.press("z")
     assert (at.wnid, at.notice, reviews(edition)) == (GOLDFISH, "Undone: clean, 3 images.", {})

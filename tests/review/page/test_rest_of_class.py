@@ -81,7 +81,7 @@ def test_one_write_one_step_and_notes(edition: Path, tab: TabAlone) -> None:
     tab.type("e")
     tab.leave_note(note)
     tab.type("Enter", "Escape")  # opened
-    assert "goldfish is settled." in take_all(tab)
+    assert "goldfish is done." in take_all(tab)
     saved = reviews(edition)[GOLDFISH]
     assert saved[first] == {"verdict": "clean", "seen": "single", "note": note}
     assert saved[second] == GRID
@@ -106,7 +106,7 @@ def test_it_goes_on_from_a_class_that_was_settled_elsewhere(edition: Path, tab: 
         take_all(other)
     before = reviews(edition)
     tab.session.refresh_class(tab.cursor.class_index)
-    assert "goldfish is settled." in take_all(tab)
+    assert "goldfish is done." in take_all(tab)
     assert tab.wnid == other.wnid != GOLDFISH
     assert reviews(edition) == before
 

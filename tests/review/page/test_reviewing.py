@@ -43,7 +43,7 @@ def test_three_key_presses_settle_a_class(edition: Path, start: Serve, visit: Op
     assert (at.wnid, at.focus) == (GOLDFISH, asked[2])
     at.press("c")
     assert (at.wnid, at.focus) == (LADYBUG, at.shown[0])
-    assert at.notice == "goldfish is settled."
+    assert at.notice == "goldfish is done."
     assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted(asked), CLEAN)}
 
 

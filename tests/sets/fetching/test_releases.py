@@ -113,6 +113,11 @@ def test_of_a_doi(doi: str, web: Web, tar: Path, publisher: Publisher) -> None:
     assert len(web.asked) == 2
 
 
+def test_a_tar_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(cleanset.CleansetError, match=r"none\.tar: missing; expected the tar of a release, its address"):
+        cleanset.load(tmp_path / "none.tar")
+
+
 def test_a_record_of_zenodo_by_its_page() -> None:
     assert is_release("https://zenodo.org/records/15771501")
     assert not is_release("https://example.org/cleanset.git")

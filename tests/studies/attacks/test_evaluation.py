@@ -359,6 +359,7 @@ def test_radii_are_fractions_or_decimals(eps: str, levels: int) -> None:
         ("4", r"--eps: 1020 levels of 8 bits; .* such as 8/255 \(pixels are 0 to 1\); found '4'"),
         ("large", "--eps: expected a number, or a fraction such as 4/255; found 'large'"),
         ("nan", "--eps: expected"),
+        ("", "--eps: expected a number, or a fraction such as 4/255; found ''"),
     ],
 )
 def test_radii_that_hold_no_image_or_every_one(eps: str, message: str) -> None:

@@ -8,8 +8,6 @@ import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.results import (
-    MEASURES_COLUMNS,
-    AttackMeasure,
     attack_measures,
     worst_case,
     worst_case_measures,
@@ -74,10 +72,6 @@ def test_a_share_of_one_image_has_an_interval_and_a_mean_has_none() -> None:
     assert found["error"] == pytest.approx((1, 1, 0.2065493, 1))
     assert found["queries"][1] == 10
     assert np.isnan(found["queries"][2:]).all()
-
-
-def test_every_column_is_described() -> None:
-    assert tuple(MEASURES_COLUMNS) == AttackMeasure._fields
 
 
 def attacked(files: str, correct: str, error: str) -> pd.DataFrame:

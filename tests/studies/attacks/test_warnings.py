@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
-from cleanset.scoring.differentiable import Uninteresting
+from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
 from cleanset.studies.attacks.base import Known, Other, Parameters, Subject, to_unit
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
@@ -241,6 +242,26 @@ def test_what_only_neighbours_or_batches_show(network: nn.Module, sign: str, tex
     """Without a model that resembles the network."""
     (found,) = [each for each in probe(on_cpu(network, 64), subjects(HONEST), KNOWN, PGD, []).seen if each.sign == sign]
     assert found.text.startswith(text)
+
+
+class Votes(nn.Module):
+    """Each of five shifted copies has a vote; a faint trace of the logits is left, so that there is a gradient."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        logits = [HONEST(torch.roll(pixels.double(), by, 3)) for by in range(5)]
+        votes = sum(nn.functional.one_hot(each.argmax(1), each.shape[1]) for each in logits)
+        found: Tensor = (votes + 1e-6 * logits[0]).to(pixels)
+        return found
+
+
+@pytest.mark.parametrize(("precision", "is_seen"), [("float32", True), ("bfloat16", False)])
+def test_answers_that_a_level_does_not_change(precision: Precision, is_seen: bool) -> None:
+    """Rounding in a coarse precision hides the change, of honest models as well: there it cannot be told."""
+    network = PixelNetwork(Votes(), CPU, precision, 64)
+    seen, not_told = probe(network, subjects(HONEST), KNOWN, PGD, [])
+    (text,) = [each.text for each in (seen if is_seen else not_told) if each.sign == "misleading_gradient"]
+    assert text == "12 of 12 images get nearly the same answer when all pixels change by a level"
+    assert not [each for each in (not_told if is_seen else seen) if each.sign == "misleading_gradient"]
 
 
 def test_nothing_is_learnt_where_no_transferred_image_succeeds() -> None:

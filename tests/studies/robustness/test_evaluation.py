@@ -113,6 +113,12 @@ def study_of(edition: Edition) -> Study:
     return Study(edition.folder / "studies" / "robustness")
 
 
+def plan_of(is_official: bool, *args: Any) -> ChangePlan:
+    """The plan, of which is said whether all of a benchmark is read."""
+    plan = change_plan(*args)
+    return replace(plan, changing=replace(plan.changing, is_official=is_official))
+
+
 def params_file(folder: Path, **others: object) -> Path:
     path = folder / "wanted.yaml"
     path.write_text(yaml.safe_dump(PARAMS | others))
@@ -146,7 +152,7 @@ def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated
     pd.testing.assert_frame_equal(expected, given)
     assert sorted(given["selection"].unique()) == ["common", "own", "union"]
     metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
-    lines = found.lines["corruptions"]
+    lines = found.measured["corruptions"][0]
     assert metrics["norm_robust"] == pytest.approx(values(lines, "union", "norm_robust")["mean_error", ""], abs=1e-6)
 
 
@@ -228,7 +234,7 @@ def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
         evaluation.run(Edition(other), Wanted("standard", ["standard"]), tmp_path / "out", params)
     export = str(other / "data" / "export" / "standard")
     found = evaluation.run(Edition(other), Wanted(export, ["standard"]), tmp_path / "out", params)
-    assert values(found.lines["corruptions"], "all", "standard")["error_clean", ""] == 0
+    assert values(found.measured["corruptions"][0], "all", "standard")["error_clean", ""] == 0
 
 
 def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
@@ -246,7 +252,7 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     assert list(found.classes) == sorted(set(found.images["class_index"]))
     wanted = Wanted(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
     result = evaluation.run(edition, *wanted)
-    assert values(result.lines["corruptions"], "all", "norm_robust").keys() >= {("error", "contrast")}
+    assert values(result.measured["corruptions"][0], "all", "norm_robust").keys() >= {("error", "contrast")}
     out = StringIO()
     Console(file=out, width=80).print(as_text(result), highlight=False)
     lines = out.getvalue().splitlines()
@@ -668,7 +674,7 @@ def test_published_images_give_the_answers_of_made_ones(
     assert "no official numbers" in " ".join(printed.getvalue().split())
     assert "own implementation" not in printed.getvalue()
     for is_official, expected in ((False, "no"), (True, "yes")):
-        monkeypatch.setattr(ChangePlan, "is_official", is_official)
+        monkeypatch.setattr(evaluation, "change_plan", partial(plan_of, is_official))
         evaluation.run(edition, *wanted)
         for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
             table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")

@@ -3,8 +3,8 @@
 import ast
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,11 @@ from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, SheetLayout
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, SheetLayout
 from cleanset.studies.robustness.images import (
     AnswerFiles,
     ChangeName,
+    Sources,
     StudyFile,
     base_pixels,
     images_sha256,
@@ -27,6 +28,7 @@ from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.results import (
     CLEAN,
     UNCHANGED,
+    Answers,
     Chosen,
     FamilySection,
     FamilyStudy,
@@ -52,54 +54,51 @@ class FadeMeasures(Section):
     threshold: float = 0.5
 
 
-@dataclass(frozen=True)
 class FadeStudy(FamilyStudy):
-    """The answers to one change: whether the top-1 class is the image's, by model."""
+    """The answers to one change: whether the top-1 class is the image's."""
 
     compared = ("accuracy",)
-    answers: Mapping[str, np.ndarray]
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
-        yield sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples, role)["fade"].named("accuracy")
+        yield sampled_means(self.answers[role]["fade"][chosen], ["fade"], resamples, role)["fade"].named("accuracy")
 
     def tables(self) -> dict[str, pd.DataFrame]:
         return {}
 
 
-def is_correct(answers: pd.DataFrame, params: CommonParams) -> np.ndarray:
-    return np.asarray(answers["top5_class"].str[0] == answers["class_index"])
+class FadeFamily(Family):
+    """Images with half the contrast."""
+
+    def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
+        return Changing(lambda file, *_: base_pixels(file) // 2, {})
+
+    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+        raise NotImplementedError
+
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> np.ndarray:
+        return np.asarray(answers["top5_class"].str[0] == answers["class_index"])
+
+    def study(self, images: StudiedImages, answers: Mapping[str, Answers], params: CommonParams) -> FamilyStudy:
+        return FadeStudy(images, answers)
+
+    def page_context(self, data: PagesData) -> dict[str, Any]:
+        return {}
 
 
-def fade_study(
-    params: CommonParams, answers: Mapping[str, np.ndarray], images: StudiedImages, rows: pd.DataFrame
-) -> FamilyStudy:
-    return FadeStudy(images, {name: correct[:, 2] for name, correct in answers.items()})
-
-
-def no_published(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
-    raise NotImplementedError
-
-
-FADES = Family(
+FADES = FadeFamily(
     name="fades",
     section=Fades,
     measures_section=FadeMeasures,
-    make_images=lambda sources, images, params: Changing(lambda file, *_: base_pixels(file) // 2, {}),
-    read_images=no_published,
     layout="<fade>/<wnid>/<image>",
     notice_if_made="Faded here.",
-    read=is_correct,
-    study=fade_study,
     with_intervals=("accuracy",),
     summary={"accuracy": "accuracy"},
     unit="percent",
     page="fades.html",
-    page_context=lambda data: {},
     headlines={"accuracy": "accuracy"},
     shown_differences=("accuracy",),
     sheet=SheetLayout(1, has_unchanged=False),
 )
-"""Images with half the contrast."""
 
 
 def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,17 +284,17 @@ def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, mon
     for name in set(TEST_CORRUPTIONS) - {"fog"}:
         shutil.copytree(sources.study.folder / "published/fog", sources.study.folder / "published" / name)
     whole = Sources(sources.images[:2], sources.masks[:2], sources.files, sources.study)
-    assert not read(whole, **all_of_it)[0].is_official
+    assert not read(whole, **all_of_it)[0].changing.is_official
     assert told(whole.images).endswith("but not all of ImageNet-C: no official numbers.")
     monkeypatch.setattr(published_images, "VALIDATION_IMAGES", 2)
     official = read(whole, **all_of_it, severities=[1, 2, 3, 4, 5])[0]
-    assert official.is_official
-    assert told(whole.images, is_official=official.is_official) == "Published images: all of ImageNet-C."
-    assert not read(whole)[0].is_official
+    assert official.changing.is_official
+    assert told(whole.images, is_official=official.changing.is_official) == "Published images: all of ImageNet-C."
+    assert not read(whole)[0].changing.is_official
     one = Sources(sources.images[:1], sources.masks[:1], sources.files, sources.study)
-    assert not read(one, **all_of_it, severities=[1, 2, 3, 4, 5])[0].is_official
+    assert not read(one, **all_of_it, severities=[1, 2, 3, 4, 5])[0].changing.is_official
     Image.new("RGB", (224, 224)).save(sources.study.folder / "published/fog/3/n01440764/ILSVRC2012_val_00000009.png")
-    assert not read(whole, **all_of_it, severities=[1, 2, 3, 4, 5])[0].is_official
+    assert not read(whole, **all_of_it, severities=[1, 2, 3, 4, 5])[0].changing.is_official
 
 
 def save_video(path: Path, frames: list[NDArray[np.uint8]]) -> None:
@@ -335,7 +335,7 @@ def test_the_frames_of_videos(sources: Sources, videos: Path) -> None:
     np.testing.assert_allclose(found, (6 * 29, 100, 250 - 6 * 29), atol=4)
     in_source = read(sources, "perturbations", frames="source_003")[0]
     assert len(in_source.changes) == 60
-    assert not in_source.is_official
+    assert not in_source.changing.is_official
 
 
 @pytest.mark.parametrize(

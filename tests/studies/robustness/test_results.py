@@ -35,7 +35,7 @@ def lines(*sets: tuple[str, ...]) -> list[MeasureLine]:
         found = sampled_means(np.arange(len(sets))[chosen][:, None], ["fog"], resamples, role, len(sets))
         yield found["fog"].named("number", "fog")
 
-    return list(OneMeasure(images, measured).lines())
+    return list(OneMeasure(images, {}, measured).lines())
 
 
 def test_a_selection_with_fewer_than_two_images() -> None:
@@ -54,7 +54,9 @@ def test_a_selection_with_fewer_than_two_images() -> None:
 
 def test_a_model_without_a_set() -> None:
     images = StudiedImages(np.zeros(2, np.int64), [["a"], ["a"]], ["a", "other"], Bootstrap(resamples=20), owners=["a"])
-    found = OneMeasure(images, lambda _, __, resamples: iter([constant(1.0, resamples).named("number", "fog")])).lines()
+    found = OneMeasure(
+        images, {}, lambda _, __, resamples: iter([constant(1.0, resamples).named("number", "fog")])
+    ).lines()
     assert [(each.selection, each.model, each.images) for each in found] == [
         ("union", "a", 2), ("union", "other", 2), ("own", "a", 2), ("common", "a", 2), ("common", "other", 2),
     ]  # fmt: skip

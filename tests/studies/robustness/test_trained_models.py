@@ -112,7 +112,7 @@ def test_models_are_compared_on_the_images_of_both() -> None:
         values = answers[role][chosen][:, np.newaxis]
         yield sampled_means(values, ["x"], resamples, role)["x"].named("accuracy")
 
-    study = OneMeasure(studied, measured)
+    study = OneMeasure(studied, {}, measured)
     lines = {line.model: line for line in study.lines()}
     assert (lines["a"].images, lines["a"].value) == (8, 0.5)
     assert (lines["b"].images, lines["b"].value) == (6, 1 / 6)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.loop import Outcome, Progress, StateFolder, best_epoch, stops_early, train
+from cleanset.studies.training.loop import Outcome, StateFolder, best_epoch, stops_early, train
 from tests.studies.training.toy_task import STEPS, Points, ToyTask, settings, trained
 
 pytestmark = pytest.mark.slow
@@ -80,16 +80,16 @@ def test_training_stops_and_keeps_the_best_epoch(tmp_path: Path) -> None:
 
 
 def test_the_history_has_means_and_rates(tmp_path: Path) -> None:
-    reports: list[Progress] = []
+    reports: list[tuple[float, ...]] = []
     task = ToyTask([2.0, 1.0])
     wanted = settings(epochs=2, schedule="constant")
-    found = train(task, wanted, StateFolder(tmp_path, {}), reports.append)
+    found = train(task, wanted, StateFolder(tmp_path, {}), lambda *report: reports.append(report))
     assert [row["step"] for row in found.history] == [3, 6]
     assert [row["rate"] for row in found.history] == [0.1, 0.1]
-    assert found.history[0]["train_loss"] == pytest.approx(sum(each.loss for each in reports[:3]) / 3, rel=1e-6)
+    assert found.history[0]["train_loss"] == pytest.approx(sum(loss for _, _, _, loss, _ in reports[:3]) / 3, rel=1e-6)
     assert 0 < found.history[0]["train_accuracy"] <= 1
-    assert [(each.epoch, each.step, each.steps) for each in reports] == [
-        (1, 1, 6), (1, 2, 6), (1, 3, 6), (2, 4, 6), (2, 5, 6), (2, 6, 6),
+    assert [report[:3] for report in reports] == [
+        (1, 6, 1), (2, 6, 1), (3, 6, 1), (4, 6, 2), (5, 6, 2), (6, 6, 2),
     ]  # fmt: skip
 
 
@@ -183,6 +183,27 @@ def test_a_gradient_that_is_nan_leaves_no_weights(tmp_path: Path) -> None:
         trained(OnlyItsGradientIsNan(), tmp_path)
     found = trained(ToyTask(), tmp_path)
     assert all(each.isfinite().all() for each in found.weights.values())
+
+
+class OverflowsInTheLastStep(ToyTask):
+    """As a step too far has it, or the variance of a batch normalization: neither loss nor gradient shows it."""
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        found = dict(super().validate(epoch))
+        if epoch == 2:
+            with torch.no_grad():
+                next(self.network.parameters()).fill_(math.inf)
+        return found
+
+
+def test_weights_that_are_infinite_are_not_kept(tmp_path: Path) -> None:
+    message = "toy, all: the weights' length is inf in epoch 2, step 6; expected a finite one: the state after epoch 1"
+    with pytest.raises(CleansetError, match=message):
+        trained(OverflowsInTheLastStep(values=[0.5, 0.4, 0.3, 0.2]), tmp_path)
+    task = ToyTask(values=[0.5, 0.4, 0.3, 0.2])
+    found = trained(task, tmp_path)
+    assert task.begun == [2, 3, 4]
+    assert all(bool(value.isfinite().all()) for value in found.weights.values())
 
 
 def test_a_loss_that_is_nan_stops_and_leaves_the_last_good_state(tmp_path: Path) -> None:

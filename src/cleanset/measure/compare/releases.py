@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from cleanset.files import sha256
 from cleanset.sets.description import UNPUBLISHED, Release, reasons_of_rejection
-from cleanset.sets.folder import REJECTED_CSV, read_entries, read_regular_file, read_release
+from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.folder import REJECTED_CSV, one_set, read_entries, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.vocabulary import class_indices, label_names
 
@@ -118,11 +119,12 @@ class ReleasedSet:
 
     @classmethod
     def read(cls, path: Path) -> "ReleasedSet":
-        """Read a release, the folder of a set or its manifest."""
-        folder, entries, rejected = path if path.is_dir() else path.parent, read_entries(path), None
+        """Read a release: the folder or tar of a set, or its manifest."""
+        source = one_set(opened(path))
+        folder, entries, rejected = source if source.is_dir() else source.parent, read_entries(source), None
         if (file := folder / REJECTED_CSV).is_file():
             rejected = reasons_of_rejection(read_regular_file(file).decode("utf-8", "replace"), str(file))
-        digest = sha256(read_regular_file(path / MANIFEST if path.is_dir() else path))
+        digest = sha256(read_regular_file(source / MANIFEST if source.is_dir() else source))
         return cls(path, read_release(folder), digest, entries, rejected)
 
     @property
@@ -140,7 +142,7 @@ class ReleasedSet:
 
 
 def diff(a: Path, b: Path) -> ComparisonResult:
-    """Compare two releases, each the folder of a set or its manifest. Raises CleansetError if one cannot be read."""
+    """Compare two releases, each a path for `ReleasedSet.read`. Raises CleansetError if it cannot be read."""
     before, after = ReleasedSet.read(a), ReleasedSet.read(b)
     changes = compare_exports(before.entries, after.entries)
     left_out = {"added": before, "dropped": after}

@@ -200,7 +200,7 @@ def class_changes(
         for name, scores in ensemble.items():
             every = candidates(index, common, scores, params.dataset.class_list(), params.rule())
             decisions = with_decisions(of_tiers(every, params.select.tiers), partial(decided.for_candidate, name))
-            found[name] = fill(decisions, params.export.images_per_class, params.review.crops_in_rank).selection
+            found[name] = fill(decisions, params.export.images_per_class, params.review.crops == "in_rank").selection
         return found
 
     before, after = selections(a), selections(b)

@@ -16,13 +16,14 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from PIL.Image import Image
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, remove_abandoned, sha256, write_bytes
-from cleanset.images.codec import Read
+from cleanset.images.codec import Read, decode
 from cleanset.progress import cache_folder
-from cleanset.review.hints.text import TextLine, can_read_text, lines_of_jpeg
+from cleanset.review.hints.text import TextLine, can_read_text, lines_of_text
 
 if TYPE_CHECKING:
     from cleanset.review.hints.hints import CropProposal, Hint, NearDuplicates
@@ -170,10 +171,10 @@ class BackgroundHints:
             self._process.shutdown(wait=False, cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
-        from cleanset.review.hints.measures import measure_jpeg
+        from cleanset.review.hints.measures import measure
 
         data = self._bytes_of(image_id)
-        measured = None if data is None else self._in_process(measure_jpeg, data)
+        measured = None if data is None else self._in_process(measure, data)
         if measured is None:
             self._failed.add(image_id)
         else:
@@ -184,10 +185,10 @@ class BackgroundHints:
 
     def _compare(self, image_id: str) -> None:
         from cleanset.review.hints.hints import NearDuplicates
-        from cleanset.review.hints.measures import packed_hashes_of
+        from cleanset.review.hints.measures import packed_hashes
 
         data = self._bytes_of(image_id)
-        hashes = None if data is None else self._in_process(packed_hashes_of, data)
+        hashes = None if data is None else self._in_process(packed_hashes, data)
         if hashes is None:
             return
         self._compared = self._compared or NearDuplicates(len(self._classes))
@@ -206,7 +207,7 @@ class BackgroundHints:
         digest = sha256(data)
         lines = self._cache.lines(digest) if self._cache else None
         if lines is None:
-            lines = self._in_process(lines_of_jpeg, data)
+            lines = self._in_process(lines_of_text, data)
             if lines is not None and self._cache:
                 self._cache.keep(digest, lines)
         return lines or ()
@@ -217,13 +218,13 @@ class BackgroundHints:
             return self._read(image_id)
         return None
 
-    def _in_process(self, function: Callable[[bytes], _Result], data: bytes) -> _Result | None:
-        """Call a function with the bytes of an image in the other process; None if it fails."""
+    def _in_process(self, function: Callable[[Image], _Result], data: bytes) -> _Result | None:
+        """Call a function with the image in these bytes in the other process; None if it fails."""
         with self._starting:
             process = self._process = self._process or _start_process()
         with suppress(CleansetError, OSError, ValueError):
             try:
-                return process.submit(function, data).result()
+                return process.submit(_decode_and_call, function, data).result()
             except BrokenProcessPool:  # killed from outside: the next image gets a new process
                 with self._starting:
                     if self._process is process:
@@ -244,9 +245,9 @@ class _Queue:
         """Add these in front; each is done once, however often it is added."""
         first = dict.fromkeys(image_ids)
         with self._lock:
-            new = first.keys() - self._wanted.keys()
+            is_idle = not self._wanted
             self._wanted = first | {each: None for each in self._wanted if each not in first}
-        for _ in new:
+        if is_idle and first:
             self._thread.submit(self._do_next)
 
     def __contains__(self, image_id: str) -> bool:
@@ -265,6 +266,9 @@ class _Queue:
         finally:
             with self._lock:  # only now, so that it is not added again meanwhile
                 del self._wanted[image_id]
+                is_idle = not self._wanted
+            if not is_idle:
+                self._thread.submit(self._do_next)
 
 
 def _start_process() -> Executor:
@@ -276,6 +280,10 @@ def _start_process() -> Executor:
     executor.submit(os.getpid)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return executor
+
+
+def _decode_and_call(function: Callable[[Image], _Result], data: bytes) -> _Result:
+    return function(decode(data))
 
 
 def _begin_in_process() -> None:

@@ -12,8 +12,6 @@ import pdqhash
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.images.codec import decode
-
 Grey = NDArray[np.int16]
 """Brightness by row and column, in grey levels; signed, so that differences do not wrap around."""
 
@@ -164,11 +162,6 @@ def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
     return -(-max(size) // max_side)
 
 
-def measure_jpeg(data: bytes) -> tuple[ImageMeasures, Fingerprint]:
-    """Measure the bytes of a JPEG. Raises ValueError for anything else."""
-    return measure(decode(data))
-
-
 # Straight edges
 
 
@@ -309,11 +302,6 @@ def packed_hashes(image: Image.Image) -> Packed | None:
     image, factor = image.convert("RGB"), reduction(image.size)
     hashes, quality = pdqhash.compute_dihedral(np.asarray(image.reduce(factor) if factor > 1 else image))
     return None if quality < MIN_QUALITY else np.packbits(np.array(hashes, np.bool_), axis=1).view(np.uint64)
-
-
-def packed_hashes_of(data: bytes) -> Packed | None:
-    """The packed hashes of the bytes of an image. Raises ValueError for bytes that cannot be read."""
-    return packed_hashes(decode(data))
 
 
 def _spans(share: float) -> tuple[tuple[float, float], ...]:

@@ -13,7 +13,6 @@ from PIL import Image
 
 from cleanset.errors import reason
 from cleanset.images.boxes import Box
-from cleanset.images.codec import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,6 @@ def _read(strip: NDArray[np.uint8]) -> tuple[str, float]:
     """The text in a strip of an image, and the confidence in it."""
     found = _reader()(strip, use_det=False, use_cls=False, use_rec=True)
     return found.txts[0], float(found.scores[0])
-
-
-def lines_of_jpeg(data: bytes) -> tuple[TextLine, ...]:
-    """The lines of text in the bytes of a JPEG. Raises ValueError for anything else."""
-    return lines_of_text(decode(data))
 
 
 def _box(corners: NDArray[np.float32], size: tuple[int, int]) -> Box:

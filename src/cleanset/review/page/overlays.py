@@ -17,12 +17,8 @@ SHOWN = 50
 
 HASTY_SECONDS = 1.0
 
-FILTER_ALL, HASTY, IN_CONFLICT, DIFFERS = (
-    "all",
-    "decided in under a second",
-    "in conflict",
-    "differs from the consensus",
-)
+FILTER_ALL, HASTY = "all", "decided in under a second"
+IN_CONFLICT, DIFFERS = "in conflict", "differs from the consensus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +48,9 @@ class LookBack:
         for each in verdicts:
             for name in _filters(self.session, each, hints):
                 groups.setdefault(name, []).append(each)
-        first = [name for name in (FILTER_ALL, HASTY, IN_CONFLICT, DIFFERS) if groups[name] or name == FILTER_ALL]
-        others = sorted(name for name in groups if name not in (FILTER_ALL, HASTY, IN_CONFLICT, DIFFERS))
-        self.matching = {name: groups[name] for name in (*first, *others)}
+        first = (FILTER_ALL, HASTY, IN_CONFLICT, DIFFERS)
+        in_order = (*first, *sorted(groups.keys() - first))
+        self.matching = {name: groups[name] for name in in_order if groups[name] or name == FILTER_ALL}
         self.choose(self.chosen if self.chosen in self.matching else FILTER_ALL)
 
     def shown(self) -> list[PastVerdict]:
@@ -118,8 +114,9 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping
     yield f"verdict: {verdict.review.verdict}"
     if verdict.review.reason:
         yield f"reason: {verdict.review.reason}"
-    for role, candidates in session.library.classes[class_index].items():
-        if any(candidate.image_id == image_id for candidate in candidates):
+    by_role = session.library.classes[class_index]
+    for role, candidates in by_role.items():
+        if len(by_role) > 1 and any(candidate.image_id == image_id for candidate in candidates):
             yield f"model: {role}"
     for reviewer in status.votes[verdict.key]:
         if session.shows_others and reviewer not in (session.reviewer, BOARD):
@@ -145,8 +142,6 @@ def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
 
 EXAMPLES = "static/examples"
 """Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp."""
-
-VERDICT_CLEAN = "clean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +189,7 @@ def _markdown() -> MarkdownIt:
 def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[RuleExample]:
     """A clean and a flawed example: of the edition, from one class if possible, else drawn ones."""
     flawed = next(iter(settled.get(reason, ())), None)
-    clean = (
-        None if flawed is None else next((key for key in settled.get(VERDICT_CLEAN, ()) if key[0] == flawed[0]), None)
-    )
+    clean = next((key for key in settled.get("clean", ()) if flawed and key[0] == flawed[0]), None)
     for kind, key in (("clean", clean), ("flawed", flawed)):
         if key is None:
             yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
@@ -206,7 +199,7 @@ def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: S
 
 
 def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
-    """Images that this reviewer has reviewed and the decision agrees, by reason or CLEAN."""
+    """Images that this reviewer has reviewed and the decision agrees, by reason, or clean."""
     # only those, so that nobody learns here what others found on an image that they may have to review themselves
     found: dict[str, list[ImageKey]] = {}
     for class_index, status in session.statuses.items():
@@ -214,8 +207,7 @@ def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
             own = session.own(class_index, image_id)
             if own is None or own.verdict != decision.verdict or image_id not in session.library.images:
                 continue
-            if decision.verdict == "clean":
-                found.setdefault(VERDICT_CLEAN, []).append((class_index, image_id))
-            elif own.reason is not None and own.reason == decision.reason:
-                found.setdefault(own.reason, []).append((class_index, image_id))
+            name = "clean" if own.verdict == "clean" else own.reason
+            if name is not None and own.reason == decision.reason:
+                found.setdefault(name, []).append((class_index, image_id))
     return found

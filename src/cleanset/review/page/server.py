@@ -97,12 +97,13 @@ def run(
         hints = None
         if team and not library.params.review.gold:  # one process measures for all: they see the same images
             hints = background_hints(library)
-        return application(
-            {
-                name: open_session(edition, library, name, look_again, plan, share, team, hints, of_models)
-                for name in reviewers
-            }
-        )
+        sessions = {
+            name: open_session(edition, library, name, look_again, plan, share, team, hints, of_models)
+            for name in reviewers
+        }
+        # else collections, and NiceGUI's search for its server, would go through all candidates before the first page
+        gc.freeze()
+        return application(sessions)
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
     if team:
@@ -166,7 +167,6 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        gc.freeze()  # else the next collection would go through all candidates while the first page waits
         tasks = [asyncio.create_task(_rescan(session, lock)) for session in sessions.values()]
         yield
         for task in tasks:
@@ -307,8 +307,8 @@ class Search(Dialog):
     def fill(self) -> None:
         """Put in the field and the classes that are found."""
         with ui.card().classes("search"):
-            self._text = ui.input(placeholder=f"name or {class_column()} of a class", on_change=self._list_first)
-            label = f"Name or {class_column()} of a class"
+            label = "Name or wnid of a class" if class_column() == "wnid" else "Name of a class"
+            self._text = ui.input(placeholder=label, on_change=self._list_first)
             self._text.props(f'autofocus outlined dense aria-label="{label}"').classes("w-full")
             self._hits = ui.list().props("dense").classes("hits")
         self._text.on("keydown.down.prevent", lambda: self._move(1))
@@ -332,7 +332,8 @@ class Search(Dialog):
                 with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
                     with ui.item_section():
                         ui.item_label(name.names).props("dir=auto")
-                        ui.item_label(f"{name.key} · {name.gloss}").props("caption lines=1")
+                        about = (each for each in (name.key, name.gloss) if each not in ("", name.name))
+                        ui.item_label(" · ".join(about)).props("caption lines=1")
                     with ui.item_section().props("side"):
                         ui.item_label(self._state(name.class_index)).props("caption")
                 if row == self._row:

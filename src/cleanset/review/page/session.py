@@ -102,7 +102,8 @@ class CropScores:
     def __init__(self, edition: Edition, roles: Sequence[str]) -> None:
         self._paths = {role: edition.crop_scores(role) for role in roles}
         self._stamps: dict[str, tuple[int, int] | None] = dict.fromkeys(roles)
-        self._predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
+        self.predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
+        """By role, a model's predictions on the crops that are scored."""
 
     def look(self) -> bool:
         """Read changed tables; return whether any changed. Raises CleansetError for a table that cannot be read."""
@@ -110,13 +111,9 @@ class CropScores:
         for role, path in self._paths.items():
             stamp = (path.stat().st_mtime_ns, path.stat().st_size) if is_there(path) else None
             if stamp != self._stamps[role]:
-                self._predictions[role] = predictions_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
+                self.predictions[role] = predictions_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
                 self._stamps[role], changed = stamp, True
         return changed
-
-    def predictions(self, role: str) -> Mapping[Crop, Prediction]:
-        """A model's predictions on the crops that are scored."""
-        return self._predictions[role]
 
 
 ImageKey = tuple[int, str]
@@ -440,7 +437,7 @@ class Session:
         review = self.library.params.review
         count = self.library.params.export.images_per_class
         by_role = self.candidates_asked(class_index)
-        predictions = {role: self.crop_scores.predictions(role) for role in by_role}
+        predictions = {role: self.crop_scores.predictions[role] for role in by_role}
         # asked even where `review.unreviewed` is clean: verdicts are worth giving there, too
         decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
         mine = decided
@@ -450,13 +447,13 @@ class Session:
         is_asked = class_index in self.share.classes
         decide = decided.for_class(class_index)
         of_models = {
-            role: class_status(candidates, decide[role], count, review.crops_in_rank)
+            role: class_status(candidates, decide[role], count, review.crops == "in_rank")
             for role, candidates in by_role.items()
         }
         by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
         return ReviewerClassStatus(
             votes,
-            tuple(questions(by_role, asking, count, review.crops_in_rank)) if is_asked else (),
+            tuple(questions(by_role, asking, count, review.crops == "in_rank")) if is_asked else (),
             combined_state(each.state for each in of_models.values()),
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),

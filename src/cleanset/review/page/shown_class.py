@@ -74,7 +74,7 @@ def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
 
 _STATE_LEFT = {
-    "settled": "is settled.",
+    "settled": "is done.",
     "short": "is short: {lacking} of {count} images, and no candidate is left.",
     "conflict": "waits for the board.",
     "open": "has all your verdicts, and waits for other reviewers.",

@@ -123,7 +123,7 @@ def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
         return []
     crop, scores = Crop(image_id, own.box), tab.session.crop_scores
     roles = tab.session.library.params.models
-    return [role for role in roles if is_misclassified(crop, tab.cursor.class_index, scores.predictions(role))]
+    return [role for role in roles if is_misclassified(crop, tab.cursor.class_index, scores.predictions[role])]
 
 
 def render(tab: Tab) -> dict[str, str]:

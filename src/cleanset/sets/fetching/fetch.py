@@ -464,6 +464,8 @@ def opened(place: str | Path, afresh: bool = False) -> Path:
         return Path(place)
     if Path(place).is_file():
         return _unpacked(Path(place), str(place), afresh)
+    if "://" not in str(place) and record_number(str(place)) is None:
+        raise CleansetError(f"{place}: missing; expected the tar of a release, its address, or a DOI")
     known = cache_folder() / "releases" / f"{_name(str(place))}.json"
     folder = _release_folder(str(_read_json(known).get("sha256")))
     if afresh or not folder.is_dir():

@@ -104,7 +104,7 @@ def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, vot
     # nobody has scored a crop, so that none counts as misclassified
     decided = decide_all(review, votes, {model: {}})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, model))
-    return fill(reviewed, IMAGES_PER_CLASS, review.crops_in_rank)
+    return fill(reviewed, IMAGES_PER_CLASS, review.crops == "in_rank")
 
 
 PUBLISHED_VERSION, PUBLISHED_DATE = "1.0.0", "2026-11-23"

@@ -23,11 +23,10 @@ from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.edition.models import LIST_COLUMNS, MEND, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import md5, sha256
 from cleanset.parsing import read_rows
 from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.scoring.brought import LabelsOfImages, scores_of
-from cleanset.sets.description import InputDigest
+from cleanset.sets.description import InputDigest, digest_of
 from cleanset.sets.texts import SCOOTER
 from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_indices
@@ -124,8 +123,8 @@ def published_candidates(model: str) -> pd.DataFrame:
 
 def digests_of_inputs(votes: Votes) -> list[InputDigest]:
     """The digests of the published files, and of the reviews that were read beside them, by reviewer."""
-    found = [_digest(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS_FILE, TOP5, BEYOND)]
-    found.append(_digest("imagenet/reviews/scooter", [path.read_bytes() for path in sorted(REVIEWS.glob("n*.yaml"))]))
+    found = [digest_of(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS_FILE, TOP5, BEYOND)]
+    found.append(digest_of("imagenet/reviews/scooter", [path.read_bytes() for path in sorted(REVIEWS.glob("n*.yaml"))]))
     others = sorted({reviewer for by_reviewer in votes.values() for reviewer in by_reviewer} - {SCOOTER})
     for reviewer in others:
         # of their content, whichever folder they lie in
@@ -134,12 +133,8 @@ def digests_of_inputs(votes: Votes) -> list[InputDigest]:
             for key, by_reviewer in sorted(votes.items())
             if reviewer in by_reviewer
         ]
-        found.append(_digest(f"reviews of {reviewer}", lines))
+        found.append(digest_of(f"reviews of {reviewer}", lines))
     return found
-
-
-def _digest(name: str, blocks: Sequence[bytes]) -> InputDigest:
-    return InputDigest(name, sha256(b"".join(blocks)), md5(blocks))
 
 
 MOST = 5

@@ -67,7 +67,7 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
         if content.pop("wrapped", None):
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
-        where, eps = "--attacks", eps or "4/255"
+        where, eps = "--attacks", "4/255" if eps is None else eps
         try:
             TypeAdapter(LinfRadius).validate_python(eps)
         except ValidationError as error:

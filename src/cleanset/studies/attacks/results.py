@@ -106,18 +106,6 @@ class AttackMeasure(NamedTuple):
         return None if isnan(self.low) else (self.low, self.high)
 
 
-MEASURES_COLUMNS: Mapping[str, str] = {
-    "attack": "the name of an attack, or worst_case for all of them together",
-    "model": "a role, or the name of a further or a wrapped model",
-    "measure": "the name of a measure",
-    "images": "the number of images that it is over",
-    "value": "the measure",
-    "low": "the lower end of the 95 % interval",
-    "high": "the upper end of the 95 % interval",
-}
-"""The columns of attack_measures.csv, the fields of AttackMeasure, in words."""
-
-
 def by_name(lines: Iterable[AttackMeasure]) -> dict[tuple[str, str, str], AttackMeasure]:
     """The lines by attack, model and measure."""
     return {(line.attack, line.model, line.measure): line for line in lines}

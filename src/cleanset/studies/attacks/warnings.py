@@ -360,7 +360,9 @@ def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) 
         return Probed([unsteady], [])
     if 2 * clear.sum() < len(clear):
         text = f"{(~clear).sum()} of {len(clear)} images get nearly the same answer when all pixels change by a level"
-        return Probed([], [SeenSign("misleading_gradient", text)])
+        flat = [SeenSign("misleading_gradient", text)]
+        # in a coarse precision rounding hides the change from honest models, too; else votes, for example, are counted
+        return Probed([], flat) if network.precision in ("tf32", "bfloat16") else Probed(flat, [])
     misleading = misleading_gradient((along / all_pixels / promised)[clear])
     return Probed([] if misleading is None else [misleading], [])
 

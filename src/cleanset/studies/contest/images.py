@@ -20,21 +20,19 @@ from PIL import Image, JpegImagePlugin
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.images.codec import decode, decode_file
+from cleanset.images.codec import decode, decode_file, end_of_jpeg
 from cleanset.images.preprocessing import Pixels
 
-_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
+_PNG = b"\x89PNG\r\n\x1a\n"
 # 1/2.2, and the primaries of sRGB, in hundred-thousandths: what viewers take anyway
 _SRGB_GAMMA = struct.pack(">I", 45455)
 _SRGB_PRIMARIES = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
-_WITHOUT_LENGTH = {0x01, 0xD8, *range(0xD0, 0xD8)}
-_END = 0xD9
 
 
 def problem_beside_pixels(data: bytes) -> str | None:
     """Why people may be shown something else than a model gets from a whole PNG or JPEG; None if they are not."""
     chunks: dict[bytes, bytes] = {}
-    end = _end_of_png(data, chunks) if data.startswith(_PNG) else _end_of_jpeg(data)
+    end = _end_of_png(data, chunks) if data.startswith(_PNG) else end_of_jpeg(data)
     if end < len(data):
         return f"{len(data) - end:,} bytes after the end of the image"
     with Image.open(io.BytesIO(data)) as image:
@@ -58,26 +56,6 @@ def _end_of_png(data: bytes, chunks: dict[bytes, bytes]) -> int:
         place += length + 12
         if kind == b"IEND":
             return place
-    return len(data)
-
-
-def _end_of_jpeg(data: bytes) -> int:
-    """The place after the marker that ends the image; the whole length where there is none."""
-    place = len(_JPEG)
-    while place + 2 <= len(data):
-        # after the header of a scan its data follow, in which 0xFF is marked by a 0
-        place = data.find(b"\xff", place)
-        if place < 0 or place + 2 > len(data):
-            break
-        marker = data[place + 1]
-        if marker == _END:
-            return place + 2
-        if marker == 0xFF:
-            place += 1
-        elif marker == 0 or marker in _WITHOUT_LENGTH:
-            place += 2
-        else:
-            place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
     return len(data)
 
 

@@ -38,6 +38,8 @@ def parse_outline(points: Any) -> Outline:
 
     Raises ValueError unless it is a polygon that does not cross or touch itself.
     """
+    from shapely import LinearRing
+
     outline = _parsed(points) if isinstance(points, str) else _from_list(points)
     if not MIN_POINTS <= len(outline) <= MAX_CORNERS:
         raise ValueError(f"an outline with {len(outline)} points; expected {MIN_POINTS} to {MAX_CORNERS}")
@@ -45,13 +47,11 @@ def parse_outline(points: Any) -> Outline:
         raise ValueError(
             "an outline with a point twice; expected each corner once, and the last not equal to the first"
         )
-    corners = list(zip(outline, (*outline[1:], outline[0]), (*outline[2:], *outline[:2]), strict=True))
-    # a corner on a straight edge is allowed, one at which the outline turns back is not
-    straight = [corner for corner in corners if _turn(*corner) == 0]
-    if len(straight) == len(corners):
+    ring = LinearRing(outline)
+    if not ring.convex_hull.area:
         raise ValueError("an outline of no area; expected corners that are not all on one line")
-    runs_back = any(not _between(b, a, c) for a, b, c in straight)
-    if runs_back or _edges_meet(outline):
+    # a corner on a straight edge is allowed, one at which the outline turns back is not
+    if not ring.is_simple:
         raise ValueError("an outline that crosses or touches itself; expected a simple polygon: draw it again")
     return outline
 
@@ -128,40 +128,6 @@ def overlap(outline: Outline, mask: NDArray[np.bool_]) -> float:
 
 def _edges(outline: Outline) -> list[tuple[Point, Point]]:
     return list(zip(outline, (*outline[1:], outline[0]), strict=True))
-
-
-def _turn(a: Point, b: Point, c: Point) -> int:
-    """Sign of the side of the line from a to b on which the point c is; 0 on the line."""
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
-
-
-def _edges_meet(outline: Outline) -> bool:
-    """Whether two edges that are not neighbors have a point in common."""
-    # by their left ends, so that only edges that overlap from left to right are compared
-    edges = sorted((min(a[0], b[0]), max(a[0], b[0]), place, a, b) for place, (a, b) in enumerate(_edges(outline)))
-    for index, (_, right, place, a, b) in enumerate(edges, 1):
-        for left, _, other, c, d in edges[index:]:
-            if left > right:
-                break
-            if abs(place - other) not in (1, len(edges) - 1) and _meet(a, b, c, d):
-                return True
-    return False
-
-
-def _between(point: Point, a: Point, b: Point) -> bool:
-    """Whether a point of the line through a and b is between the two."""
-    return min(a[0], b[0]) <= point[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= point[1] <= max(a[1], b[1])
-
-
-def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether the segments from a to b and from c to d have a point in common."""
-    if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
-        return False
-    turns = _turn(a, b, c), _turn(a, b, d), _turn(c, d, a), _turn(c, d, b)
-    if turns[0] * turns[1] < 0 and turns[2] * turns[3] < 0:
-        return True
-    on = ((c, a, b), (d, a, b), (a, c, d), (b, c, d))
-    return any(turn == 0 and _between(*points) for turn, points in zip(turns, on, strict=True))
 
 
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]

@@ -10,7 +10,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
-from cleanset.scoring.engine import OnProgress, Settings, score_few, settings_for
+from cleanset.scoring.engine import OnProgress, Settings, run_on_each, score_few, settings_for
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
@@ -149,14 +149,9 @@ class OnePass:
         Returns the problem of each model that failed, by name: it is shown no further images, the others are. Raises
         CleansetError for an image that cannot be made; the shards that are finished then stay.
         """
-        numbers, devices = iter(self.lacking), self.settings.devices
-        with arithmetic(self.settings.precision), ThreadPoolExecutor(len(devices)) as pool:
-            try:
-                for finished in as_completed([pool.submit(self.run, each, numbers) for each in devices]):
-                    finished.result()
-            finally:
-                # one device's error ends the others at their next shard
-                self.stop.set()
+        numbers = iter(self.lacking)
+        with arithmetic(self.settings.precision):
+            run_on_each(self.settings.devices, lambda device: self.run(device, numbers), self.stop)
         return self.problems
 
     @property

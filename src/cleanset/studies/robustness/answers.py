@@ -30,7 +30,7 @@ from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.parsing import read_json
 from cleanset.progress import available_cores, tracked
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.scoring.logits import ScoreColumns, top5
+from cleanset.scoring.logits import ScoreColumns, margins, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, StudyParams, change_plan, params_of
@@ -117,17 +117,10 @@ def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> Score
 
     Raises ValueError if a logit is not finite.
     """
-    found = top5(logits)
-    second, largest = np.sort(logits, axis=1)[:, -2:].T
-    of_edition = np.asarray(sorted(classes), np.int16)
-    return found | {
-        "largest_logit": largest.astype(np.float32),
-        "second_logit": second.astype(np.float32),
-        # the largest is subtracted first, since exp overflows above 709
-        "log_sum_exp": (largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))).astype(np.float32),
-        # argmax takes the lower of equal ones
-        "class_of_edition": of_edition[np.argmax(logits[:, of_edition], axis=1)],
-    }
+    found, of_edition = top5(logits), np.asarray(sorted(classes), np.int16)
+    found |= {name: values.astype(np.float32) for name, values in margins(logits).items()}
+    # argmax takes the lower of equal ones
+    return found | {"class_of_edition": of_edition[np.argmax(logits[:, of_edition], axis=1)]}
 
 
 @dataclass(frozen=True, slots=True)

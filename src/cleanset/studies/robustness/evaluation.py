@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from cleanset.measure.measures import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.parsing import with_digest
-from cleanset.scoring.validity import read_finished
+from cleanset.scoring.validity import library_versions, read_finished
 from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
@@ -50,7 +50,7 @@ from cleanset.studies.robustness.families import (
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImages, Sources, Study
-from cleanset.studies.robustness.measuring import Studied, measure
+from cleanset.studies.robustness.measuring import Measured, Studied, measure
 from cleanset.studies.robustness.pages import measure_rows
 from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
 from cleanset.studies.robustness.scenarios.masks import masks_found
@@ -67,15 +67,13 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and by family the lines, the differences, the notice and the comparability card.
+    """The images, and by family the lines and differences, the notice and the comparability card.
 
     `random`: the models whose answers depend on more than the image.
     """
 
     images: OpenedImages
-    params: StudyParams
-    lines: dict[str, list[MeasureLine]]
-    differences: dict[str, list[MeasureDifference]]
+    measured: Mapping[str, Measured]
     notices: dict[str, str]
     cards: dict[str, ComparabilityCard]
     random: Collection[str]
@@ -110,18 +108,17 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     digests = out / "digests"
     shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}
-    random = list[str]()
-    of_run = _Run(images, params, answers, edition, settings, plans, shown, random)
+    of_run = _Run(images, params, answers, edition, settings, plans, shown)
     of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
-    notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
-    official = [plan.name for plan in plans if plan.is_official]
+    official = [plan.name for plan in plans if plan.changing.is_official]
+    notices = {
+        plan.name: notice(plan.family, params, images.images, is_official=plan.name in official) for plan in plans
+    }
     measured = measure(studied, notices, out / "measures", out / "metrics", official)
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
-    lines = {name: found for name, (found, _) in measured.items()}
-    differences = {name: found for name, (_, found) in measured.items()}
-    evaluated = Evaluated(images, params, lines, differences, notices, cards, random)
+    evaluated = Evaluated(images, measured, notices, cards, of_run.random)
     results = content(evaluated, official)
     write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
     if wanted.hub is not None:
@@ -146,7 +143,7 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, Any]:
                 for model in _models(line for line in lines if line.selection == images.selections[0])
             ],
         }
-        for name, lines in evaluated.lines.items()
+        for name, (lines, _) in evaluated.measured.items()
     }
     return {
         "set": {"name": images.name, "images": len(images.images), "notes": list(images.notes)},
@@ -185,7 +182,7 @@ class _Run:
     settings: "Settings"
     plans: Sequence[ChangePlan]
     shown: Mapping[str, ShownPixels]
-    random: list[str]
+    random: list[str] = field(default_factory=list)
 
     def answer(self, models: Mapping[str, Spec]) -> dict[str, CardModel]:
         """Write the answers that are not there yet, of as many models at a time as memory allows.
@@ -226,7 +223,6 @@ class _Run:
     def _load(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
         """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
         from cleanset.measure.run import is_deterministic, load, preprocessing_digest
-        from cleanset.scoring.validity import library_versions
         from cleanset.studies.robustness.answering import AnsweringModel
 
         found = load(spec, self.settings)
@@ -269,7 +265,7 @@ def as_text(evaluated: Evaluated) -> Group:
     """The name of the image set, and a table for each family; fits into 80 columns."""
     images = evaluated.images
     parts: list[RenderableType] = [*map(Text, images.about())]
-    for name, lines in evaluated.lines.items():
+    for name, (lines, differences) in evaluated.measured.items():
         family = family_named(name)
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
         if (table := _table(family, chosen)).titles:
@@ -278,8 +274,8 @@ def as_text(evaluated: Evaluated) -> Group:
             parts += map(Text, dict.fromkeys(missing))
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has each change's")]
-        if differences := _differences(family, evaluated):
-            parts += [Text(), differences.in_terminal(), Text(MEANING_OF_P), Text()]
+        if paired := _differences(family, differences, images.selections[0]):
+            parts += [Text(), paired.in_terminal(), Text(MEANING_OF_P), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
     return Group(*parts, Text(), Text(INTERVALS_NOTE), *(Text(not_deterministic(name)) for name in evaluated.random))
 
@@ -293,9 +289,9 @@ def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:
     return MeasureTable(("model",), list(titles.values()), rows)
 
 
-def _differences(family: Family, evaluated: Evaluated) -> MeasureTable | None:
+def _differences(family: Family, differences: Iterable[MeasureDifference], selection: str) -> MeasureTable | None:
     """The paired differences of every two models in the first measure over all changes that has some."""
-    whole = [each for each in evaluated.differences[family.name] if not each.change]
+    whole = [each for each in differences if not each.change]
     measures = {each.measure for each in whole}
     first = next((name for name in family.shown_differences if name in measures), None)
     rows = [
@@ -304,7 +300,7 @@ def _differences(family: Family, evaluated: Evaluated) -> MeasureTable | None:
             [family.cell(each.measure, each.value, each.low, each.high), cell(each.p_holm, factor=1, digits=4)],
         )
         for each in whole
-        if each.measure == first and each.selection == evaluated.images.selections[0]
+        if each.measure == first and each.selection == selection
     ]
     if first is None or not rows:
         return None

@@ -30,8 +30,6 @@ from cleanset.statistics.basics import Floats
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-"""An image, uint8 of shape (height, width, 3), red first."""
-
 Taps = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 """The two source places of each place along an axis, and their weights; both are 0 outside the source."""
 

@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, ReferencedModel, TrainedModel
+from cleanset.studies.robustness.family import Changing, CommonParams, Family, ReferencedModel
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study, StudyFile, images_sha256
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
@@ -103,11 +103,6 @@ class ChangePlan:
     def name(self) -> str:
         """The name of the family."""
         return self.family.name
-
-    @property
-    def is_official(self) -> bool:
-        """Whether a whole published benchmark is read, and these are all its images."""
-        return self.changing.is_official
 
     def changed_images(self, files: Mapping[str, StudyFile], params: CommonParams) -> ChangedImages:
         """The changed images; `files`: where the images of the family lie, by file."""
@@ -202,7 +197,7 @@ def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:
     section = params.section(CorruptionMeasures)
     trained_on = dict(section.trained_on)
     for role, entry in params.further_models.items():
-        if isinstance(entry, TrainedModel) and entry.trained_on:
+        if not isinstance(entry, str) and entry.trained_on:
             try:
                 corruptions_of(entry.trained_on)
             except CleansetError as error:

@@ -7,6 +7,7 @@ A new family is a folder with a `Family`, and a line in `families.FAMILIES`. Thi
 a family imports nothing that goes through all of them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
 from cleanset.measure.table import Cell, cell
 from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
-from cleanset.studies.robustness.results import FamilySection, FamilyStudy, StudiedImages
+from cleanset.studies.robustness.results import Answers, FamilySection, FamilyStudy, StudiedImages
 from cleanset.tables import FILE, NAME, Table
 from cleanset.validation import EachOnce, Role, Section, checked, shown
 from cleanset.vocabulary import class_indices, example_key, known_classes
@@ -75,12 +76,12 @@ def _model_or_callable(entry: object, validate: Callable[[Any], Model]) -> Model
 
 # a union would put the names of its parts into the keys that errors name
 if TYPE_CHECKING:
-    FurtherModel = Model | str
+    FurtherModel = TrainedModel | str
 else:
     FurtherModel = Annotated[TrainedModel, WrapValidator(_model_or_callable)]
 
 
-def further_spec(entry: Model | str, study: Path, edition: Path, role: str) -> Spec:
+def further_spec(entry: FurtherModel, study: Path, edition: Path, role: str) -> Spec:
     """The model of an entry of `further_models`; a module is looked for in the folder of the study first.
 
     `edition`: the folder that the paths of weights are relative to.
@@ -169,7 +170,10 @@ class ReferencedModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """The change that makes a family's images, and the settings that its pixels depend on."""
+    """The change that makes a family's images, and the settings that its pixels depend on.
+
+    `is_official`: a whole published benchmark is read, and these are all its images.
+    """
 
     change: Change
     settings: Mapping[str, Any]
@@ -199,8 +203,7 @@ class SheetImage:
 class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
-    `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
-    `published_top1`: of the models that have one, in percent.
+    `sheets` and `notices`: by family. `masks`: rows of MASKS. `published_top1`: in percent, by model that has one.
     """
 
     roles: Sequence[str]
@@ -208,8 +211,7 @@ class PagesData:
     tables: Mapping[str, pd.DataFrame]
     sheets: Mapping[str, Sequence[SheetImage]]
     notices: Mapping[str, str]
-    origins: Mapping[str, int]
-    left_out: Mapping[str, int]
+    masks: pd.DataFrame
     published_top1: Mapping[str, float]
 
 
@@ -224,8 +226,8 @@ def _templates(family: str) -> Path:
 
 
 @checked_dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Family:
-    """One family of image changes. Nothing heavy is imported before a function needs it."""
+class Family(ABC):
+    """One family of image changes. Nothing heavy is imported before a method needs it."""
 
     name: str
     """The key in params.yaml, the folder of answers, and the name of the template of its page."""
@@ -241,17 +243,7 @@ class Family:
     """The columns of answers that its measures need beside the predicted classes."""
     reserved_names: tuple[str, ...] = ()
     """Names that no model may have."""
-    named_models: Callable[[CommonParams], Sequence[ReferencedModel]] = lambda params: ()
-    """The models that its section of `measures` names."""
-    problem: Callable[[CommonParams], str | None] = lambda params: None
-    """The problem with the params as a whole: key, found, expected; or None."""
 
-    measured_images: Callable[[pd.DataFrame, pd.DataFrame, CommonParams], pd.DataFrame] = lambda images, *_: images
-    """The rows that it is measured on, of STUDY_IMAGES, MASKS and params: of those that suit its images."""
-    make_images: Callable[[Sources, pd.DataFrame, CommonParams], Changing]
-    """The change that makes the images: rows of STUDY_IMAGES."""
-    read_images: Callable[[Path, Sequence[StudyFile], CommonParams], Changing]
-    """The change that reads the published images in a folder. Raises CleansetError as `find_published` does."""
     layout: str
     """The layout of published images in their folder."""
     benchmark: str | None = None
@@ -260,22 +252,13 @@ class Family:
     """The notice beside its numbers where the changed images are made here."""
     stores_jpeg: bool = True
     """Whether changed images are stored as JPEG of the quality in the params, like the benchmark's."""
-    remark: Callable[[CommonParams], str] = lambda params: ""
-    """A sentence that follows the notice, or empty."""
 
-    read: Callable[[pd.DataFrame, CommonParams], NDArray[Any]]
-    """Values that its measures need of each answer, one or a row: from answers with the image's `class_index`."""
-    study: Callable[[CommonParams, Mapping[str, NDArray[Any]], StudiedImages, pd.DataFrame], FamilyStudy]
-    """The answers of all models, ready to be measured: by model, images x changes of the values read, CLEAN and
-    UNCHANGED first; and the rows of STUDY_IMAGES, as `measured_images` left them."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The columns of the CSV files of its details, by stem."""
     optional_files: tuple[str, ...] = ()
     """The stems in `files` that a study may lack."""
     label_columns: tuple[str, ...] = ()
     """Columns that every CSV file of the family ends in."""
-    labels: Callable[[CommonParams], dict[str, str]] = lambda params: {}
-    """The values of `label_columns`."""
     with_intervals: tuple[str, ...] = ()
     """The measures whose intervals are metrics, too."""
     summary: Mapping[str, str]
@@ -285,8 +268,6 @@ class Family:
 
     page: str
     """The file name of its page."""
-    page_context: Callable[[PagesData], dict[str, Any]]
-    """The variables of its template, except those that all pages have."""
     headlines: Mapping[str, str]
     """The measures over all changes, with their titles on the pages."""
     shown_differences: tuple[str, ...] = ()
@@ -294,6 +275,46 @@ class Family:
     not_shares: tuple[str, ...] = ()
     """Prefixes of measures that are not shares, and so not shown in percent."""
     sheet: SheetLayout
+
+    def named_models(self, params: CommonParams) -> Sequence[ReferencedModel]:
+        """The models that its section of `measures` names."""
+        return ()
+
+    def problem(self, params: CommonParams) -> str | None:
+        """The problem with the params as a whole: key, found, expected; or None."""
+        return None
+
+    def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
+        """The rows that it is measured on, of STUDY_IMAGES and MASKS: of those that suit its images."""
+        return images
+
+    @abstractmethod
+    def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
+        """The change that makes the images: rows of STUDY_IMAGES."""
+
+    @abstractmethod
+    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+        """The change that reads the published images in a folder. Raises CleansetError as `find_published` does."""
+
+    def remark(self, params: CommonParams) -> str:
+        """A sentence that follows the notice, or empty."""
+        return ""
+
+    @abstractmethod
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[Any]:
+        """Values that its measures need of each answer, one or a row: from answers with the image's `class_index`."""
+
+    @abstractmethod
+    def study(self, images: StudiedImages, answers: Mapping[str, Answers], params: CommonParams) -> FamilyStudy:
+        """The values read of all models' answers, ready to be measured."""
+
+    def labels(self, params: CommonParams) -> dict[str, str]:
+        """The values of `label_columns`."""
+        return {}
+
+    @abstractmethod
+    def page_context(self, data: PagesData) -> dict[str, Any]:
+        """The variables of its template, except those that all pages have."""
 
     @property
     def template(self) -> Path:

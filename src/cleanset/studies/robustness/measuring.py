@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.edition.params import Model, read_params
@@ -34,6 +33,7 @@ from cleanset.studies.robustness.results import (
     CLEAN,
     SELECTIONS,
     UNCHANGED,
+    Answers,
     FamilyStudy,
     MeasureDifference,
     MeasureLine,
@@ -112,13 +112,17 @@ def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
     return table
 
 
+Measured = tuple[list[MeasureLine], list[MeasureDifference]]
+"""The measures of a family: of each model, and between every two models."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Studied:
     """Models and images to measure, with the answers.
 
     `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
     `owners`: the roles that have sets. `selections`: the `results.SELECTIONS` that are measured. `weights`: the
-    SHA-256 that those of a model must have; the families of the others must agree.
+    SHA-256 of pinned weights, by model; the families of the others must agree.
     """
 
     images: pd.DataFrame
@@ -130,8 +134,8 @@ class Studied:
     files: AnswerFiles
     weights: Mapping[str, str] = field(default_factory=dict)
 
-    def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Yield each model and the values read off its answers, images x changes.
+    def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, Answers]]:
+        """Yield each model and the values read off its answers.
 
         Raises CleansetError if an answer is missing, there twice, or to another image or change.
         """
@@ -176,7 +180,8 @@ class Studied:
 
     def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
-        classes = {name: self.params.classes_of(name) for name in self.models}
+        of_models = {name: self.params.classes_of(name) for name in self.models}
+        of_classes = {name: is_seen(images, "union", name, each) for name, each in of_models.items() if each}
         return StudiedImages(
             images["class_index"].to_numpy(np.int64),
             images["sets"].tolist(),
@@ -184,20 +189,22 @@ class Studied:
             Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family.name} {self.params.seed}"),
             self.selections,
             self.owners,
-            {name: images["class_index"].isin(each).to_numpy(np.bool_) for name, each in classes.items() if each},
+            of_classes,
+            images["origin"].to_numpy(object) if "origin" in images else None,
+            self.params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
         )
 
 
 def measure(
     studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path, official: Collection[str] = ()
-) -> dict[str, tuple[list[MeasureLine], list[MeasureDifference]]]:
+) -> dict[str, Measured]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
     `notices`: by family, the notice beside its numbers. `official`: the families whose published images were all read.
-    Returns the lines and differences of each family. Raises CleansetError if answers are missing, or of other images,
+    Returns the measures of each family. Raises CleansetError if answers are missing, or of other images,
     weights or seed than the study has, and for a family with fewer than two images.
     """
-    found: dict[str, tuple[list[MeasureLine], list[MeasureDifference]]] = {}
+    found: dict[str, Measured] = {}
     written: dict[str, Mapping[str, float | int | str | None]] = {}
     families = [family_named(name) for name in notices]
     # before the folder of measures is replaced
@@ -233,7 +240,7 @@ def study_of(family: Family, studied: Studied) -> FamilyStudy:
     """The answers of all models to a family."""
     images = measured_images(family, studied.images, studied.masks, studied.params)
     answers = dict(studied.answers(family, images))
-    return family.study(studied.params, answers, studied.images_of(family, images), images)
+    return family.study(studied.images_of(family, images), answers, studied.params)
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:

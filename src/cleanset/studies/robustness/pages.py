@@ -32,7 +32,6 @@ from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetIma
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
-from cleanset.studies.robustness.scenarios.masks import counts_by_value
 from cleanset.validation import check_known, shown
 from cleanset.vocabulary import class_names
 
@@ -119,17 +118,14 @@ def run(study: Study) -> None:
     roles, top1 = list(edition.models), edition.count.published_top1
     params = read_study_params(study.params_yaml, roles)
     sources = Sources.read(study)
-    masks = sources.masks
     families, models = families_in(params), params.models(roles)
     tables = read_measures(study.measures, families, models)
-    usable = masks[masks["left_out"].isna()]
     plans = [change_plan(family, sources, params) for family in families]
     notices = {plan.name: notice(plan.family, params, sources.images) for plan in plans}
     with replacing(study.report) as folder:
         # images first: the pages name their files
         sheets = save_sheets(plans, sources, params, folder)
-        origins, left_out = counts_by_value(usable["origin"]), counts_by_value(masks["left_out"])
-        data = PagesData(models, params, tables, sheets, notices, origins, left_out, top1)
+        data = PagesData(models, params, tables, sheets, notices, sources.masks, top1)
         try:
             texts = pages(data)
         except (IndexError, KeyError, UndefinedError) as error:  # each table is whole, but not the set of them

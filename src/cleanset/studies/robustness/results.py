@@ -5,6 +5,7 @@ it is of all images. Models that are compared must be resampled together (one `R
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -33,8 +34,8 @@ CLEAN = "clean"
 class FamilySection(Section):
     """The section of params.yaml that decides a family's changed images.
 
-    `published`: a folder of published images, which are read instead of made; None: the images are made. `names`:
-    changes or groups of them.
+    `published`: a folder of published images, which are read instead of made; None: the images are made. `names`: the
+    changes; a group among them is replaced by its members.
     """
 
     # before names, which are checked by it
@@ -201,6 +202,8 @@ def mean_of(values: Mapping[str, Sampled], over: Sequence[str]) -> Sampled:
 
 Chosen = npt.NDArray[np.bool_]
 """A flag for each image: whether it is measured."""
+Answers = Mapping[str, npt.NDArray[Any]]
+"""A model's answers by change, CLEAN and UNCHANGED among them: images x steps, with a value or a row of them each."""
 
 
 class ChangeStep(NamedTuple):
@@ -219,18 +222,20 @@ SHOWN_CELLS = 3
 
 def answers_by_change(
     files: pd.Series, answers: pd.DataFrame, changes: Iterable[tuple[str, int]], values: npt.NDArray[Any], seen: Chosen
-) -> npt.NDArray[Any]:
-    """Values of a model's answers, images x changes; `values` has one, or a row of them, for each answer.
+) -> Answers:
+    """A model's answers by change; `values` has one, or a row of them, for each answer.
 
     `files`: all images, and `seen`: which of them the model saw; the others get 0. `answers`: file, change and step of
-    each. Raises CleansetError as `cube`.
+    each. `changes`: the steps of a change follow each other. Raises CleansetError as `cube`.
     """
     keys = pd.DataFrame({"file": answers["file"], "change": list(map(ChangeStep, answers["change"], answers["step"]))})
-    axes = {"file": files[seen].tolist(), "change": list(map(ChangeStep._make, changes))}
-    found = cube(keys, axes, values)
+    steps = list(map(ChangeStep._make, changes))
+    found = cube(keys, {"file": files[seen].tolist(), "change": steps}, values)
     of_all = np.zeros((len(seen), *found.shape[1:]), found.dtype)
     of_all[seen] = found
-    return of_all
+    counts = Counter(each.change for each in steps)
+    ends = np.cumsum(list(counts.values()))[:-1]
+    return dict(zip(counts, np.split(of_all, ends, axis=1), strict=True))
 
 
 def cube(
@@ -336,7 +341,8 @@ class StudiedImages:
 
     `roles`: the models. `selections`: the SELECTIONS whose images every model has seen that is measured on them,
     or ALL. `owners`: the roles that have sets; None: all models. `of_classes`: flags of the images of the classes that
-    a model has, by role; the others have all.
+    a model has, by role; the others have all. `origins`: of the images' masks, None without; `is_whole`: whether all
+    models have seen all images.
     """
 
     classes: npt.NDArray[np.int64]
@@ -346,6 +352,8 @@ class StudiedImages:
     selections: Sequence[str] = SELECTIONS
     owners: Sequence[str] | None = None
     of_classes: Mapping[str, Chosen] = field(default_factory=dict)
+    origins: npt.NDArray[np.object_] | None = None
+    is_whole: bool = False
 
     def selected(self, selection: str, role: str) -> Chosen:
         """Flags of the images that a selection has for a role."""
@@ -365,9 +373,10 @@ class StudiedImages:
 
 @dataclass(frozen=True, eq=False)
 class FamilyStudy(ABC):
-    """The answers of all models to a family, ready to be measured. `compared`: the measures of differences."""
+    """The answers of all models to a family, by model. `compared`: the measures of differences."""
 
     images: StudiedImages
+    answers: Mapping[str, Answers]
     compared: ClassVar[Sequence[str]]
 
     @abstractmethod

@@ -16,19 +16,18 @@ from rich.text import Text
 from torch import Tensor, nn
 from torchvision import models as torchvision_models
 
-from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of
 from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.user_model import CheckedNetwork
-from cleanset.scoring.checkpoints import load_checkpoint
+from cleanset.scoring.checkpoints import load_checkpoint, read_tensors
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.ensemble import lines_table
 from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, weights_at_hand, weights_path
 from cleanset.studies.robustness.families import params_of
-from cleanset.studies.robustness.family import TrainedModel, further_spec
+from cleanset.studies.robustness.family import FurtherModel, TrainedModel, further_spec
 from cleanset.studies.robustness.images import Study
 from cleanset.validation import shown
 from cleanset.vocabulary import class_indices, classes_in_use
@@ -41,12 +40,12 @@ NOT_A_CLASS = -1e4
 """The logit of a class that a model does not have: its probability is 0, and every number stays finite."""
 
 
-def load_further(entry: Model | str, study: Path, edition: Path, role: str, settings: Settings) -> NamedModel:
+def load_further(entry: FurtherModel, study: Path, edition: Path, role: str, settings: Settings) -> NamedModel:
     """Load a model of `further_models`; `study` and `edition` are folders, see `further_spec`.
 
     Raises CleansetError as `evaluation.run.load` does, and for weights of other classes than the entry's.
     """
-    if not isinstance(entry, TrainedModel) or not entry.is_of_training:
+    if isinstance(entry, str) or not entry.is_of_training:
         return load(further_spec(entry, study, edition, role), settings)
     loaded = load_trained(entry, edition)
     loaded = replace(loaded, network=CheckedNetwork(role, loaded.network))
@@ -54,14 +53,12 @@ def load_further(entry: Model | str, study: Path, edition: Path, role: str, sett
 
 
 def further_preprocessing(
-    entry: Model | str, study: Path, edition: Path, role: str, settings: Settings
+    entry: FurtherModel, study: Path, edition: Path, role: str, settings: Settings
 ) -> Preprocessing:
     """The preprocessing of a model of `further_models`; a module's callable is called for it."""
-    if isinstance(entry, TrainedModel) and entry.is_of_training:
-        return _preprocessing(entry)
-    if isinstance(entry, Model):
-        return preprocessing_of(entry)
-    return load(further_spec(entry, study, edition, role), settings).loaded.preprocessing
+    if isinstance(entry, str):
+        return load(further_spec(entry, study, edition, role), settings).loaded.preprocessing
+    return _preprocessing(entry)
 
 
 def load_trained(entry: TrainedModel, edition: Path) -> LoadedModel:
@@ -143,8 +140,6 @@ def _of_timm(name: str, classes: int, size: int, weights: Path | None) -> nn.Mod
 
 
 def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) -> nn.Module:
-    from cleanset.scoring.checkpoints import read_tensors
-
     name = text.partition(".")[0]
     if name not in torchvision_models.list_models(module=torchvision_models):
         raise CleansetError(f"torchvision:{shown(text)}: no such network; expected the name of a classifier")
@@ -190,19 +185,17 @@ def further_members(edition: Edition) -> list[FurtherMember]:
     return [_member(edition, role, entry) for role, entry in params.further_models.items()]
 
 
-def _member(edition: Edition, role: str, entry: Model | str) -> FurtherMember:
+def _member(edition: Edition, role: str, entry: FurtherModel) -> FurtherMember:
     if isinstance(entry, str):
         return FurtherMember(role, entry)
     path = edition.folder / weights_path(entry, edition.folder)
     found = sha256_of(path) if path.is_file() else None
-    size = entry.size if isinstance(entry, TrainedModel) else None
-    seen = preprocessing_of(entry) if size is None else trained_preprocessing(size)
     return FurtherMember(
         role,
         " ".join(filter(None, (entry.source, entry.name, entry.threat_model))),
-        len(entry.classes) if isinstance(entry, TrainedModel) and entry.classes else None,
-        seen.name,
-        tuple(entry.trained_on) if isinstance(entry, TrainedModel) else (),
+        len(entry.classes) if entry.classes else None,
+        _preprocessing(entry).name,
+        tuple(entry.trained_on),
         path.relative_to(edition.folder).as_posix(),
         found,
         entry.sha256,

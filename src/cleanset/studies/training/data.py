@@ -20,7 +20,7 @@ from cleanset.progress import available_cores, tracked
 from cleanset.review.hints.hints import NearDuplicates
 from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file
-from cleanset.studies.robustness.scenarios.masks import MaskedImage, MaskFile, MaskSource, why_left_out
+from cleanset.studies.robustness.scenarios.masks import MaskFile, MaskSource, why_left_out
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.segmentation.examples import (
@@ -169,8 +169,7 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
         # scenarios of classification ask for one object and its background
         return (file, *digests, name, sha256(mask), CLASS_IDS)
     mask_file = MaskFile(folders.masks / name, name, MaskSource(folders.masks, folders.mask_format))
-    masked = MaskedImage(file, file, wnid, pixels.size, None)
-    return (file, *digests, name, sha256(mask), why_left_out(mask, mask_file, masked, is_placed=False))
+    return (file, *digests, name, sha256(mask), why_left_out(mask, mask_file, wnid, pixels.size))
 
 
 def check_duplicates(images: pd.DataFrame) -> None:

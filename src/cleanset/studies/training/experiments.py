@@ -20,7 +20,7 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Interval
 from cleanset.statistics.paired import fold_interval, unpaired_difference, wilson
-from cleanset.studies.robustness.results import DEFINITIONS, Definition, records
+from cleanset.studies.robustness.results import DEFINITIONS, records
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
 from cleanset.studies.training.finished import FinishedRun, final_values, history_rows
@@ -209,12 +209,12 @@ def _interval(both: pd.DataFrame, differences: np.ndarray) -> tuple[Interval, st
     return unpaired_difference(*sums.astype(int).tolist()), "images"
 
 
-def table_2(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
+def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in the form of source 002's table 2, its upper half trained on originals, its lower on each scenario.
 
-    `trained_on`: `original`, or `scenario` if each accuracy comes from another run.
+    `trained_on`: `original`, or `scenario` if each accuracy comes from another run. `means`: of `mean_accuracies`.
     """
-    cells = {(row["run"], row["scenario"]): row for row in mean_accuracies(by_fold).to_dict("records")}
+    cells = {(row["run"], row["scenario"]): row for row in means.to_dict("records")}
     rows = []
     for pair in found:
         tested = [name for name in in_order(name for run, name in cells if run == pair.ex1.name) if name != ORIGINAL]
@@ -233,42 +233,31 @@ MIN_SCENARIOS = 2
 """Scenarios that a variance needs."""
 
 
-class TrainedScore(NamedTuple):
-    """Score of a network and its parts; NaN, with the problem, for fewer than two scenarios."""
-
-    network: str
-    protocol: str
-    run: str
-    definition: Definition
-    scenarios: int
-    external: float
-    internal: float
-    score: float
-    problem: str = ""
-
-
-def deviations(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
+def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
     """Accuracy and its squared deviation by network, part and scenario, of the scenarios that EX2 was trained on.
 
     `mu`: the accuracy on originals of EX1 for the external part, of the baseline for the internal one. `run`: the one
-    that the accuracy is of.
+    that the accuracy is of. `means`: of `mean_accuracies`.
     """
-    means = mean_accuracies(by_fold).set_index(["run", "scenario"])["accuracy"]
+    accuracies = means.set_index(["run", "scenario"])["accuracy"]
     rows = []
     for pair in found:
         for part, original in (("external", pair.ex1), ("internal", pair.baseline)):
-            mu = float(means[original.name, ORIGINAL])
+            mu = float(accuracies[original.name, ORIGINAL])
             for name, ex2 in pair.ex2.items():
                 run = pair.ex1 if part == "external" else ex2
-                accuracy = float(means[run.name, name])
+                accuracy = float(accuracies[run.name, name])
                 square = float(squared_deviations(np.array([accuracy]), mu)[0])
                 rows.append((pair.ex1.network, pair.ex1.run.protocol, part, name, run.name, accuracy, mu, square))
     columns = ["network", "protocol", "part", "scenario", "run", "accuracy", "mu", "squared_deviation"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def trained_scores(found: Iterable[RunPair], table: pd.DataFrame) -> list[TrainedScore]:
-    """Score by both definitions of each network, from `deviations` of the same pairs."""
+def trained_scores(found: Iterable[RunPair], table: pd.DataFrame) -> pd.DataFrame:
+    """Score by both definitions of each network and its parts, from `deviations` of the same pairs.
+
+    NaN, with the problem, for fewer than two scenarios.
+    """
     scores = []
     for pair in found:
         runs = {pair.ex1.name, *(each.name for each in pair.ex2.values())}
@@ -279,24 +268,24 @@ def trained_scores(found: Iterable[RunPair], table: pd.DataFrame) -> list[Traine
             names = pair.ex1.network, pair.ex1.run.protocol, pair.ex1.name, definition, len(pair.ex2)
             if len(pair.ex2) < MIN_SCENARIOS:
                 problem = f"{len(pair.ex2)} scenario; a variance needs {MIN_SCENARIOS} or more"
-                scores.append(TrainedScore(*names, np.nan, np.nan, np.nan, problem))
+                scores.append((*names, np.nan, np.nan, np.nan, problem))
                 continue
             mu = float((outer if definition == "as_written" else inner)["mu"].iloc[0])
             inner_squares = squared_deviations(inner["accuracy"].to_numpy("float64"), mu)
             external, internal = (float(spread(each, definition)) for each in (outer_squares, inner_squares))
             score = float(score_of_squares(outer_squares, inner_squares, definition))
-            scores.append(TrainedScore(*names, external, internal, score))
-    return scores
+            scores.append((*names, external, internal, score, ""))
+    columns = ["network", "protocol", "run", "definition", "scenarios", "external", "internal", "score", "problem"]
+    return pd.DataFrame(scores, columns=columns)
 
 
-def inner_section(found: Iterable[RunPair], by_fold: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """By network trained on originals, the values for `measures.scenarios.trained`."""
-    means = mean_accuracies(by_fold).set_index(["run", "scenario"])["accuracy"]
+def inner_section(found: Iterable[RunPair], means: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """By network trained on originals, the values for `measures.scenarios.trained`, from `mean_accuracies`."""
+    accuracies = means.set_index(["run", "scenario"])["accuracy"]
     section = {}
     for pair in found:
-        accuracies = {name: float(means[run.name, name]) for name, run in pair.ex2.items()}
-        accuracies[ORIGINAL] = float(means[pair.baseline.name, ORIGINAL])
-        section[pair.ex1.name] = {name: round(accuracies[name], 6) for name in in_order(accuracies)}
+        runs = {ORIGINAL: pair.baseline, **pair.ex2}
+        section[pair.ex1.name] = {name: round(float(accuracies[run.name, name]), 6) for name, run in runs.items()}
     return section
 
 
@@ -327,16 +316,13 @@ def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures) -> Su
     if classified:
         of_class = pd.concat([tests for _, tests in classified], ignore_index=True)
         by_fold = fold_accuracies(of_class)
-        tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold, "accuracies": mean_accuracies(by_fold)}
+        means = mean_accuracies(by_fold)
+        tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold, "accuracies": means}
         if found := pairs(each for each, _ in classified):
-            deviating = deviations(found, by_fold)
-            tables |= {
-                "gains": gains(found, by_fold),
-                "table_2": table_2(found, by_fold),
-                "deviations": deviating,
-                "trained_scores": pd.DataFrame(trained_scores(found, deviating), columns=TrainedScore._fields),
-            }
-            trained = inner_section(found, by_fold)
+            deviating = deviations(found, means)
+            tables |= {"gains": gains(found, by_fold), "table_2": table_2(found, means), "deviations": deviating}
+            tables["trained_scores"] = trained_scores(found, deviating)
+            trained = inner_section(found, means)
     segmented = [tests for each, tests in tested if each.run.task == "segmentation"]
     if segmented:
         tables |= segmentation_tables(pd.concat(segmented, ignore_index=True), measures)

@@ -123,14 +123,8 @@ class Task(Protocol[Batch]):
         """
 
 
-class Progress(NamedTuple):
-    """A step of a training: its number from 1, of `steps` in all; its epoch and loss; images per second so far."""
-
-    step: int
-    steps: int
-    epoch: int
-    loss: float
-    images_per_second: float
+OnStep = Callable[[int, int, int, float, float], None]
+"""Called after each step: its number from 1, the number of all, its epoch and loss, images per second so far."""
 
 
 @dataclass(eq=False)
@@ -156,7 +150,7 @@ def train(
     task: Task[Batch],
     settings: Optimization,
     state: StateFolder,
-    report: Callable[[Progress], None] = lambda _: None,
+    report: OnStep = lambda *_: None,
     share: ProcessShare = ALONE,
 ) -> Trained:
     """Train until the settings' end, from the state if it exists.
@@ -193,6 +187,9 @@ def train(
         if share.processes > 1:
             distributed.broadcast_object_list(validation, src=0)
         learning.check_finite(f"validation {task.chosen_by}", validation[0].get(task.chosen_by, 0.0), epoch, step)
+        # an epoch's last step, or the statistics of a normalization, may overflow without showing in a loss
+        numbers = [each for each in task.network.state_dict().values() if each.is_floating_point()]
+        learning.check_finite("weights' length", float(torch.nn.utils.get_total_norm(numbers)), epoch, step)
         row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation[0].items()}}
         trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
         if settings.keep == "last" or epoch == best_epoch(trained.history, task.chosen_by):
@@ -215,7 +212,7 @@ class _Learning(Generic[Batch]):
     scheduler: Any
     steps: int
     trained: Trained
-    report: Callable[[Progress], None]
+    report: OnStep
 
     def __post_init__(self) -> None:
         self._start = perf_counter() - self.trained.seconds
@@ -237,7 +234,7 @@ class _Learning(Generic[Batch]):
                 totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
             self.trained.images += outcome.images
             rate = self.trained.images / self.seconds
-            self.report(Progress(step, self.steps, epoch, float(outcome.loss.detach()), rate))
+            self.report(step, self.steps, epoch, float(outcome.loss.detach()), rate)
             if step == self.steps:
                 break
         self.task.network.eval()

@@ -105,7 +105,7 @@ class _Timed:
         """Network, batches and loss are the task's."""
         return getattr(self._task, name)
 
-    def count(self, progress: object) -> None:
+    def count(self, *_: object) -> None:
         """Note the end of a step; the loss of each has been read, so that a GPU has finished its forward pass."""
         self._wait()
         self._ends.append(perf_counter())

@@ -125,13 +125,8 @@ def train_fold(device: Device, share: ProcessShare, study: TrainingStudy, name: 
             settings["module_sha256"] = sha256(Path(str(sys.modules[module].__file__)).read_bytes())
         check_length(data.run, task.steps_per_epoch, data.name)
         with training_bar(data.name, share.rank == 0) as move:
-            trained = train(  # type: ignore[misc]  # mypy infers no type of batch from a union
-                task,
-                data.run,
-                StateFolder(folder, settings),
-                lambda done: move(*done),
-                share,
-            )
+            # mypy infers no type of batch from a union
+            trained = train(task, data.run, StateFolder(folder, settings), move, share)  # type: ignore[misc]
         if share.rank:
             return
         task.network.load_state_dict(trained.weights)

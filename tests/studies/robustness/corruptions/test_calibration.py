@@ -11,16 +11,14 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.measures import (
     CONFIDENCE_BINS,
     UNIT,
-    CorruptionAnswers,
-    OfChanges,
     effective_robustness,
     sampled_ece,
     sampled_nll,
 )
-from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.results import CLEAN, UNCHANGED, Sampled
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
+from cleanset.studies.robustness.results import CLEAN, Sampled
 from tests.properties import examples
-from tests.studies.robustness.corruptions.test_measures import SETS, answers, line, study
+from tests.studies.robustness.corruptions.test_measures import answers, line, study
 
 RESAMPLES = Bootstrap(resamples=50).resample([0, 0, 1, 1, 1, 2, 2, 0])
 
@@ -81,35 +79,18 @@ def test_the_literal_cases() -> None:
 
 
 def test_measures_of_a_study() -> None:
-    generator = np.random.default_rng(7)
-    shape = (len(SETS), len(CORRUPTIONS), len(SEVERITIES))
-
-    def certainty(largest: float) -> OfChanges:
-        nulls = {name: largest * generator.random(len(SETS)) for name in (CLEAN, UNCHANGED)}
-        return OfChanges(largest * generator.random(shape), nulls)
-
-    given = {
-        name: CorruptionAnswers(each.corrupted, each.nulls, certainty(1), certainty(9))
-        for name, each in (("a", answers(1, 0.4)), ("b", answers(2, 0.6)))
-    }
-    whole = study(answers=given)
+    whole = study()
     lines = list(whole.lines())
-    one = given["b"]
-    assert one.confidences is not None
-    assert one.losses is not None
-    place = CORRUPTIONS.index("fog")
-    expected = ece_by_hand(
-        one.confidences.corrupted[:, place].ravel().tolist(), (~one.corrupted[:, place]).ravel().tolist()
-    )
+    one = whole.answers["b"]
+    wrong, confidences, losses = (one["fog"][..., place] for place in range(3))
+    expected = ece_by_hand(confidences.ravel().tolist(), (wrong == 0).ravel().tolist())
     assert line(lines, "union", "b", "ece", "fog").value == pytest.approx(expected, abs=2 * UNIT)
-    assert line(lines, "union", "b", "nll", "fog").value == pytest.approx(
-        one.losses.corrupted[:, place].mean(), abs=UNIT
-    )
+    assert line(lines, "union", "b", "nll", "fog").value == pytest.approx(losses.mean(), abs=UNIT)
     each = [line(lines, "union", "b", "ece", name).value for name in CORRUPTIONS]
     assert line(lines, "union", "b", "mean_ece").value == pytest.approx(sum(each) / 15)
-    assert line(lines, "union", "b", "nll_clean").value == pytest.approx(one.losses.nulls[CLEAN].mean(), abs=UNIT)
+    assert line(lines, "union", "b", "nll_clean").value == pytest.approx(one[CLEAN][..., 2].mean(), abs=UNIT)
     chosen = [0, 1, 3, 4, 6, 7]
-    mean = given["a"].losses.corrupted[chosen].mean()  # type: ignore[union-attr]
+    mean = np.mean([whole.answers["a"][name][chosen, :, 2].mean() for name in CORRUPTIONS])
     assert line(lines, "own", "a", "mean_nll").value == pytest.approx(mean, abs=UNIT)
     assert {"mean_ece", "mean_nll"} <= {each.measure for each in whole.differences()}
 
@@ -148,7 +129,7 @@ def test_accuracies_of_one_are_moved_by_half_an_answer() -> None:
 def test_effective_robustness_of_a_study() -> None:
     lines = list(study(line=("a", "b")).lines())
     assert line(lines, "union", "a", "effective_robustness").value == pytest.approx(0, abs=1e-8)
-    alone = study(line=("a", "a"))
-    (problem,) = {each.problem for each in alone.lines() if each.measure == "effective_robustness"}
-    assert problem == "the models of the line (a, a) give none"
+    same = study(line=("a", "b"), answers=dict.fromkeys("ab", answers(1, 0.4)))
+    (problem,) = {each.problem for each in same.lines() if each.measure == "effective_robustness"}
+    assert problem == "the models of the line (a, b) give none"
     assert not [each for each in study().lines() if each.measure == "effective_robustness"]

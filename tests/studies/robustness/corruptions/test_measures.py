@@ -1,5 +1,8 @@
 """The measures of a study, against sums written out; the selections; what is not defined."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,16 +11,22 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY, _by_class
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_ERRORS,
-    CorruptionAnswers,
     CorruptionStudy,
-    answers_of,
 )
-from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import (
+    C_BAR_AMOUNTS,
+    CORRUPTIONS,
+    SEVERITIES,
+    CorruptionMeasures,
+    Corruptions,
+)
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.results import (
     CLEAN,
     SELECTIONS,
     UNCHANGED,
+    Answers,
+    MeasureDifference,
     MeasureLine,
     StudiedImages,
     answers_by_change,
@@ -27,28 +36,49 @@ SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b
 CLASSES = np.array([0, 0, 1, 1, 1, 2, 2, 0])
 
 
-def answers(seed: int, share: float) -> CorruptionAnswers:
+EVERY = np.ones(len(SETS), np.bool_)
+CALIBRATION = ("ece", "nll", "mean_ece", "mean_nll", "ece_clean", "ece_unchanged", "nll_clean", "nll_unchanged")
+
+
+def answers_of(
+    wrong: np.ndarray, clean: np.ndarray, unchanged: np.ndarray, names: Sequence[str] = CORRUPTIONS
+) -> Answers:
+    """A model's answers: misclassified images, and of images x corruptions x severities; with any confidences."""
+    given = {CLEAN: clean[:, None], UNCHANGED: unchanged[:, None]}
+    given |= {name: wrong[:, place] for place, name in enumerate(names)}
+    generator = np.random.default_rng(3)
+    return {
+        name: np.stack([each, generator.random(each.shape), 9 * generator.random(each.shape)], axis=-1)
+        for name, each in given.items()
+    }
+
+
+def answers(seed: int, share: float) -> Answers:
     generator = np.random.default_rng(seed)
     wrong = generator.random((len(SETS), len(CORRUPTIONS), len(SEVERITIES))) < share
-    nulls = {CLEAN: generator.random(len(SETS)) < 0.2, UNCHANGED: generator.random(len(SETS)) < 0.3}
-    return CorruptionAnswers(wrong, nulls)
+    return answers_of(wrong, generator.random(len(SETS)) < 0.2, generator.random(len(SETS)) < 0.3)
 
 
 def study(
     reference: str = "alexnet",
-    sets: list[list[str]] = SETS,
+    answers: Mapping[str, Answers] = MappingProxyType({"a": answers(1, 0.4), "b": answers(2, 0.6)}),
+    names: Sequence[str] = CORRUPTIONS,
+    severities: Sequence[int] = SEVERITIES,
     selections: tuple[str, ...] = SELECTIONS,
-    **changed: object,
+    line: Sequence[str] = (),
 ) -> CorruptionStudy:
-    values: dict[str, object] = {
-        "images": StudiedImages(CLASSES, sets, ["a", "b"], Bootstrap(resamples=50), selections),
-        "corruptions": CORRUPTIONS,
-        "severities": SEVERITIES,
-        "answers": {"a": answers(1, 0.4), "b": answers(2, 0.6)},
-        "reference": reference,
-        "trained_on": {"b": ["noise", "fog"]},
-    }
-    return CorruptionStudy(**(values | changed))  # type: ignore[arg-type]
+    images = StudiedImages(CLASSES, SETS, ["a", "b"], Bootstrap(resamples=50), selections)
+    published = "folder" if set(names) & set(C_BAR_AMOUNTS) else None
+    section = {"names": list(names), "severities": list(severities), "published": published}
+    measures = {"reference": reference, "trained_on": {"b": ["noise", "fog"]}, "line": list(line)}
+    return CorruptionStudy(
+        images, answers, Corruptions.model_validate(section), CorruptionMeasures.model_validate(measures)
+    )
+
+
+def differences_of_errors(given: CorruptionStudy) -> list[MeasureDifference]:
+    """The differences in what pseudo-images are added to."""
+    return [each for each in given.differences() if each.measure not in CALIBRATION]
 
 
 def line(lines: list[MeasureLine], selection: str, model: str, measure: str, change: str = "") -> MeasureLine:
@@ -59,7 +89,7 @@ def line(lines: list[MeasureLine], selection: str, model: str, measure: str, cha
 def ce_by_hand(given: CorruptionStudy, model: str, images: list[int], corruption: str) -> float:
     """CE against the published errors: sums over severities, in plain Python."""
     place = CORRUPTIONS.index(corruption)
-    wrong = given.answers[model].corrupted
+    wrong = given.wrong(model, EVERY)
     errors = [sum(bool(wrong[image, place, s]) for image in images) / len(images) for s in range(5)]
     return sum(errors) / sum(ALEXNET_ERRORS[corruption])
 
@@ -70,19 +100,18 @@ def test_imagenet_c_bar_has_errors_and_no_ce_to_alexnet() -> None:
     for number, model in enumerate("ab"):
         generator = np.random.default_rng(number)
         wrong = generator.random((len(SETS), len(names), len(SEVERITIES))) < 0.5
-        both[model] = CorruptionAnswers(wrong, answers(1, 0.4).nulls)
-    lines = list(study(corruptions=names, answers=both).lines())
-    of_fifteen = {name: each.corrupted[:, :15] for name, each in both.items()}
-    only = {name: CorruptionAnswers(wrong, both[name].nulls) for name, wrong in of_fifteen.items()}
+        both[model] = answers_of(wrong, EVERY, generator.random(len(SETS)) < 0.3, names)
+    lines = list(study(names=names, answers=both).lines())
+    only = {model: {name: each[name] for name in (CLEAN, UNCHANGED, *CORRUPTIONS)} for model, each in both.items()}
     for measure in ("mce", "relative_mce", "mce_unseen"):
         expected = line(list(study(answers=only).lines()), "union", "b", measure).value
         assert line(lines, "union", "b", measure).value == expected
     sparkles = line(lines, "union", "a", "ce", "sparkles")
     assert np.isnan(sparkles.value)
     assert sparkles.problem == "the reference has no published errors"
-    expected = both["a"].corrupted[:, 15:].mean()
+    expected = np.mean([both["a"][name][..., 0].mean() for name in C_BAR_AMOUNTS])
     assert line(lines, "union", "a", "group_error", "c_bar").value == pytest.approx(expected)
-    to_a_model = list(study("a", corruptions=names, answers=both).lines())
+    to_a_model = list(study("a", names=names, answers=both).lines())
     assert line(to_a_model, "union", "a", "ce", "sparkles").value == 1
 
 
@@ -98,7 +127,7 @@ def test_imagenet_c_bar_has_errors_and_no_ce_to_alexnet() -> None:
 def test_every_measure_by_hand(selection: str, model: str, images: list[int]) -> None:
     given = study()
     lines = list(given.lines())
-    wrong = given.answers[model].corrupted
+    wrong = given.wrong(model, EVERY)
     mean = sum(bool(wrong[i, c, s]) for i in images for c in range(15) for s in range(5)) / (75 * len(images))
     found = line(lines, selection, model, "mean_error")
     assert found.images == len(images)
@@ -115,12 +144,12 @@ def test_every_measure_by_hand(selection: str, model: str, images: list[int]) ->
     seen = {"gaussian_noise", "shot_noise", "impulse_noise", "fog"} if model == "b" else set[str]()
     unseen = [value for name, value in ratios.items() if name not in seen]
     assert line(lines, selection, model, "mce_unseen").value == pytest.approx(sum(unseen) / len(unseen))
-    unchanged = given.answers[model].nulls[UNCHANGED][images].mean()
+    unchanged = given.answers[model][UNCHANGED][images, 0, 0].mean()
     assert line(lines, selection, model, "error_unchanged").value == pytest.approx(unchanged)
 
 
 def test_differences_are_paired() -> None:
-    found = {(each.selection, each.measure, each.change): each for each in study().differences()}
+    found = {(each.selection, each.measure, each.change): each for each in differences_of_errors(study())}
     lines = list(study().lines())
     measures = [(measure, name) for measure in ("error", "ce") for name in CORRUPTIONS]
     measures += [("group_error", name) for name in ("noise", "blur", "weather", "digital")]
@@ -131,7 +160,7 @@ def test_differences_are_paired() -> None:
         assert (each.model, each.other) == ("a", "b")
         assert each.value == pytest.approx(values[0] - values[1])
         assert each.low <= each.value <= each.high
-    same = list(study(answers={"a": answers(1, 0.4), "b": answers(1, 0.4)}).differences())
+    same = differences_of_errors(study(answers={"a": answers(1, 0.4), "b": answers(1, 0.4)}))
     assert {(each.value, each.p, each.p_holm) for each in same} == {(0.0, 1.0, 1.0)}
     assert all(each.low < 0 < each.high for each in same)
 
@@ -140,8 +169,7 @@ def test_differences_have_an_exact_test_and_its_correction() -> None:
     """Model b misclassifies seven images more often, one less often: 2 x (1 + 8) / 2**8; Holm over 15 corruptions."""
     one, other = np.zeros((8, 15, 5), np.bool_), np.zeros((8, 15, 5), np.bool_)
     other[:7, :, 0], one[7, :, 0] = True, True
-    nulls = {CLEAN: np.zeros(8, np.bool_), UNCHANGED: np.zeros(8, np.bool_)}
-    given = study(answers={"a": CorruptionAnswers(one, nulls), "b": CorruptionAnswers(other, nulls)})
+    given = study(answers={"a": answers_of(one, ~EVERY, ~EVERY), "b": answers_of(other, ~EVERY, ~EVERY)})
     found = {(each.measure, each.change): each for each in given.differences() if each.selection == "union"}
     p = 18 / 256
     for measure, count in (("mean_error", 1), ("mce", 1), ("group_error", 4), ("error", 15), ("ce", 15)):
@@ -155,16 +183,16 @@ def test_no_interval_without_a_width() -> None:
     shape = len(SETS), len(CORRUPTIONS), len(SEVERITIES)
     for of_images in (np.zeros(8, np.bool_), np.ones(8, np.bool_), CLASSES == 1):
         wrong = np.broadcast_to(of_images[:, None, None], shape)
-        same = CorruptionAnswers(wrong, {CLEAN: of_images, UNCHANGED: of_images})
+        same = answers_of(wrong, of_images, of_images)
         given = study(answers={"a": same, "b": same}, selections=("union",))
         assert all(each.low < each.high for each in given.lines() if np.isfinite(each.value))
-        assert all(each.low < each.high for each in given.differences() if np.isfinite(each.value))
+        assert all(each.low < each.high for each in differences_of_errors(given) if np.isfinite(each.value))
 
 
 def test_fewer_severities_give_errors_and_no_ce() -> None:
-    few = {role: CorruptionAnswers(each.corrupted[:, :, :2], each.nulls) for role, each in study().answers.items()}
-    lines = list(study(severities=(1, 2), answers=few).lines())
-    assert {each.measure for each in lines} == {
+    few = {role: {name: values[:, :2] for name, values in each.items()} for role, each in study().answers.items()}
+    lines = list(study(severities=(2, 1), answers=few).lines())
+    assert {each.measure for each in lines} - {*CALIBRATION} == {
         "error_clean", "error_unchanged", "error", "group_error", "mean_error", "mce",
     }  # fmt: skip
     mce = line(lines, "union", "a", "mce")
@@ -178,8 +206,7 @@ def test_each_model_on_its_own_images_alone() -> None:
     part = {}
     for role, each in whole.answers.items():
         seen = whole.images.selected("own", role)
-        others = {name: values & seen for name, values in each.nulls.items()}
-        part[role] = CorruptionAnswers(each.corrupted & seen[:, np.newaxis, np.newaxis], others)
+        part[role] = {name: values * seen[:, np.newaxis, np.newaxis] for name, values in each.items()}
     alone = study(answers=part, selections=("own",))
     assert list(alone.lines()) == [each for each in whole.lines() if each.selection == "own"]
     assert list(alone.differences()) == []
@@ -202,15 +229,12 @@ def test_answers_are_read() -> None:
     """Of two images the second is seen; the other counts as not misclassified."""
     changes = [(CLEAN, 0), (UNCHANGED, 0), ("fog", 1), ("fog", 2)]
     values = CORRUPTION_FAMILY.read(rows(), StudyParams.model_validate({}))
-    found = answers_of(answers_by_change(FILES, rows(), changes, values, np.array([False, True])), 2)
-    assert found.corrupted.tolist() == [[[False, False]], [[False, True]]]
-    assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False] * 2, [False, True])
-    assert found.confidences is not None
-    assert found.losses is not None
-    np.testing.assert_allclose(found.confidences.corrupted[1:2], [[[np.exp(-1), np.exp(-2.5)]]])
-    np.testing.assert_allclose([found.confidences.nulls[name][1] for name in (CLEAN, UNCHANGED)], [1, np.exp(-1)])
-    np.testing.assert_allclose(found.losses.corrupted[1:2], [[[1, 2.75]]])
-    np.testing.assert_allclose([found.losses.nulls[name][1] for name in (CLEAN, UNCHANGED)], [0, 3])
+    found = answers_by_change(FILES, rows(), changes, values, np.array([False, True]))
+    assert list(found) == [CLEAN, UNCHANGED, "fog"]
+    assert found["fog"][..., 0].tolist() == [[0, 0], [0, 1]]
+    assert (found[CLEAN][..., 0].tolist(), found[UNCHANGED][..., 0].tolist()) == ([[0], [0]], [[0], [1]])
+    np.testing.assert_allclose(found["fog"][1, :, 1:], [[np.exp(-1), 1], [np.exp(-2.5), 2.75]])
+    np.testing.assert_allclose([found[name][1, 0, 1:] for name in (CLEAN, UNCHANGED)], [[1, 0], [np.exp(-1), 3]])
 
 
 def test_robust_accuracy_by_class() -> None:

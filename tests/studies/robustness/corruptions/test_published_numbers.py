@@ -12,11 +12,16 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_CLEAN_ERROR,
     ALEXNET_ERRORS,
-    CorruptionAnswers,
     CorruptionStudy,
 )
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, MeasureLine, StudiedImages
+from cleanset.studies.robustness.corruptions.params import (
+    ALL_CORRUPTIONS,
+    CORRUPTIONS,
+    SEVERITIES,
+    CorruptionMeasures,
+    Corruptions,
+)
+from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, Answers, MeasureLine, StudiedImages
 
 IMAGES = 5000
 ACCURACY_AND_MCE = {
@@ -62,24 +67,30 @@ def first(count: float, images: int) -> np.ndarray:
     return np.arange(images) < round(count)
 
 
-def answers(errors: pd.DataFrame, unchanged: float, images: int) -> CorruptionAnswers:
+def answers(errors: pd.DataFrame, unchanged: float, images: int) -> Answers:
     """Answers of a model with these errors, corruptions x severities, and this error on unchanged images."""
-    wrong = np.stack([[first(each * images, images) for each in row] for row in errors.to_numpy()])
-    nulls = {CLEAN: np.zeros(images, np.bool_), UNCHANGED: first(unchanged * images, images)}
-    return CorruptionAnswers(np.moveaxis(wrong, -1, 0), nulls)
+    shares = {CLEAN: [0.0], UNCHANGED: [unchanged], **dict(zip(errors.index, errors.to_numpy().tolist(), strict=True))}
+    found = {}
+    for name, of_steps in shares.items():
+        # all with the confidence and the loss 0
+        found[name] = np.zeros((images, len(of_steps), 3), np.float32)
+        found[name][..., 0] = np.stack([first(each * images, images) for each in of_steps], axis=1)
+    return found
 
 
 def measured(
     models: Mapping[str, tuple[pd.DataFrame, float]],
     reference: str,
     images: int = IMAGES,
-    trained_on: Mapping[str, list[str]] | None = None,
+    trained_on: dict[str, list[str]] | None = None,
 ) -> Lines:
     """What stage measure reports of models with these errors, by model, measure and corruption."""
     corruptions = next(iter(models.values()))[0].index.tolist()
     found = {name: answers(errors, unchanged, images) for name, (errors, unchanged) in models.items()}
     studied = StudiedImages(np.zeros(images, np.int64), [[]] * images, list(models), Bootstrap(resamples=2), (ALL,))
-    lines = CorruptionStudy(studied, corruptions, SEVERITIES, found, reference, trained_on or {}).lines()
+    wanted = Corruptions.model_validate({"names": corruptions})
+    measures = CorruptionMeasures.model_validate({"reference": reference, "trained_on": trained_on or {}})
+    lines = CorruptionStudy(studied, found, wanted, measures).lines()
     return {(each.model, each.measure, each.change): each for each in lines}
 
 

@@ -30,11 +30,18 @@ from cleanset.studies.robustness.perturbations.measures import (
     top5_distance,
     top5_distances,
 )
-from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, PERTURBATIONS
+from cleanset.studies.robustness.perturbations.params import (
+    ALL_PERTURBATIONS,
+    NOISE_PERTURBATIONS,
+    PERTURBATIONS,
+    PerturbationMeasures,
+    Perturbations,
+)
 from cleanset.studies.robustness.results import (
     ALL,
     CLEAN,
     UNCHANGED,
+    Answers,
     MeasureLine,
     StudiedImages,
     answers_by_change,
@@ -54,10 +61,11 @@ def answers(seed: int, classes: int) -> dict[str, Top5]:
     return {name: whole[place] for place, name in enumerate(PERTURBATIONS)}
 
 
-def study(reference: str | None = "a", difficulty: int = 1, **given: dict[str, Top5]) -> PerturbationStudy:
-    found = given or {"a": answers(1, 12), "b": answers(2, 6)}
-    images = StudiedImages(CLASSES, SETS, list(found), Bootstrap(resamples=40))
-    return PerturbationStudy(images, PERTURBATIONS, found, difficulty, reference)
+def study(reference: str | None = "a", difficulty: int = 1, names: Sequence[str] = PERTURBATIONS) -> PerturbationStudy:
+    images = StudiedImages(CLASSES, SETS, ["a", "b"], Bootstrap(resamples=40))
+    wanted = Perturbations(names=list(names), difficulty=difficulty)
+    found = {"a": answers(1, 12), "b": answers(2, 6)}
+    return PerturbationStudy(images, found, wanted, PerturbationMeasures(reference=reference))
 
 
 def value(lines: list[MeasureLine], *key: str) -> float:
@@ -105,7 +113,7 @@ def test_ratios_to_the_reference() -> None:
 def test_some_perturbations_have_the_means_of_these() -> None:
     """FP, T5D and mFR of the benchmark are of all ten; which are missing is said."""
     whole = study()
-    given = PerturbationStudy(whole.images, ("snow", "tilt"), whole.answers, 1, "a")
+    given = study(names=["snow", "tilt"])
     lines = list(given.lines())
     means = {"mean_fp_measured", "mean_t5d_measured"}
     assert {each.measure for each in lines} == {"fp", "t5d", "fr", "mean_fp", *means}
@@ -143,9 +151,6 @@ def test_flips_by_frame() -> None:
     assert rows["a", "gaussian_noise", "consecutive", 4] == (6, sum(first[:, 4] != first[:, 3]))
 
 
-IMAGES = pd.DataFrame({"file": ["x", "y"], "class_index": [1, 2]})
-
-
 def rows() -> pd.DataFrame:
     nulls = [(file, change, 0, 0) for file in "xy" for change in (CLEAN, UNCHANGED)]
     frames = [(file, "snow", frame, 10 * frame + place) for place, file in enumerate("xy") for frame in (2, 0, 1)]
@@ -155,30 +160,29 @@ def rows() -> pd.DataFrame:
     return table
 
 
-def read(files: str, seen: list[bool], frames: int) -> Ints:
+def read(files: str, seen: list[bool], frames: int) -> Answers:
     changes = [(CLEAN, 0), (UNCHANGED, 0), *(("snow", frame) for frame in range(frames))]
     values = PERTURBATION_FAMILY.read(rows(), StudyParams.model_validate({}))
     return answers_by_change(pd.Series(list(files)), rows(), changes, values, np.array(seen))
 
 
 def test_answers_are_read() -> None:
-    found = read("xwy", [True, False, True], 3)[:, 2:]
+    found = read("xwy", [True, False, True], 3)["snow"]
     assert found[..., 0].tolist() == [[0, 10, 20], [0, 0, 0], [1, 11, 21]]
     assert found[2, 1].tolist() == [11, 12, 13, 14, 15]
 
 
 def test_sequences_of_several_lengths_are_told_apart() -> None:
     """Of each perturbation its own frames, after the clean and the unchanged image."""
-    params = StudyParams.model_validate({"perturbations": {"names": ["snow", "translate"], "difficulty": 2}})
-    images = StudiedImages(np.array([0, 1]), [["a"], ["a"]], ["a"], Bootstrap(resamples=2), (ALL,))
-    values = np.arange(2 * (2 + 31 + 41) * 5).reshape(2, 74, 5)
-    found = PERTURBATION_FAMILY.study(params, {"a": values}, images, IMAGES)
-    assert isinstance(found, PerturbationStudy)
-    assert {name: each.shape for name, each in found.answers["a"].items()} == {
-        "snow": (2, 31, 5), "translate": (2, 41, 5),
+    changes = [(CLEAN, 0), (UNCHANGED, 0), *Perturbations(names=["translate", "snow"]).changes()]
+    answers = pd.DataFrame([(file, *each) for file in "xy" for each in changes], columns=["file", "change", "step"])
+    values = np.arange(2 * (2 + 31 + 41) * 5).reshape(-1, 5)
+    found = answers_by_change(pd.Series(["x", "y"]), answers, changes, values, np.array([True, True]))
+    assert {name: each.shape for name, each in found.items()} == {
+        CLEAN: (2, 1, 5), UNCHANGED: (2, 1, 5), "snow": (2, 31, 5), "translate": (2, 41, 5),
     }  # fmt: skip
-    assert found.answers["a"]["snow"][1, 0].tolist() == [380, 381, 382, 383, 384]
-    assert found.answers["a"]["translate"][0, 40, 4] == 74 * 5 - 1
+    assert found["snow"][1, 0].tolist() == [380, 381, 382, 383, 384]
+    assert found["translate"][0, 40, 4] == 74 * 5 - 1
 
 
 def test_a_frame_is_missing() -> None:
@@ -199,7 +203,8 @@ def measured(models: Mapping[str, Mapping[str, Ints]], difficulty: int = 1, refe
     first = next(iter(models.values()))
     images = len(next(iter(first.values())))
     studied = StudiedImages(np.zeros(images, np.int64), [[]] * images, list(models), Bootstrap(resamples=2), (ALL,))
-    lines = PerturbationStudy(studied, list(first), models, difficulty, reference).lines()
+    wanted = Perturbations(names=list(first), difficulty=difficulty)
+    lines = PerturbationStudy(studied, models, wanted, PerturbationMeasures(reference=reference)).lines()
     return {(each.model, each.measure, each.change): each for each in lines}
 
 

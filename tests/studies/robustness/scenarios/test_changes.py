@@ -1,7 +1,7 @@
 """The scenarios: what must stay bit for bit, literals, and oracles written differently."""
 
 import colorsys
-from typing import Any
+from typing import Any, get_args
 
 import cv2
 import numpy as np
@@ -24,7 +24,7 @@ from cleanset.studies.robustness.scenarios.changes import (
     transparent_image,
 )
 from cleanset.studies.robustness.scenarios.masks import Regions, regions_of
-from cleanset.studies.robustness.scenarios.params import SCENARIO_DEFINITIONS, SCENARIOS, Scenarios
+from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition, Scenarios
 from tests.properties import examples
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn, drawn_object
@@ -60,7 +60,7 @@ NOTHING = regions_of(np.zeros((40, 40), np.bool_))
 KEEP_THE_OBJECT = {
     (name, definition)
     for name in SCENARIOS
-    for definition in SCENARIO_DEFINITIONS
+    for definition in get_args(ScenarioDefinition)
     if name != "blur_object"
     and (name, definition) not in {("image_brightness", "as_written"), ("random_background", "as_coded")}
 }
@@ -74,7 +74,7 @@ def test_the_object_is_unchanged_bit_for_bit_and_the_background_is_not(name: str
     assert not np.array_equal(found[REGIONS.background], IMAGE[REGIONS.background])
 
 
-@pytest.mark.parametrize("definition", SCENARIO_DEFINITIONS)
+@pytest.mark.parametrize("definition", get_args(ScenarioDefinition))
 def test_blur_object_leaves_the_background_unchanged_bit_for_bit(definition: str) -> None:
     found = scenario("blur_object", definition=definition)
     assert np.array_equal(found[REGIONS.background], IMAGE[REGIONS.background])
@@ -98,7 +98,7 @@ def test_any_regions_keep_what_is_not_theirs(seed: int, height: int, width: int)
         assert np.array_equal(found[kept], image[kept]), (name, definition)
 
 
-@pytest.mark.parametrize("definition", SCENARIO_DEFINITIONS)
+@pytest.mark.parametrize("definition", get_args(ScenarioDefinition))
 def test_inputs_stay_as_they_are_and_only_names_and_seed_decide(definition: str) -> None:
     image = IMAGE.copy()
     image.setflags(write=False)
@@ -223,7 +223,7 @@ def test_segmented_and_transparent_images() -> None:
     [("black", [0, 0, 0]), ("white", [255, 255, 255]), ("grey", [128, 128, 128]), ("mean", [124, 116, 104])],
 )
 def test_a_transparent_image_is_seen_over_a_matte(matte: str, color: list[int]) -> None:
-    for definition in SCENARIO_DEFINITIONS:
+    for definition in get_args(ScenarioDefinition):
         found = scenario("transparent_image", definition=definition, matte=matte)
         assert (found[REGIONS.background] == color).all()
     backdrop = Image.new("RGBA", (64, 48), (*color, 255))

@@ -1,6 +1,7 @@
 """The masks of a study's images: found, checked, and why an image is in no scenario."""
 
 import io
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.images import MASKS
 from cleanset.studies.robustness.scenarios.masks import (
-    MaskedImage,
     MaskSource,
     base_regions,
     counts_by_value,
@@ -23,6 +23,7 @@ from cleanset.studies.robustness.scenarios.masks import (
     read_image_regions,
 )
 from cleanset.tables import read_table, write_table
+from cleanset.vocabulary import class_indices
 
 ID = "ILSVRC2012_val_00000001"
 DRAWN = MaskSource(Path("drawn"), "png", "generator")
@@ -42,17 +43,31 @@ def mask(box: Box, width: int = 60, height: int = 50) -> np.ndarray:
     return values
 
 
-def image(crop: Box | None = None, size: tuple[int, int] = (60, 50), wnid: str = GOLDFISH) -> MaskedImage:
-    return MaskedImage(f"{wnid}/{ID}.JPEG", ID, wnid, size, crop)
+@dataclass(frozen=True)
+class Given:
+    """An image, and the size of its decoded file."""
+
+    crop: Box | None = None
+    size: tuple[int, int] = (60, 50)
+    wnid: str = GOLDFISH
+    image_id: str = ID
+
+    def row(self) -> pd.DataFrame:
+        row = (f"{self.wnid}/{self.image_id}.JPEG", self.image_id, class_indices()[self.wnid], self.crop)
+        return pd.DataFrame([row], columns=["file", "image_id", "class_index", "crop"])
+
+
+def image(crop: Box | None = None, size: tuple[int, int] = (60, 50), wnid: str = GOLDFISH) -> Given:
+    return Given(crop, size, wnid)
 
 
 def table(
-    folder: Path, values: np.ndarray, given: MaskedImage, source: MaskSource = DRAWN, *, is_placed: bool = False
+    folder: Path, values: np.ndarray, given: Given, source: MaskSource = DRAWN, *, is_placed: bool = False
 ) -> pd.DataFrame:
     within = source._replace(folder=folder / source.folder)
     within.folder.mkdir(parents=True)
     (within.folder / f"{ID}.png").write_bytes(png(values))
-    return mask_table([given], find_masks([within]), is_placed=is_placed)
+    return mask_table(given.row(), find_masks([within]), lambda _: given.size, is_placed=is_placed)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +94,14 @@ def test_why_an_image_is_left_out(
 
 def test_the_table_is_written_and_read(tmp_path: Path) -> None:
     found = table(tmp_path, mask((10, 10, 40, 40)), image())
-    other = mask_table([MaskedImage("n01443537/x.JPEG", "x", GOLDFISH, (5, 5), None)], {}, is_placed=False)
+    other = mask_table(Given(image_id="x").row(), {}, lambda _: pytest.fail("decoded"), is_placed=False)
     assert other["left_out"].tolist() == ["no_mask"]
     write_table(tmp_path / "masks.parquet", pd.concat([found, other], ignore_index=True), MASKS)
     again = read_table(tmp_path / "masks.parquet", MASKS)
     images = pd.DataFrame({"file": again["file"], "class_index": 1})
-    assert has_scenarios(images, again)["image_id" if "image_id" in images else "file"].tolist() == [image().file]
+    assert has_scenarios(images, again)["image_id" if "image_id" in images else "file"].tolist() == [
+        f"{GOLDFISH}/{ID}.JPEG"
+    ]
     assert counts_by_value(again["left_out"]) == {"no_mask": 1}
     with pytest.raises(CleansetError, match="masks of 2 images for 1 other images"):
         has_scenarios(images.iloc[:1], again)
@@ -108,7 +125,7 @@ def test_imagenet_s(tmp_path: Path) -> None:
         (mask((10, 10, 40, 40)), image((0, 0, 61, 50), (61, 50)), r"in which the crop \[0, 0, 61, 50\] lies"),
     ],
 )
-def test_a_mask_that_cannot_be_used(tmp_path: Path, values: np.ndarray, given: MaskedImage, message: str) -> None:
+def test_a_mask_that_cannot_be_used(tmp_path: Path, values: np.ndarray, given: Given, message: str) -> None:
     with pytest.raises(CleansetError, match=message) as error:
         table(tmp_path, values, given)
     assert f"{ID}.png" in str(error.value)

@@ -1,7 +1,9 @@
 """The measures of scenarios, against counts written out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +14,19 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.families import StudyParams
+from cleanset.studies.robustness.images import AnswerFiles
+from cleanset.studies.robustness.measuring import Studied
 from cleanset.studies.robustness.results import (
     ALL,
     CLEAN,
     UNCHANGED,
+    Answers,
     MeasureLine,
     StudiedImages,
     answers_by_change,
 )
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.scenarios.measures import (
-    ScenarioAnswers,
     ScenarioStudy,
     cells_of,
     regression_of,
@@ -32,7 +36,8 @@ from cleanset.studies.robustness.scenarios.measures import (
     spread,
     squared_deviations,
 )
-from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures
+from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures, Scenarios
+from cleanset.vocabulary import class_keys
 from tests.studies.robustness.scenarios import ximagenet12
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
@@ -40,19 +45,27 @@ CLASSES = np.array([0, 0, 7, 7, 9, 9])
 SCENARIOS = ("blur_background", "image_grey", "segmented_image")
 
 
-def answers(seed: int) -> ScenarioAnswers:
+EVERY = np.ones(len(SETS), np.bool_)
+
+
+def answers(seed: int) -> Answers:
     generator = np.random.default_rng(seed)
     nulls = generator.random((2, len(SETS))) < 0.8
-    return ScenarioAnswers(generator.random((len(SETS), len(SCENARIOS))) < 0.6, nulls[0], nulls[1])
+    correct = generator.random((len(SETS), len(SCENARIOS))) < 0.6
+    columns = {CLEAN: nulls[0], UNCHANGED: nulls[1], **dict(zip(SCENARIOS, correct.T, strict=True))}
+    return {name: each[:, np.newaxis] for name, each in columns.items()}
 
 
-def study(scenarios: tuple[str, ...] = SCENARIOS, classes: np.ndarray = CLASSES) -> ScenarioStudy:
-    images = StudiedImages(classes, SETS, ["a", "b"], Bootstrap(resamples=40))
-    found = {
-        role: ScenarioAnswers(each.correct[:, : len(scenarios)], each.clean, each.unchanged)
-        for role, each in (("a", answers(1)), ("b", answers(2)))
-    }
-    return ScenarioStudy(images, scenarios, found)
+def study(
+    scenarios: tuple[str, ...] = SCENARIOS,
+    classes: np.ndarray = CLASSES,
+    origins: list[str] | None = None,
+    **measures: Any,
+) -> ScenarioStudy:
+    of_masks = None if origins is None else np.array(origins, object)
+    images = StudiedImages(classes, SETS, ["a", "b"], Bootstrap(resamples=40), origins=of_masks)
+    wanted = Scenarios.model_validate({"names": list(scenarios)})
+    return ScenarioStudy(images, {"a": answers(1), "b": answers(2)}, wanted, ScenarioMeasures(**measures))
 
 
 def line(lines: list[MeasureLine], *key: str) -> MeasureLine:
@@ -63,19 +76,19 @@ def line(lines: list[MeasureLine], *key: str) -> MeasureLine:
 def test_accuracy_by_hand() -> None:
     given, lines = study(), list(study().lines())
     for selection, images in (("union", range(6)), ("own", (1, 2, 3, 4, 5)), ("common", (1, 3, 4))):
-        correct = given.answers["b"].correct
+        correct = given.correct("b", EVERY, SCENARIOS)
         shares = [sum(bool(correct[i, s]) for i in images) / len(images) for s in range(3)]
         for name, share in zip(SCENARIOS, shares, strict=True):
             assert line(lines, selection, "b", "accuracy", name).value == pytest.approx(share)
         assert line(lines, selection, "b", "mean_accuracy", "").value == pytest.approx(sum(shares) / 3)
-        unchanged = sum(bool(given.answers["b"].unchanged[i]) for i in images) / len(images)
+        unchanged = sum(bool(given.answers["b"][UNCHANGED][i, 0]) for i in images) / len(images)
         assert line(lines, selection, "b", "accuracy_unchanged", "").value == pytest.approx(unchanged)
 
 
 def test_what_score_is_made_of() -> None:
     """The deviations by hand, and the Score of the lines from them."""
     given = study()
-    correct, mu = given.answers["a"].correct, given.answers["a"].unchanged.mean()
+    correct, mu = given.correct("a", EVERY, SCENARIOS), given.answers["a"][UNCHANGED].mean()
     table = score_parts(given)
     of_model = table[table["model"] == "a"]
     rows = {(row.part, row.level): (row.accuracy, row.squared_deviation) for row in of_model.itertuples()}
@@ -119,52 +132,53 @@ def test_score_needs_two_scenarios_and_two_classes() -> None:
 
 def test_without_scenarios_only_the_nulls_are_measured() -> None:
     assert {each.measure for each in study(()).lines()} == {"accuracy_clean", "accuracy_unchanged"}
-    assert regression_of(study(()), cells_of(study(())), Baselines()) is None
+    assert regression_of(study(()), cells_of(study(()))) == {}
 
 
 def test_masks_of_several_origins_are_kept_apart() -> None:
-    given = replace(study(), origins=np.array(["model", "person", "person", "model", "model", "model"], object))
+    given = study(origins=["model", "person", "person", "model", "model", "model"])
     table = given.tables()["scenario_origins"]
     assert table.columns.tolist() == ["model", "scenario", "origin", "images", "correct", "accuracy"]
     assert len(table) == 2 * 4 * 2
     row = table[(table["model"] == "b") & (table["scenario"] == "image_grey") & (table["origin"] == "person")].iloc[0]
-    correct = given.answers["b"].correct[1:3, 1].sum()
+    correct = given.answers["b"]["image_grey"][1:3].sum()
     assert (row["images"], row["correct"], row["accuracy"]) == (2, correct, correct / 2)
     # what was measured before stays the same
     pd.testing.assert_frame_equal(given.tables()["scenario_accuracies"], study().tables()["scenario_accuracies"])
 
 
 def test_masks_of_one_origin_have_no_table_of_origins() -> None:
-    assert "scenario_origins" not in replace(study(), origins=np.array(["person"] * 6, object)).tables()
+    assert "scenario_origins" not in study(origins=["person"] * 6).tables()
     assert "scenario_origins" not in study().tables()
 
 
-def read_study(seen: list[tuple[str, list[bool]]], *, is_union: bool = False) -> ScenarioStudy:
-    """The study of three images, of which each model saw some."""
-    images = pd.DataFrame({"file": list("abc"), "class_index": [0, 1, 2], "origin": ["person", "model", "person"]})
-    of_classes = {name: np.array(flags) for name, flags in seen} if is_union else {}
-    known = StudiedImages(
-        np.arange(3), [["a"], ["a"], ["b"]], ["a", "b"], Bootstrap(resamples=40), of_classes=of_classes
-    )
-    answers = {name: np.array(flags)[:, np.newaxis].repeat(2, axis=1) for name, flags in seen}
-    params = StudyParams.model_validate({"images": "union" if is_union else "own"})
-    given = SCENARIO_FAMILY.study(params, answers, known, images)
-    assert isinstance(given, ScenarioStudy)
-    return given
+def images_of(classes: Sequence[str] | None, which: str = "union") -> StudiedImages:
+    """Three images of the first three classes, and the classes of a further model."""
+    rows = pd.DataFrame({"class_index": [0, 1, 2], "origin": ["person", "model", "person"]})
+    rows["sets"] = [["a"] for _ in range(3)]
+    weights = {"source": "timm", "name": "resnet18.a1_in1k", "weights": "w", "sha256": 64 * "0", "classes": classes}
+    further = {} if classes is None else {"b": weights}
+    params = StudyParams.model_validate({"images": which, "further_models": further})
+    studied = Studied(rows, rows, params, {"a": "a", "b": "b"}, ["a"], ("union",), AnswerFiles(Path()))
+    return studied.images_of(SCENARIO_FAMILY, rows)
 
 
-def test_origins_are_read_with_the_answers() -> None:
-    found = read_study([("a", [True, True, False]), ("b", [False, False, True])])
-    assert found.origins is not None
-    assert found.origins.tolist() == ["person", "model", "person"]
+def test_origins_are_of_the_images() -> None:
+    found = images_of(None).origins
+    assert found is not None
+    assert found.tolist() == ["person", "model", "person"]
 
 
 def test_a_regression_needs_that_all_models_saw_all_images() -> None:
     """So a further model that has all classes of the images leaves it as it is."""
-    everything, some = [True, True, True], [True, True, False]
-    assert read_study([("a", everything), ("b", everything)], is_union=True).baselines is not None
-    assert read_study([("a", everything), ("b", some)], is_union=True).baselines is None
-    assert read_study([("a", everything), ("b", everything)]).baselines is None
+    assert images_of(None).is_whole
+    assert images_of(list(class_keys())[:4]).is_whole
+    assert not images_of(list(class_keys())[:2]).is_whole
+    assert not images_of(None, "own").is_whole
+    whole = study()
+    given = replace(whole, images=replace(whole.images, is_whole=True))
+    assert "scenario_regression" in given.tables()
+    assert "scenario_regression" not in whole.tables()
 
 
 def test_cells_and_regression() -> None:
@@ -172,20 +186,18 @@ def test_cells_and_regression() -> None:
     cells = cells_of(given)
     assert len(cells) == 2 * 4 * 3
     row = cells[(cells["model"] == "b") & (cells["scenario"] == "image_grey") & (cells["class_index"] == 7)].iloc[0]
-    assert (row["images"], row["correct"]) == (2, given.answers["b"].correct[2:4, 1].sum())
-    found = regression_of(given, cells, Baselines())
-    assert found is not None
-    assert found.fitted.iloc[0, :3].tolist() == ["a", UNCHANGED, 0]
-    other = regression_of(given, cells, Baselines(model="b", scenario="image_grey", class_index=9))
-    assert other is not None
-    assert other.fitted.iloc[0, :3].tolist() == ["b", "image_grey", 9]
+    assert (row["images"], row["correct"]) == (2, given.answers["b"]["image_grey"][2:4].sum())
+    found = regression_of(given, cells)
+    assert found["fitted"].iloc[0, :3].tolist() == ["a", UNCHANGED, 0]
+    other = regression_of(study(baselines=Baselines(model="b", scenario="image_grey", class_index=9)), cells)
+    assert other["fitted"].iloc[0, :3].tolist() == ["b", "image_grey", 9]
     # another baseline turns the sign of the difference between the models, and nothing else
     ours, theirs = (
-        dict(zip(e.estimates["factor"], e.estimates["estimate"], strict=True))["model"] for e in (found, other)
+        dict(zip(e["regression"]["factor"], e["regression"]["estimate"], strict=True))["model"] for e in (found, other)
     )
     assert ours == pytest.approx(-theirs)
     with pytest.raises(CleansetError, match="unknown baseline 'fog' of scenario"):
-        regression_of(given, cells, Baselines(scenario="fog"))
+        regression_of(study(baselines=Baselines(scenario="fog")), cells)
 
 
 def rows(**changed: object) -> pd.DataFrame:
@@ -198,8 +210,9 @@ def rows(**changed: object) -> pd.DataFrame:
 def read(rows: pd.DataFrame, which: str = "all") -> list[bool]:
     params = StudyParams.model_validate({"measures": {"scenarios": {"answers": which}}})
     changes = [(name, 0) for name in (CLEAN, UNCHANGED, "image_grey", "image_r")]
-    (found,) = answers_by_change(pd.Series(["x"]), rows, changes, SCENARIO_FAMILY.read(rows, params), np.array([True]))
-    return list(found)
+    values = SCENARIO_FAMILY.read(rows, params)
+    found = answers_by_change(pd.Series(["x"]), rows, changes, values, np.array([True]))
+    return [bool(each[0, 0]) for each in found.values()]
 
 
 def test_answers_among_all_classes_and_among_those_of_the_edition() -> None:
@@ -219,9 +232,9 @@ TRAINED = {"a": {"original": 0.8, "blur_background": 0.7, "random_background": 0
 
 def test_score_over_networks_trained_on_each_scenario() -> None:
     """Squares of .1 and .3 around their own accuracy on originals, as table 3 has them: .1 over n - 1."""
-    given = replace(study(), inner="trained", trained=TRAINED)
+    given = study(inner="trained", trained=TRAINED)
     lines = list(given.lines())
-    correct, mu = given.answers["a"].correct, given.answers["a"].unchanged.mean()
+    correct, mu = given.correct("a", EVERY, SCENARIOS), given.answers["a"][UNCHANGED].mean()
     external = sum((correct[:, s].mean() - mu) ** 2 for s in range(3))
     found = line(lines, "union", "a", "score_as_published", "")
     assert found.value == pytest.approx(1 - (external / 2 + 0.1))
@@ -233,7 +246,7 @@ def test_score_over_networks_trained_on_each_scenario() -> None:
 
 
 def test_what_such_a_score_is_made_of() -> None:
-    table = score_parts(replace(study(), inner="trained", trained=TRAINED))
+    table = score_parts(study(inner="trained", trained=TRAINED))
     internal = table[table["part"] == "internal"]
     assert internal["model"].tolist() == ["a", "a"]
     assert internal["level"].tolist() == ["blur_background", "random_background"]
@@ -297,10 +310,12 @@ def table_5(images: int = 100) -> ScenarioStudy:
     classes, columns = np.repeat(np.arange(12), images), {}
     for name, numbers in ximagenet12.DENSENET_BY_CLASS.items():
         columns[name] = np.concatenate([np.arange(images) < correct * images / 100 for correct in numbers])
-    unchanged = columns.pop("unchanged")
     studied = StudiedImages(classes, [[]] * len(classes), ["a"], Bootstrap(resamples=2), (ALL,))
-    answers = ScenarioAnswers(np.stack(list(columns.values()), axis=1), unchanged, unchanged)
-    return ScenarioStudy(studied, list(columns), {"a": answers})
+    unchanged = columns.pop(UNCHANGED)
+    of_all = columns | {CLEAN: unchanged, UNCHANGED: unchanged}
+    answers = {name: each[:, np.newaxis] for name, each in of_all.items()}
+    wanted = Scenarios.model_validate({"names": [*columns], "published": "folder"})
+    return ScenarioStudy(studied, {"a": answers}, wanted, ScenarioMeasures())
 
 
 def scores(given: ScenarioStudy) -> dict[str, float]:
@@ -317,7 +332,7 @@ def test_the_accuracy_of_a_scenario_is_over_images_and_not_classes() -> None:
     """Where class 2 has twice as many images; the inner part is over classes all the same."""
     whole = table_5()
     places = np.concatenate([np.arange(1200), np.flatnonzero(whole.images.classes == 2)])
-    answers = {name: answers_of(each, places) for name, each in whole.answers.items()}
+    answers = {"a": {name: each[places] for name, each in whole.answers["a"].items()}}
     images = replace(whole.images, classes=whole.images.classes[places], sets=[[]] * 1300)
     numbers = {name: np.array(each) / 100 for name, each in ximagenet12.DENSENET_BY_CLASS.items()}
     mu = (numbers["unchanged"].sum() + 0.93) / 13
@@ -326,7 +341,3 @@ def test_the_accuracy_of_a_scenario_is_over_images_and_not_classes() -> None:
     inside = (by_class.mean(axis=0) - mu) ** 2
     expected = 1 - np.sqrt(outside.sum() / 8) - np.sqrt(inside.sum() / 12)
     assert scores(replace(whole, images=images, answers=answers))["score_as_written"] == pytest.approx(expected)
-
-
-def answers_of(answers: ScenarioAnswers, places: npt.NDArray[np.int64]) -> ScenarioAnswers:
-    return ScenarioAnswers(answers.correct[places], answers.clean[places], answers.unchanged[places])

@@ -20,7 +20,6 @@ from cleanset.studies.robustness.scenarios.measures import (
     FACTORS,
     Design,
     Fit,
-    Regression,
     design_of,
     in_closed_form,
     regression,
@@ -84,7 +83,7 @@ def by_statsmodels(design: Design) -> Fit:
     return Fit(np.asarray(fit.params), np.asarray(fit.bse), factor_ss, float(fit.ssr))
 
 
-def fitted(published: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) -> Regression:
+def fitted(published: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
     if oracle:
         monkeypatch.setattr(module, "in_closed_form", by_statsmodels)
     return regression(cells_of(published), [published.models[0], published.scenarios[0], 0])
@@ -95,7 +94,7 @@ def fitted(published: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("published", [EX1, EX3], ids=["EX1", "EX3"])
 def test_the_published_estimates(published: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals agree but for the rounding of the published estimates, to 4 digits, and so do p-values."""
-    rows = fitted(published, oracle, monkeypatch).estimates.set_index(["factor", "level"])
+    rows = fitted(published, oracle, monkeypatch)["regression"].set_index(["factor", "level"])
     assert len(rows) == len(published.coefficients)
     for key, (estimate, low, high, p) in zip(levels_of(published), published.coefficients, strict=True):
         row = rows.loc[[key]].iloc[0]
@@ -128,22 +127,23 @@ def test_the_published_analysis_of_variance(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = fitted(published, oracle, monkeypatch)
-    anova = found.anova
+    anova = found["anova"]
     assert anova["source"].tolist() == ["regression", "model", "scenario", "class_index", "residual", "total"]
     assert anova["df"].tolist() == df
     assert round(anova["f"][0], 4) == f
     assert anova["f"][:4].tolist() == pytest.approx(published.f, rel=5e-4)
     assert (anova["p"][:4] < 0.0001).all()
     assert anova["ss"][4] == pytest.approx(published.residual_ss)
-    assert anova["ss"][5] == pytest.approx(((found.fitted["accuracy"] - found.fitted["accuracy"].mean()) ** 2).sum())
-    rows = found.estimates
+    accuracies = found["fitted"]["accuracy"]
+    assert anova["ss"][5] == pytest.approx(((accuracies - accuracies.mean()) ** 2).sum())
+    rows = found["regression"]
     for factor, error in zip(["intercept", "model", "scenario", "class_index"], errors, strict=True):
         of_factor = rows["standard_error"][rows["factor"] == factor].tolist()
         assert of_factor == pytest.approx([error] * len(of_factor), abs=6e-6)
 
 
 def test_the_total_of_ex1_is_the_published_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    anova = fitted(EX1, False, monkeypatch).anova.set_index("source")
+    anova = fitted(EX1, False, monkeypatch)["anova"].set_index("source")
     assert anova["ss"].round(4)[["model", "scenario", "class_index"]].tolist() == [0.2761, 23.1862, 2.2980]
     assert anova["ss"]["total"] == pytest.approx(31.575, abs=5e-4)
     assert anova["ms"]["residual"] == pytest.approx(0.011269, abs=5e-7)
@@ -179,10 +179,10 @@ def test_the_closed_form_is_statsmodels_fit_with_100_classes() -> None:
 def test_a_thousand_classes_are_fitted_in_closed_form() -> None:
     accuracies = np.random.default_rng(1).random((3, 12, 1000))
     found = regression(frame(accuracies, ("a", "b", "c"), tuple("stuvwxyzklmn")), ["a", "s", 0])
-    assert len(found.estimates) == 1 + 2 + 11 + 999
-    assert len(found.fitted) == 36_000
+    assert len(found["regression"]) == 1 + 2 + 11 + 999
+    assert len(found["fitted"]) == 36_000
     means = accuracies.mean(axis=(1, 2))
-    estimates = found.estimates[found.estimates["factor"] == "model"]["estimate"]
+    estimates = found["regression"][found["regression"]["factor"] == "model"]["estimate"]
     assert estimates.tolist() == pytest.approx((means - means[0])[1:].tolist())
 
 
@@ -195,16 +195,16 @@ SMALL = [0.5, 0.75, 0.25, 0.25, 0.5, 0.5, 0.0, 0.75]
 
 def test_the_fitted_values_and_the_baselines() -> None:
     found = regression(small(SMALL), ["b", "s", 1])
-    assert found.fitted.iloc[0, :3].tolist() == ["b", "s", 1]
-    assert found.estimates[["factor", "level"]].to_numpy().tolist() == [
+    assert found["fitted"].iloc[0, :3].tolist() == ["b", "s", 1]
+    assert found["regression"][["factor", "level"]].to_numpy().tolist() == [
         ["intercept", None],
         ["model", "a"],
         ["scenario", "t"],
         ["class_index", 0],
     ]
     # means: all .4375; a .4375, b .4375; s .5625, t .3125; 0 .3125, 1 .5625
-    assert found.estimates["estimate"].tolist() == pytest.approx([0.6875, 0.0, -0.25, -0.25])
-    rows = found.fitted.set_index(["model", "scenario", "class_index"])
+    assert found["regression"]["estimate"].tolist() == pytest.approx([0.6875, 0.0, -0.25, -0.25])
+    rows = found["fitted"].set_index(["model", "scenario", "class_index"])
     assert rows.loc[("a", "t", 0), "fitted"] == pytest.approx(0.1875)
     assert rows.loc[("a", "t", 0), "accuracy"] == 0.25
     assert rows.loc[("b", "s", 1), "fitted"] == pytest.approx(0.6875)
@@ -216,10 +216,10 @@ def test_an_exact_fit_has_no_residual(oracle: bool, monkeypatch: pytest.MonkeyPa
     if oracle:
         monkeypatch.setattr(module, "in_closed_form", by_statsmodels)
     found = regression(small([0.1, 0.2, 0.4, 0.5, 0.3, 0.4, 0.6, 0.7]), ["a", "s", 0])
-    assert found.estimates["estimate"].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.1])
-    assert found.estimates["standard_error"].tolist() == [0, 0, 0, 0]
-    assert found.estimates["p"].tolist() == [0, 0, 0, 0]
-    assert np.isinf(found.anova["f"][:4]).all()
+    assert found["regression"]["estimate"].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.1])
+    assert found["regression"]["standard_error"].tolist() == [0, 0, 0, 0]
+    assert found["regression"]["p"].tolist() == [0, 0, 0, 0]
+    assert np.isinf(found["anova"]["f"][:4]).all()
 
 
 def test_missing_and_repeated_cells_are_named() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.scenarios.masks import Mask, MaskedImage, MaskSource, find_masks, mask_table, png_mask
+from cleanset.studies.robustness.scenarios.masks import Mask, MaskSource, find_masks, mask_table, png_mask
 from cleanset.studies.training.params import Network
 from cleanset.studies.training.segmentation import finished_network as module
 from cleanset.studies.training.segmentation.finished_network import (
@@ -77,7 +76,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
 
 
 def test_only_images_without_a_mask_get_one(finished: TrainingStudy) -> None:
-    assert [each.image_id[-1] for each in unmasked_images(finished)] == ["1", "2"]
+    assert [each.image_id[-1] for each in unmasked_images(finished)[0]] == ["1", "2"]
 
 
 def test_masks_are_those_of_the_networks_weights(finished: TrainingStudy) -> None:
@@ -158,13 +157,13 @@ def test_a_robustness_study_without_its_list_of_images_is_refused(tmp_path: Path
         unmasked_images(TrainingStudy(tmp_path / "studies" / "training"))
 
 
-def reader(pixels: Pixels) -> Callable[[], Pixels]:
-    return lambda: pixels
+DRAWN = draw("square", 0)[0]
+PIXELS = {"whole": DRAWN, "object": DRAWN[15:30, 20:35], "crop": DRAWN[10:, 5:60]}
 
 
-def red(image: Pixels, label: int) -> Mask:
+def red(file: str, label: int) -> Mask:
     """The red pixels, if label 1 is asked for."""
-    found: Mask = (image[..., 0] > 180) & (label == 1)
+    found: Mask = (PIXELS[file][..., 0] > 180) & (label == 1)
     return found
 
 
@@ -173,13 +172,12 @@ def image_id(number: int) -> str:
 
 
 def images() -> list[UnmaskedImage]:
-    drawn = draw("square", 0)[0]
     return [
-        UnmaskedImage(image_id(1), CLASSES[0], reader(drawn), None),
-        UnmaskedImage(image_id(2), CLASSES[1], reader(drawn), None),
-        UnmaskedImage(image_id(3), CLASSES[0], reader(drawn[15:30, 20:35]), None),
-        UnmaskedImage(image_id(4), 999, reader(drawn), None),
-        UnmaskedImage(image_id(5), CLASSES[0], reader(drawn[10:, 5:60]), (15, 20, 70, 58)),
+        UnmaskedImage(image_id(1), CLASSES[0], "whole", None),
+        UnmaskedImage(image_id(2), CLASSES[1], "whole", None),
+        UnmaskedImage(image_id(3), CLASSES[0], "object", None),
+        UnmaskedImage(image_id(4), 999, "whole", None),
+        UnmaskedImage(image_id(5), CLASSES[0], "crop", (15, 20, 70, 58)),
     ]
 
 
@@ -193,11 +191,9 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
     ]
     found = find_masks([MaskSource(tmp_path / "predicted", "png", ORIGIN)])
     assert list(found) == [image_id(1), image_id(5)]
-    masked = [
-        MaskedImage("1.jpg", image_id(1), WNIDS[0], (64, 48), None),
-        MaskedImage("5.jpg", image_id(5), WNIDS[0], (55, 38), (15, 20, 70, 58)),
-    ]
-    table = mask_table(masked, found, is_placed=False)
+    rows = [("1.jpg", image_id(1), CLASSES[0], None), ("5.jpg", image_id(5), CLASSES[0], (15, 20, 70, 58))]
+    masked = pd.DataFrame(rows, columns=["file", "image_id", "class_index", "crop"])
+    table = mask_table(masked, found, {"1.jpg": (64, 48), "5.jpg": (55, 38)}.__getitem__, is_placed=False)
     assert table["left_out"].isna().all()
     assert table["origin"].tolist() == ["model", "model"]
     assert '"run": "fpn"' in (tmp_path / "predicted" / MASKS_MADE_WITH).read_text()

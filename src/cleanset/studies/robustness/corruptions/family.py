@@ -21,84 +21,16 @@ from cleanset.studies.robustness.corruptions.params import (
 )
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
+from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages, percentages
 from cleanset.tables import SEVERITY
+from cleanset.vocabulary import class_names
 
 SHOWN_CLASSES = 40
 """Classes in the table of robust accuracies; of more, those that the models are worst at."""
 
 
-def _named_models(params: CommonParams) -> list[ReferencedModel]:
-    measures = params.section(CorruptionMeasures)
-    reference = ReferencedModel("reference", measures.reference, is_reference=True, also=(PUBLISHED_REFERENCE,))
-    line = (ReferencedModel("line", role, is_reference=True) for role in measures.line)
-    return [
-        reference,
-        *line,
-        *(ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on),
-    ]
-
-
-def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
-    from cleanset.studies.robustness.corruptions.changes import corrupted_image
-
-    return Changing(corrupted_image, {})
-
-
-def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
-    from cleanset.studies.robustness.published_images import PublishedImages, find_published
-
-    wanted = params.section(Corruptions)
-    changes = wanted.changes()
-    places = {change: wanted.place(*change) for change in changes}
-    files = find_published(folder, CORRUPTION_FAMILY, list(places.values()), images)
-    # validation corruptions are not part of the official mean
-    has_all = {(name, severity) for name in CORRUPTIONS for severity in SEVERITIES} <= set(changes)
-    return Changing(PublishedImages(files, places), files.settings(), has_all and files.has_all_images())
-
-
-def _read(answers: pd.DataFrame, params: CommonParams) -> NDArray[np.float64]:
-    """Whether the image is misclassified, the confidence of the prediction, 0 to 1, and the NLL in nats."""
-    total = answers["log_sum_exp"]
-    wrong = answers["top5_class"].str[0] != answers["class_index"]
-    confidence = np.exp(answers["largest_logit"].astype(np.float64) - total).clip(0, 1)
-    # the loss of a float32 that is rounded up may be a little below 0
-    return np.stack([wrong, confidence, (total.astype(np.float64) - answers["class_logit"]).clip(0)], axis=1)
-
-
-def _study(
-    params: CommonParams, answers: Mapping[str, NDArray[Any]], images: StudiedImages, _: pd.DataFrame
-) -> FamilyStudy:
-    from cleanset.studies.robustness.corruptions.measures import CorruptionStudy, answers_of
-
-    wanted, measures = params.section(Corruptions), params.section(CorruptionMeasures)
-    names, severities = corruptions_of(wanted.names), wanted.sorted_severities()
-    found = {name: answers_of(values, len(severities)) for name, values in answers.items()}
-    return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on, measures.line)
-
-
-def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.studies.robustness.results import percentages
-
-    wanted, lines = data.params.section(Corruptions), data.tables[CORRUPTION_FAMILY.name]
-    trained_on = data.params.section(CorruptionMeasures).trained_on
-    largest_published = max(mce for _, mce in PUBLISHED_NUMBERS["models"].values())
-    return {
-        "corruptions": corruptions_of(wanted.names),
-        "severities": wanted.sorted_severities(),
-        "cells": percentages(data.tables["corruption_errors"], ["model", "change", "severity"], "errors"),
-        "seen": {role: set(corruptions_of(names)) for role, names in trained_on.items()},
-        "largest_ce": _axis_end(lines, "ce"),
-        "largest_mce": max(_axis_end(lines, "mce"), largest_published),
-        "published": PUBLISHED_NUMBERS["models"],
-        **_by_class(data.tables["corruption_errors"]),
-    }
-
-
 def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
     """Robust accuracy by model and class in percent: over all corruptions and severities; the worst classes of all."""
-    from cleanset.vocabulary import class_names
-
     counts = errors.groupby(["model", "class_index"], sort=False)[["errors", "images"]].sum()
     accuracies = 100 * (1 - counts["errors"] / counts["images"])
     # a model may see no image of a class, and has no accuracy there
@@ -112,12 +44,6 @@ def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _remark(params: CommonParams) -> str:
-    if not set(C_BAR_AMOUNTS) & set(corruptions_of(params.section(Corruptions).names)):
-        return ""
-    return "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
-
-
 def _axis_end(lines: pd.DataFrame, measure: str) -> float:
     """The end of the axis of CE or mCE in percent: a multiple of 25 that no interval exceeds."""
     is_shown = (lines["selection"] == lines["selection"].iloc[0]) & (lines["measure"] == measure)
@@ -125,7 +51,67 @@ def _axis_end(lines: pd.DataFrame, measure: str) -> float:
     return 25 * float(np.ceil(4 * largest)) if np.isfinite(largest) else 0.0
 
 
-CORRUPTION_FAMILY = Family(
+class CorruptionFamily(Family):
+    """The corruptions of ImageNet-C."""
+
+    def named_models(self, params: CommonParams) -> list[ReferencedModel]:
+        measures = params.section(CorruptionMeasures)
+        reference = ReferencedModel("reference", measures.reference, is_reference=True, also=(PUBLISHED_REFERENCE,))
+        line = (ReferencedModel("line", role, is_reference=True) for role in measures.line)
+        trained_on = (ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on)
+        return [reference, *line, *trained_on]
+
+    def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
+        from cleanset.studies.robustness.corruptions.changes import corrupted_image
+
+        return Changing(corrupted_image, {})
+
+    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+        from cleanset.studies.robustness.published_images import PublishedImages, find_published
+
+        wanted = params.section(Corruptions)
+        changes = wanted.changes()
+        places = {change: wanted.place(*change) for change in changes}
+        files = find_published(folder, self, list(places.values()), images)
+        # validation corruptions are not part of the official mean
+        has_all = {(name, severity) for name in CORRUPTIONS for severity in SEVERITIES} <= set(changes)
+        return Changing(PublishedImages(files, places), files.settings(), has_all and files.has_all_images())
+
+    def remark(self, params: CommonParams) -> str:
+        if not set(C_BAR_AMOUNTS) & set(params.section(Corruptions).names):
+            return ""
+        return "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
+
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.float64]:
+        """Whether the image is misclassified, the confidence of the prediction, 0 to 1, and the NLL in nats."""
+        total = answers["log_sum_exp"]
+        wrong = answers["top5_class"].str[0] != answers["class_index"]
+        confidence = np.exp(answers["largest_logit"].astype(np.float64) - total).clip(0, 1)
+        # the loss of a float32 that is rounded up may be a little below 0
+        return np.stack([wrong, confidence, (total.astype(np.float64) - answers["class_logit"]).clip(0)], axis=1)
+
+    def study(self, images: StudiedImages, answers: Mapping[str, Answers], params: CommonParams) -> FamilyStudy:
+        from cleanset.studies.robustness.corruptions.measures import CorruptionStudy
+
+        return CorruptionStudy(images, answers, params.section(Corruptions), params.section(CorruptionMeasures))
+
+    def page_context(self, data: PagesData) -> dict[str, Any]:
+        wanted, lines = data.params.section(Corruptions), data.tables[self.name]
+        trained_on = data.params.section(CorruptionMeasures).trained_on
+        largest_published = max(mce for _, mce in PUBLISHED_NUMBERS["models"].values())
+        return {
+            "corruptions": wanted.names,
+            "severities": wanted.severities,
+            "cells": percentages(data.tables["corruption_errors"], ["model", "change", "severity"], "errors"),
+            "seen": {role: set(corruptions_of(names)) for role, names in trained_on.items()},
+            "largest_ce": _axis_end(lines, "ce"),
+            "largest_mce": max(_axis_end(lines, "mce"), largest_published),
+            "published": PUBLISHED_NUMBERS["models"],
+            **_by_class(data.tables["corruption_errors"]),
+        }
+
+
+CORRUPTION_FAMILY = CorruptionFamily(
     name="corruptions",
     section=Corruptions,
     measures_section=CorruptionMeasures,
@@ -134,24 +120,17 @@ CORRUPTION_FAMILY = Family(
     answer_columns=("largest_logit", "log_sum_exp", "class_logit"),
     # a model of this name would be taken for the published table
     reserved_names=(PUBLISHED_REFERENCE,),
-    named_models=_named_models,
-    make_images=_make_images,
-    read_images=_read_images,
     layout="<corruption>/<severity>/<wnid>/<image id>.JPEG",
     benchmark="ImageNet-C",
     notice_if_made=(
         "No official ImageNet-C numbers: a subset of the validation images, corrupted anew, with other draws than the "
         "published ones."
     ),
-    remark=_remark,
-    read=_read,
-    study=_study,
     files={
         "corruption_errors": ("model", "change", "severity", "class_index", "images", "errors"),
         "errors_by_severity": ("model", "change", "severity", "error"),
     },
     with_intervals=("mean_error", "mce"),
     page="index.html",
-    page_context=_page_context,
     **page_texts("corruptions"),
 )

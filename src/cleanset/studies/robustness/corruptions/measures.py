@@ -21,7 +21,6 @@ An image is misclassified where the model's top-1 class is not the class that th
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +34,8 @@ from cleanset.studies.robustness.corruptions.params import (
     PUBLISHED_NUMBERS,
     PUBLISHED_REFERENCE,
     SEVERITIES,
+    CorruptionMeasures,
+    Corruptions,
     corruptions_of,
 )
 from cleanset.studies.robustness.results import (
@@ -174,40 +175,13 @@ COMPARED = (
 """The measures that models are compared by."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OfChanges:
-    """A value of each answer of a model: images x corruptions x severities; `nulls` by CLEAN and UNCHANGED: images."""
-
-    corrupted: npt.NDArray[Any]
-    nulls: Mapping[str, npt.NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CorruptionAnswers(OfChanges):
-    """One model's misclassified images.
-
-    `confidences`: the predictions' confidences, 0 to 1; `losses`: the NLL in nats; None: not known.
-    """
-
-    confidences: OfChanges | None = None
-    losses: OfChanges | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class CorruptionStudy(FamilyStudy):
-    """The answers of all models, and the reference that CE is relative to.
-
-    `reference`: the published table or a role; `trained_on`: by role, corruptions or groups; `line`: the models that
-    effective robustness is relative to.
-    """
+    """The answers of all models: of each whether it is wrong, 1 or 0, its confidence, 0 to 1, and the NLL in nats."""
 
     compared = COMPARED
-    corruptions: Sequence[str]
-    severities: Sequence[int]
-    answers: Mapping[str, CorruptionAnswers]
-    reference: str
-    trained_on: Mapping[str, Sequence[str]]
-    line: Sequence[str] = ()
+    wanted: Corruptions
+    measures: CorruptionMeasures
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The errors by severity and class."""
@@ -219,80 +193,78 @@ class CorruptionStudy(FamilyStudy):
         for name in (CLEAN, UNCHANGED):
             yield self._null(role, name, chosen, resamples).named(f"error_{name}")
         errors = self._mean_errors(role, chosen, resamples)
-        for name in self.corruptions:
+        for name in self.wanted.names:
             yield errors[name].named("error", name)
         for group, members in NAMED_GROUPS.items():
-            if set(members) <= set(self.corruptions):
+            if set(members) <= set(self.wanted.names):
                 yield mean_of(errors, members).named("group_error", group)
-        yield mean_of(errors, self.corruptions).named("mean_error")
+        yield mean_of(errors, self.wanted.names).named("mean_error")
         yield from self._calibration(role, chosen, resamples)
-        if self.line:
+        if self.measures.line:
             yield self._effective_robustness(role, chosen, resamples)
-        if self.reference == PUBLISHED_REFERENCE and not classes_in_use().is_imagenet:
+        if self.measures.reference == PUBLISHED_REFERENCE and not classes_in_use().is_imagenet:
             problem = "no mCE without a reference: name a model in measures.corruptions.reference"
             yield constant(np.nan, resamples).named("mce", problem=problem)
-        elif tuple(self.severities) == SEVERITIES:
+        elif tuple(self.wanted.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
-            found = ", ".join(map(str, self.severities))
-            missing = ", ".join(str(each) for each in SEVERITIES if each not in self.severities)
+            found = ", ".join(map(str, self.wanted.severities))
+            missing = ", ".join(str(each) for each in SEVERITIES if each not in self.wanted.severities)
             problem = f"no mCE: severities {found}; CE needs 1 to 5, and lacks {missing}"
             yield constant(np.nan, resamples).named("mce", problem=problem)
 
     def _calibration(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """ECE and NLL on clean and unchanged images, by corruption, and their means over the corruptions."""
-        answers = self.answers[role]
-        confidences, losses = answers.confidences, answers.losses
-        if confidences is None or losses is None:
-            return
+        answers = {name: each[chosen] for name, each in self.answers[role].items()}
+        eces = {name: sampled_ece(each[..., 1], each[..., 0] == 0, resamples) for name, each in answers.items()}
+        nlls = {name: sampled_nll(each[..., 2], resamples) for name, each in answers.items()}
         for name in (CLEAN, UNCHANGED):
-            sure, wrong = confidences.nulls[name][chosen, np.newaxis], answers.nulls[name][chosen, np.newaxis]
-            yield sampled_ece(sure, ~wrong, resamples).named(f"ece_{name}")
-            yield sampled_nll(losses.nulls[name][chosen, np.newaxis], resamples).named(f"nll_{name}")
-        wrong = answers.corrupted[chosen]
-        found: dict[str, dict[str, Sampled]] = {"ece": {}, "nll": {}}
-        for place, name in enumerate(self.corruptions):
-            sure = confidences.corrupted[chosen, place]
-            found["ece"][name] = sampled_ece(sure, ~wrong[:, place], resamples)
-            found["nll"][name] = sampled_nll(losses.corrupted[chosen, place], resamples)
-        for measure, values in found.items():
-            for name, each in values.items():
-                yield each.named(measure, name)
-            yield mean_of(values, self.corruptions).named(f"mean_{measure}")
+            yield eces[name].named(f"ece_{name}")
+            yield nlls[name].named(f"nll_{name}")
+        for measure, values in (("ece", eces), ("nll", nlls)):
+            for name in self.wanted.names:
+                yield values[name].named(measure, name)
+            yield mean_of(values, self.wanted.names).named(f"mean_{measure}")
+
+    def wrong(self, role: str, chosen: Chosen) -> npt.NDArray[np.bool_]:
+        """Whether a model misclassifies the chosen images: images x corruptions x severities."""
+        answers = self.answers[role]
+        return np.stack([answers[name][chosen, :, 0] > 0 for name in self.wanted.names], axis=1)
 
     def _mean_errors(self, role: str, chosen: Chosen, resamples: Resamples) -> dict[str, Sampled]:
         """The mean error over the severities, by corruption."""
-        wrong = self.answers[role].corrupted[chosen]
+        wrong = self.wrong(role, chosen)
         # sums of whole numbers first: they are exact on any machine
-        sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.corruptions, resamples, role, wrong.shape[2])
+        sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.wanted.names, resamples, role, wrong.shape[2])
         return {name: each.scaled(1 / wrong.shape[2]) for name, each in sums.items()}
 
     def _effective_robustness(self, role: str, chosen: Chosen, resamples: Resamples) -> Sampled:
         """The accuracy on corrupted images beyond what the line of the named models gives for the clean accuracy."""
-        images, cells = int(chosen.sum()), len(self.corruptions) * len(self.severities)
+        images, cells, line = int(chosen.sum()), len(self.wanted.changes()), self.measures.line
 
         def both(name: str) -> tuple[Sampled, Sampled]:
-            mean = mean_of(self._mean_errors(name, chosen, resamples), self.corruptions)
+            mean = mean_of(self._mean_errors(name, chosen, resamples), self.wanted.names)
             return self._null(name, CLEAN, chosen, resamples), mean
 
         clean, corrupted = both(role)
-        found = effective_robustness(clean, corrupted, [both(name) for name in self.line], (images, images * cells))
-        problem = "" if np.isfinite(found.value) else f"the models of the line ({', '.join(self.line)}) give none"
+        found = effective_robustness(clean, corrupted, [both(name) for name in line], (images, images * cells))
+        problem = "" if np.isfinite(found.value) else f"the models of the line ({', '.join(line)}) give none"
         return found.named("effective_robustness", problem=problem)
 
     def _ratios(
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
     ) -> Iterator[Sampled]:
         """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
-        if self.reference == PUBLISHED_REFERENCE:
+        names, reference = self.wanted.names, self.measures.reference
+        if reference == PUBLISHED_REFERENCE:
             # NaN for the corruptions of ImageNet-C-bar, whose errors were not published
-            means = {name: float(np.mean(ALEXNET_ERRORS.get(name, np.nan))) for name in self.corruptions}
+            means = {name: float(np.mean(ALEXNET_ERRORS.get(name, np.nan))) for name in names}
             others = {name: constant(mean, resamples) for name, mean in means.items()}
             unchanged, answers = constant(ALEXNET_CLEAN_ERROR, resamples), np.inf
         else:
-            others = self._mean_errors(self.reference, chosen, resamples)
-            unchanged = self._null(self.reference, UNCHANGED, chosen, resamples)
-            answers = int(chosen.sum()) * len(self.severities)
+            others = self._mean_errors(reference, chosen, resamples)
+            unchanged = self._null(reference, UNCHANGED, chosen, resamples)
+            answers = int(chosen.sum()) * len(self.wanted.severities)
         ces = relative_to(errors, others, answers)
         for name, each in ces.items():
             problem = ""
@@ -300,9 +272,9 @@ class CorruptionStudy(FamilyStudy):
                 is_known = np.isfinite(others[name].value)
                 problem = f"the reference {'makes too few errors' if is_known else 'has no published errors'}"
             yield each.named("ce", name, problem)
-        if not set(CORRUPTIONS) <= set(self.corruptions):
+        if not set(CORRUPTIONS) <= set(names):
             return
-        seen = corruptions_of(self.trained_on.get(role, ()))
+        seen = corruptions_of(self.measures.trained_on.get(role, ()))
         yield self._mean_ce("mce", ces, CORRUPTIONS, resamples)
         yield self._mean_ce("mce_unseen", ces, [name for name in CORRUPTIONS if name not in seen], resamples)
         nulls = self._null(role, UNCHANGED, chosen, resamples), unchanged
@@ -319,32 +291,22 @@ class CorruptionStudy(FamilyStudy):
 
     def _null(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
         """The error on clean or unchanged images."""
-        values = self.answers[role].nulls[name][chosen][:, np.newaxis]
+        values = self.answers[role][name][chosen, :, 0]
         # a name of its own: in relative CE the same pseudo-images would cancel
         return sampled_means(values, [name], resamples, f"{role} {name}")[name]
 
 
-def answers_of(values: Floats, severities: int) -> CorruptionAnswers:
-    """A model's answers from images x changes x (misclassified, confidence, loss), as the family reads them."""
-    wrong, confidences, losses = (
-        OfChanges(each[:, 2:].reshape(len(each), -1, severities), {CLEAN: each[:, 0], UNCHANGED: each[:, 1]})
-        for each in np.moveaxis(values, 2, 0)
-    )
-    misclassified = {name: each > 0 for name, each in wrong.nulls.items()}
-    return CorruptionAnswers(wrong.corrupted > 0, misclassified, confidences, losses)
-
-
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:
     """The misclassified images by model, corruption, severity and class, of the first of the study's selections."""
-    images, parts = study.images, []
+    images, wanted, parts = study.images, study.wanted, []
     classes, places = np.unique(images.classes, return_inverse=True)
-    for role, answers in study.answers.items():
+    for role in study.answers:
         chosen = images.of_first(role)
-        errors = np.zeros((len(classes), *answers.corrupted.shape[1:]), np.int64)
+        errors = np.zeros((len(classes), len(wanted.names), len(wanted.severities)), np.int64)
         # add.at, since `errors[places] += …` counts a class that comes twice only once
-        np.add.at(errors, places[chosen], answers.corrupted[chosen])
+        np.add.at(errors, places[chosen], study.wrong(role, chosen))
         cells = pd.MultiIndex.from_product(
-            [[role], classes, study.corruptions, study.severities], names=["model", "class_index", "change", "severity"]
+            [[role], classes, wanted.names, wanted.severities], names=["model", "class_index", "change", "severity"]
         ).to_frame(index=False)
         counts = np.bincount(places[chosen], minlength=len(classes))
         cells["images"] = np.repeat(counts, errors[0].size)

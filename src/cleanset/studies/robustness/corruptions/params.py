@@ -5,12 +5,11 @@ Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Com
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cleanset.parsing import read_yaml
+from cleanset.parsing import data_beside
 from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
 from cleanset.validation import Section
 
@@ -33,7 +32,7 @@ ALL_CORRUPTIONS: tuple[str, ...] = CORRUPTIONS + VALIDATION_CORRUPTIONS
 
 SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
 
-PUBLISHED_NUMBERS: Any = read_yaml(Path(__file__).with_name("published.yaml"), "install cleanset again")
+PUBLISHED_NUMBERS: Any = data_beside(__file__, "published.yaml")
 
 C_BAR_AMOUNTS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["c_bar_amounts"]
 """The 10 corruptions of ImageNet-C-bar, which are read from a folder, and their amounts at severities 1 to 5."""
@@ -48,6 +47,7 @@ NAMED_CORRUPTIONS: tuple[str, ...] = (*ALL_CORRUPTIONS, *C_BAR_AMOUNTS)
 """The corruptions that params may name, in the order of tables."""
 
 _Severity = Annotated[int, Field(ge=1, le=5)]
+_SORTED = AfterValidator(lambda severities: sorted(set(severities)))
 PUBLISHED_REFERENCE = "alexnet"
 """The table of AlexNet's errors that source 003 published."""
 
@@ -60,24 +60,25 @@ def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return expand_groups("corruption", names_or_groups, NAMED_GROUPS, NAMED_CORRUPTIONS, ALL_CORRUPTIONS)
 
 
-KnownCorruptions = AfterValidator(lambda names: check_names(names, corruptions_of))
-CorruptionNames = Annotated[list[str], KnownCorruptions]
+_KNOWN = AfterValidator(lambda names: check_names(names, corruptions_of))
+_EXPANDED = AfterValidator(lambda names: list(corruptions_of(names)))
+CorruptionNames = Annotated[list[str], _KNOWN]
 """Corruptions and groups of them, by name."""
 
 
 class Corruptions(FamilySection):
-    """The corruptions of source 003 that are measured, by name or group.
+    """The corruptions of source 003 that are measured: a group stands for its members, severities are sorted.
 
     `published`: a folder of images of ImageNet-C or ImageNet-C-bar, which are read instead of made; None: they are
     made; ImageNet-C-bar's cannot be.
     """
 
-    names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS)), KnownCorruptions]
-    severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
+    names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS)), _KNOWN, _EXPANDED]
+    severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES)), _SORTED]
 
     @model_validator(mode="after")
     def _can_be_made(self) -> "Corruptions":
-        read = [name for name in corruptions_of(self.names) if name in C_BAR_AMOUNTS]
+        read = [name for name in self.names if name in C_BAR_AMOUNTS]
         if read and self.published is None:
             raise ValueError(
                 f"published: null, and {read[0]} is of ImageNet-C-bar, whose corruptions are not made here; "
@@ -92,11 +93,7 @@ class Corruptions(FamilySection):
 
     def changes(self) -> list[tuple[str, int]]:
         """Each corruption at each severity, in the order of the benchmark."""
-        return [(name, severity) for name in corruptions_of(self.names) for severity in self.sorted_severities()]
-
-    def sorted_severities(self) -> list[int]:
-        """The severities, each once."""
-        return sorted(set(self.severities))
+        return [(name, severity) for name in self.names for severity in self.severities]
 
 
 class CorruptionMeasures(Section):

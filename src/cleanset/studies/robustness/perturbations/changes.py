@@ -21,8 +21,6 @@ from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.exact import gaussian, motion_blur, snowflakes, with_hsv
 from cleanset.studies.robustness.images import StudyFile, wide_pixels
 
-"""An image, uint8 of shape (height, width, 3), red first."""
-
 MatrixRows = list[list[float]]
 """Rows of numbers."""
 

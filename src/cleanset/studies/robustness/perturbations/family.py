@@ -16,119 +16,97 @@ from cleanset.studies.robustness.perturbations.params import (
     PerturbationMeasures,
     Perturbations,
     frame_count,
-    perturbations_of,
 )
-from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
+from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages, percentages
 from cleanset.tables import FRAME
 
 
-def _named_models(params: CommonParams) -> list[ReferencedModel]:
-    reference = params.section(PerturbationMeasures).reference
-    return [] if reference is None else [ReferencedModel("reference", reference, is_reference=True)]
+class PerturbationFamily(Family):
+    """The perturbations of ImageNet-P."""
+
+    def named_models(self, params: CommonParams) -> list[ReferencedModel]:
+        reference = params.section(PerturbationMeasures).reference
+        return [] if reference is None else [ReferencedModel("reference", reference, is_reference=True)]
+
+    def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
+        return first_images(images, params.section(Perturbations).max_images)
+
+    def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
+        from cleanset.studies.robustness.perturbations.changes import PerturbedImage
+        from cleanset.studies.robustness.perturbations.videos import EncodedFrames, encoder_version
+
+        wanted = params.section(Perturbations)
+        levels = wanted.levels()
+        if wanted.codec is None:
+            return Changing(PerturbedImage(levels), {"levels": levels})
+        return Changing(EncodedFrames(PerturbedImage(levels)), {"levels": levels, "encoder": encoder_version()})
+
+    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+        from cleanset.studies.robustness.published_images import VIDEOS, PublishedFrames, find_published
+
+        wanted = params.section(Perturbations)
+        levels = wanted.levels()
+        # noise of difficulty 2 and 3 lies in folders of its own
+        folders = {name: name if level == 1 else f"{name}_{level}" for name, level in levels.items()}
+        places = {(name, frame): folders[name] for name, frame in wanted.changes()}
+        files = find_published(folder, self, list(folders.values()), images, VIDEOS)
+        frames = PublishedFrames(files, places, {name: frame_count(name) for name in levels})
+        has_all = set(PERTURBATIONS) <= set(levels) and wanted.frames == "as_published"
+        return Changing(frames, {"levels": levels, **files.settings()}, has_all and files.has_all_images())
+
+    def remark(self, params: CommonParams) -> str:
+        wanted = params.section(Perturbations)
+        if wanted.codec is not None or wanted.published is not None:
+            return ""
+        return (
+            "The frames have not been through the benchmark's video codec, which perturbations.codec: h264 applies: on "
+            "10 photographs mean FP of consecutive frames was .0180 without it and .0210 with it, mean T5D 1.52 both "
+            "times."
+        )
+
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.int64]:
+        """The five most probable classes, best first."""
+        return np.array(answers["top5_class"].tolist(), np.int64)
+
+    def study(self, images: StudiedImages, answers: Mapping[str, Answers], params: CommonParams) -> FamilyStudy:
+        from cleanset.studies.robustness.perturbations.measures import PerturbationStudy
+
+        return PerturbationStudy(images, answers, params.section(Perturbations), params.section(PerturbationMeasures))
+
+    def page_context(self, data: PagesData) -> dict[str, Any]:
+        wanted, frames = data.params.section(Perturbations), data.tables["perturbation_frames"]
+        as_written = frames[frames["definition"] == "as_written"]
+        shares = percentages(as_written, ["change", "model", "frame"], "flips")
+        curves: dict[str, dict[str, list[tuple[int, float]]]]
+        curves = {name: {role: [] for role in data.roles} for name in wanted.names}
+        for (name, role, frame), share in sorted(shares.items()):
+            curves[name][role].append((frame, share))
+        return {
+            "perturbations": wanted.names,
+            "curves": curves,
+            # at least 10 %, so that a few flips do not fill the height of the charts
+            "largest": max(10.0, 10 * float(np.ceil(max(shares.values(), default=0) / 10))),
+            "frames": wanted.frame_counts(),
+        }
 
 
-def _measured_images(images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
-    return first_images(images, params.section(Perturbations).max_images)
-
-
-def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
-    from cleanset.studies.robustness.perturbations.changes import PerturbedImage
-    from cleanset.studies.robustness.perturbations.videos import EncodedFrames, encoder_version
-
-    wanted = params.section(Perturbations)
-    levels = wanted.levels()
-    if wanted.codec is None:
-        return Changing(PerturbedImage(levels), {"levels": levels})
-    return Changing(EncodedFrames(PerturbedImage(levels)), {"levels": levels, "encoder": encoder_version()})
-
-
-def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
-    from cleanset.studies.robustness.published_images import VIDEOS, PublishedFrames, find_published
-
-    wanted = params.section(Perturbations)
-    levels = wanted.levels()
-    # noise of difficulty 2 and 3 lies in folders of its own
-    folders = {name: name if level == 1 else f"{name}_{level}" for name, level in levels.items()}
-    places = {(name, frame): folders[name] for name, frame in wanted.changes()}
-    files = find_published(folder, PERTURBATION_FAMILY, list(folders.values()), images, VIDEOS)
-    frames = PublishedFrames(files, places, {name: frame_count(name) for name in levels})
-    has_all = set(PERTURBATIONS) <= set(levels) and wanted.frames == "as_published"
-    return Changing(frames, {"levels": levels, **files.settings()}, has_all and files.has_all_images())
-
-
-def _read(answers: pd.DataFrame, params: CommonParams) -> NDArray[np.int64]:
-    """The five most probable classes, best first."""
-    return np.array(answers["top5_class"].tolist(), np.int64)
-
-
-def _study(
-    params: CommonParams, answers: Mapping[str, NDArray[Any]], images: StudiedImages, _: pd.DataFrame
-) -> FamilyStudy:
-    from cleanset.studies.robustness.perturbations.measures import PerturbationStudy
-
-    wanted, reference = params.section(Perturbations), params.section(PerturbationMeasures).reference
-    frames = wanted.frame_counts()
-    # after the clean and the unchanged images
-    ends = np.cumsum([2, *frames.values()])[:-1]
-    found = {name: dict(zip(frames, np.split(top5, ends, axis=1)[1:], strict=True)) for name, top5 in answers.items()}
-    return PerturbationStudy(images, perturbations_of(wanted.names), found, wanted.difficulty, reference)
-
-
-def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.studies.robustness.results import percentages
-
-    wanted, frames = data.params.section(Perturbations), data.tables["perturbation_frames"]
-    names = perturbations_of(wanted.names)
-    as_written = frames[frames["definition"] == "as_written"]
-    shares = percentages(as_written, ["change", "model", "frame"], "flips")
-    curves: dict[str, dict[str, list[tuple[int, float]]]]
-    curves = {name: {role: [] for role in data.roles} for name in names}
-    for (name, role, frame), share in sorted(shares.items()):
-        curves[name][role].append((frame, share))
-    return {
-        "perturbations": names,
-        "curves": curves,
-        # at least 10 %, so that a few flips do not fill the height of the charts
-        "largest": max(10.0, 10 * float(np.ceil(max(shares.values(), default=0) / 10))),
-        "frames": wanted.frame_counts(),
-    }
-
-
-def _remark(params: CommonParams) -> str:
-    wanted = params.section(Perturbations)
-    if wanted.codec is not None or wanted.published is not None:
-        return ""
-    return (
-        "The frames have not been through the benchmark's video codec, which perturbations.codec: h264 applies: on 10 "
-        "photographs mean FP of consecutive frames was .0180 without it and .0210 with it, mean T5D 1.52 both times."
-    )
-
-
-PERTURBATION_FAMILY = Family(
+PERTURBATION_FAMILY = PerturbationFamily(
     name="perturbations",
     section=Perturbations,
     measures_section=PerturbationMeasures,
     default_names=tuple(PERTURBATION_GROUPS),
     steps={"frame": FRAME},
-    named_models=_named_models,
-    measured_images=_measured_images,
-    make_images=_make_images,
-    read_images=_read_images,
     layout="<perturbation>/<wnid>/<image id>.mp4",
     benchmark="ImageNet-P",
     notice_if_made=(
         "No official ImageNet-P numbers: a subset of the validation images, and frames made anew from them."
     ),
-    remark=_remark,
     stores_jpeg=False,
-    read=_read,
-    study=_study,
     files={
         "perturbation_frames": ("model", "change", "definition", "frame", "images", "flips"),
         "flips_by_frame": ("model", "change", "frame", "flips"),
     },
     with_intervals=("mean_fp", "mfr", "mean_t5d", "mt5d"),
     page="perturbations.html",
-    page_context=_page_context,
     **page_texts("perturbations"),
 )

@@ -5,7 +5,7 @@ frame of noise with the first one, as the paper's text and its published code do
 formula of consecutive frames alone: for noise, `fp_consecutive` and `t5d_consecutive` follow it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -19,6 +19,8 @@ from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.perturbations.params import (
     NOISE_PERTURBATIONS,
     PERTURBATIONS,
+    PerturbationMeasures,
+    Perturbations,
 )
 from cleanset.studies.robustness.results import (
     Chosen,
@@ -115,17 +117,11 @@ def definitions_of(perturbation: str) -> list[PerturbationDefinition]:
 
 @dataclass(frozen=True, eq=False)
 class PerturbationStudy(FamilyStudy):
-    """The answers of all models, and how their frames are compared.
-
-    `answers`: by role and perturbation. `difficulty`: the step between compared frames, except for noise.
-    `reference`: the role that FR and mT5D are relative to; None: neither is measured.
-    """
+    """The answers of all models, of each the five most probable classes, best first; FR and mT5D need a reference."""
 
     compared = COMPARED
-    perturbations: Sequence[str]
-    answers: Mapping[str, Mapping[str, Top5]]
-    difficulty: int
-    reference: str | None
+    wanted: Perturbations
+    measures: PerturbationMeasures
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The flips by frame."""
@@ -136,29 +132,30 @@ class PerturbationStudy(FamilyStudy):
     @property
     def has_all(self) -> bool:
         """Whether all ten test perturbations were measured; the means need them."""
-        return set(PERTURBATIONS) <= set(self.perturbations)
+        return set(PERTURBATIONS) <= set(self.wanted.names)
 
     def pairs(self, name: str, definition: PerturbationDefinition) -> Pairs:
         """The frames of a perturbation that are compared."""
         first = next(iter(self.answers.values()))
-        return pairs(name, first[name].shape[1], definition, self.difficulty)
+        return pairs(name, first[name].shape[1], definition, self.wanted.difficulty)
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """FP and T5D of a model on the chosen images by both definitions and, with a reference, their ratios to it."""
-        if lacking := [name for name in PERTURBATIONS if name not in self.perturbations]:
+        names = self.wanted.names
+        if lacking := [name for name in PERTURBATIONS if name not in names]:
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
             yield constant(np.nan, resamples).named("mean_fp", problem=problem)
         for definition, suffix in DEFINITION_SUFFIXES.items():
             for kind in KINDS if has_top5() else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen, resamples)
-                for name in self.perturbations:
+                for name in names:
                     if definition in definitions_of(name):
                         yield means[name].named(kind + suffix, name)
                 if self.has_all:
                     yield mean_of(means, PERTURBATIONS).named(f"mean_{kind}{suffix}")
                 elif definition == "as_written":
-                    yield mean_of(means, self.perturbations).named(f"mean_{kind}_measured")
-                if self.reference is not None:
+                    yield mean_of(means, names).named(f"mean_{kind}_measured")
+                if self.measures.reference is not None:
                     yield from self._ratios(role, kind, definition, means, chosen, resamples)
 
     def _ratios(
@@ -171,14 +168,14 @@ class PerturbationStudy(FamilyStudy):
         resamples: Resamples,
     ) -> Iterator[Sampled]:
         """FR by perturbation and, of all ten, mFR; or of T5D the mean of its ratios, mT5D."""
-        others = self._means(str(self.reference), kind, definition, chosen, resamples)
+        others = self._means(str(self.measures.reference), kind, definition, chosen, resamples)
         images = int(chosen.sum())
         ratios = {
             name: ratio_to(others[name], means[name], images * self._comparisons(name, definition))
-            for name in self.perturbations
+            for name in self.wanted.names
         }
         if kind == "fp":
-            for name in self.perturbations:
+            for name in self.wanted.names:
                 if definition in definitions_of(name):
                     problem = "the reference's predictions flip too rarely" if undefined_names(ratios, [name]) else ""
                     yield ratios[name].named("fr" + DEFINITION_SUFFIXES[definition], name, problem)
@@ -193,7 +190,7 @@ class PerturbationStudy(FamilyStudy):
         self, role: str, kind: str, definition: PerturbationDefinition, chosen: Chosen, resamples: Resamples
     ) -> dict[str, Sampled]:
         """FP or T5D by perturbation."""
-        names = self.perturbations
+        names = self.wanted.names
         # consecutive frames of all but noise are compared as written
         used: list[PerturbationDefinition] = [
             definition if definition in definitions_of(name) else "as_written" for name in names
@@ -214,7 +211,7 @@ class PerturbationStudy(FamilyStudy):
             (role, kind, name, definition): _counted(kind, answers[name], self.pairs(name, definition))
             for role, answers in self.answers.items()
             for kind in KINDS
-            for name in self.perturbations
+            for name in self.wanted.names
             for definition in definitions_of(name)
         }
 
@@ -229,7 +226,7 @@ def by_frame(study: PerturbationStudy) -> pd.DataFrame:
     rows = []
     for role, answers in study.answers.items():
         chosen = study.images.of_first(role)
-        for name in study.perturbations:
+        for name in study.wanted.names:
             for definition in definitions_of(name):
                 compared = study.pairs(name, definition)
                 flipped = flips(answers[name][chosen][..., 0], compared, axis=0)

@@ -58,11 +58,12 @@ def perturbations_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return expand_groups("perturbation", names_or_groups, PERTURBATION_GROUPS, ALL_PERTURBATIONS)
 
 
-_Perturbations = Annotated[list[str], AfterValidator(lambda names: check_names(names, perturbations_of))]
+_Known = AfterValidator(lambda names: check_names(names, perturbations_of))
+_Expanded = Annotated[list[str], _Known, AfterValidator(lambda names: list(perturbations_of(names)))]
 
 
 class Perturbations(FamilySection):
-    """The perturbations of source 003 that are measured, by name or group.
+    """The perturbations of source 003 that are measured: a group stands for its members.
 
     `difficulty`: for noise, its level; for all others, the step between the frames that are compared. `frames`: 31,
     and 41 of translate (`as_published`), or 30 of each (`source_003`). `max_images`: the number of images, taken as
@@ -71,7 +72,7 @@ class Perturbations(FamilySection):
     ffmpeg, and read again; None: not at all.
     """
 
-    names: Annotated[_Perturbations, Field(default_factory=list)]
+    names: Annotated[_Expanded, Field(default_factory=list)]
     difficulty: Annotated[int, Field(ge=NOISE_DIFFICULTIES[0], le=NOISE_DIFFICULTIES[-1])] = 1
     frames: Literal["as_published", "source_003"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
@@ -80,12 +81,12 @@ class Perturbations(FamilySection):
     def levels(self) -> dict[str, int]:
         """The level at which each perturbation is made; except for noise, the difficulty does not change the frames."""
         noise = dict.fromkeys(NOISE_PERTURBATIONS, self.difficulty)
-        return {name: noise.get(name, 1) for name in perturbations_of(self.names)}
+        return {name: noise.get(name, 1) for name in self.names}
 
     def frame_counts(self) -> dict[str, int]:
         """The number of frames of each perturbation, in the order of the benchmark."""
         as_in_source = self.frames == "source_003"
-        return {name: frame_count(name, as_in_source=as_in_source) for name in perturbations_of(self.names)}
+        return {name: frame_count(name, as_in_source=as_in_source) for name in self.names}
 
     def changes(self) -> list[tuple[str, int]]:
         """Each frame of each perturbation."""

@@ -51,8 +51,6 @@ from cleanset.studies.robustness.scenarios.params import (
 from cleanset.validation import check_known
 from cleanset.vocabulary import class_keys
 
-"""An image, uint8 of shape (height, width, 3), red first."""
-
 KIND = "scenario"
 """The kind of change, from which seeds are derived."""
 
@@ -414,14 +412,13 @@ def _stored(path: Path) -> StoredFile:
 def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
     """The scenarios of the images that have a mask; photographs are compared with all images, also of the index."""
     images, study = has_scenarios(sources.images, sources.masks), sources.study
-    changes = wanted.expanded()
     photographs: tuple[StoredFile, ...] = ()
-    if RANDOM in changes:
+    if RANDOM in wanted.names:
         ids = {file: each.image_id for file, each in sources.files.items()}
         # the index only refuses a photograph: nothing that is written depends on it
         photographs = photograph_files(study.backgrounds, SetImages(sources.files), ids, sources.indexed_images())
     generated: dict[Path, StoredFile] = {}
-    if GENERATED in changes:
+    if GENERATED in wanted.names:
         files = sources.files_in(images).values()
         by_id = generated_files(study.generated, [each.image_id for each in files])
         generated = {each.path: by_id[each.image_id] for each in files}

@@ -11,117 +11,17 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import UNCHANGED, FamilyStudy, StudiedImages, records
-from cleanset.studies.robustness.scenarios.masks import FORMATS, has_scenarios
+from cleanset.studies.robustness.results import UNCHANGED, Answers, FamilyStudy, StudiedImages, percentages, records
+from cleanset.studies.robustness.scenarios.masks import FORMATS, counts_by_value, has_scenarios
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.validation import check_known
+from cleanset.vocabulary import class_names
 
 CLASSES_IN_MAP = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
 
 ANSWERS_COLUMN = "answers"
 """The column with the criterion of correctness."""
-
-
-def _remark(params: CommonParams) -> str:
-    classes = {"all": "all 1,000", "restricted": "the edition's classes"}
-    answers = params.section(ScenarioMeasures).answers
-    return f"A prediction is correct if the class is the most probable of {classes[answers]} (answers: {answers})."
-
-
-def _named_models(params: CommonParams) -> list[ReferencedModel]:
-    measures = params.section(ScenarioMeasures)
-    model, trained = measures.baselines.model, [ReferencedModel("trained", name) for name in measures.trained]
-    return trained if model is None else [ReferencedModel("baselines.model", model), *trained]
-
-
-def _problem(params: CommonParams) -> str | None:
-    for place, masks in enumerate(params.masks):
-        try:
-            check_known("mask format", masks.format, FORMATS)
-        except CleansetError as error:
-            return f"masks.{place}.format: {error}"
-    wanted = params.section(Scenarios)
-    if wanted.names and wanted.published is None and not params.masks:
-        return "scenarios.names: scenarios need masks; expected folders of them in masks"
-    return None
-
-
-def _measured_images(images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
-    return has_scenarios(images, masks) if params.section(Scenarios).published is None else images
-
-
-def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
-    from cleanset.studies.robustness.scenarios.changes import scene_images, settings_of
-
-    wanted = params.section(Scenarios)
-    scenes = scene_images(sources, wanted)
-    return Changing(scenes, settings_of(wanted, scenes))
-
-
-def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
-    from cleanset.studies.robustness.published_images import PublishedImages, find_published
-
-    wanted = params.section(Scenarios)
-    places = {change: change[0] for change in wanted.changes()}
-    files = find_published(folder, SCENARIO_FAMILY, list(places.values()), images)
-    # unlike ImageNet-C's, these images are of any size, and some are transparent
-    change = PublishedImages(files, places, MATTES[wanted.matte], any_size=True)
-    return Changing(change, {"matte": wanted.matte, **files.settings()})
-
-
-def _read(answers: pd.DataFrame, params: CommonParams) -> NDArray[np.bool_]:
-    """Whether the class is the most probable of all 1,000, or of the edition's classes (restricted)."""
-    is_restricted = params.section(ScenarioMeasures).answers == "restricted"
-    predicted = answers["class_of_edition"] if is_restricted else answers["top5_class"].str[0]
-    return (predicted == answers["class_index"]).to_numpy(np.bool_)
-
-
-def _study(
-    params: CommonParams, answers: Mapping[str, NDArray[Any]], images: StudiedImages, rows: pd.DataFrame
-) -> FamilyStudy:
-    from cleanset.studies.robustness.scenarios.measures import ScenarioAnswers, ScenarioStudy
-
-    names, measures = params.section(Scenarios).expanded(), params.section(ScenarioMeasures)
-    found = {name: ScenarioAnswers(each[:, 2:], each[:, 0], each[:, 1]) for name, each in answers.items()}
-    origins = rows["origin"].to_numpy(object) if "origin" in rows else None
-    # the regression's closed form needs every cell, so all models must have seen the same images
-    is_whole = params.images == "union" and all(np.all(seen) for seen in images.of_classes.values())
-    baselines = measures.baselines if is_whole else None
-    return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained, origins)
-
-
-def _page_context(data: PagesData) -> dict[str, Any]:
-    from cleanset.studies.robustness.results import percentages
-    from cleanset.vocabulary import class_names
-
-    wanted, cells = data.params.section(Scenarios), data.tables["scenario_accuracies"]
-    baselines = data.params.section(ScenarioMeasures).baselines
-    # over all models and scenarios: a map for each model has the same classes
-    totals = cells.groupby("class_index")[["correct", "images"]].sum()
-    worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:CLASSES_IN_MAP]
-    regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
-    counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
-    scores, models = data.tables.get("scenario_scores"), data.tables["models"]
-    anova = [] if regression is None else records(data.tables["scenario_anova"])
-    return {
-        "scenarios": [UNCHANGED, *wanted.expanded()],
-        "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
-        "all_classes": len(totals),
-        "total_images": int(counts["images"].sum()),
-        "cells": percentages(cells, ["model", "scenario", "class_index"], "correct"),
-        "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
-        "baselines": [] if fitted is None else _baseline_names(baselines, data.roles[0], cells),
-        "parts_of_score": {} if scores is None else _score_parts(scores),
-        "regression": [] if regression is None else _terms(regression),
-        "anova": anova,
-        "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
-        "parameters": dict(zip(models["model"], models["parameters"], strict=True)),
-        "origins": data.origins,
-        "by_origin": _by_origin(data.tables.get("scenario_origins")),
-        "left_out": data.left_out,
-        "published_top1": data.published_top1,
-    }
 
 
 def _by_origin(table: pd.DataFrame | None) -> dict[tuple[str, str, str], float]:
@@ -147,16 +47,12 @@ def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> list[str]:
     """The levels that the regression compares with, as text."""
-    from cleanset.vocabulary import class_names
-
     class_index = base.class_index if base.class_index is not None else int(cells["class_index"].min())
     return [base.model or first_role, base.scenario or UNCHANGED, class_names()[class_index].name]
 
 
 def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of the regression's table, with class indices as names."""
-    from cleanset.vocabulary import class_names
-
     rows = records(estimates)
     for row in rows:
         if row["factor"] == "class_index":
@@ -164,20 +60,100 @@ def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-SCENARIO_FAMILY = Family(
+class ScenarioFamily(Family):
+    """The scenarios of XIMAGENET-12."""
+
+    def named_models(self, params: CommonParams) -> list[ReferencedModel]:
+        measures = params.section(ScenarioMeasures)
+        model, trained = measures.baselines.model, [ReferencedModel("trained", name) for name in measures.trained]
+        return trained if model is None else [ReferencedModel("baselines.model", model), *trained]
+
+    def problem(self, params: CommonParams) -> str | None:
+        for place, masks in enumerate(params.masks):
+            try:
+                check_known("mask format", masks.format, FORMATS)
+            except CleansetError as error:
+                return f"masks.{place}.format: {error}"
+        wanted = params.section(Scenarios)
+        if wanted.names and wanted.published is None and not params.masks:
+            return "scenarios.names: scenarios need masks; expected folders of them in masks"
+        return None
+
+    def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
+        return has_scenarios(images, masks) if params.section(Scenarios).published is None else images
+
+    def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
+        from cleanset.studies.robustness.scenarios.changes import scene_images, settings_of
+
+        wanted = params.section(Scenarios)
+        scenes = scene_images(sources, wanted)
+        return Changing(scenes, settings_of(wanted, scenes))
+
+    def read_images(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+        from cleanset.studies.robustness.published_images import PublishedImages, find_published
+
+        wanted = params.section(Scenarios)
+        places = {change: change[0] for change in wanted.changes()}
+        files = find_published(folder, self, list(places.values()), images)
+        # unlike ImageNet-C's, these images are of any size, and some are transparent
+        change = PublishedImages(files, places, MATTES[wanted.matte], any_size=True)
+        return Changing(change, {"matte": wanted.matte, **files.settings()})
+
+    def remark(self, params: CommonParams) -> str:
+        classes = {"all": "all 1,000", "restricted": "the edition's classes"}
+        answers = params.section(ScenarioMeasures).answers
+        return f"A prediction is correct if the class is the most probable of {classes[answers]} (answers: {answers})."
+
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.bool_]:
+        """Whether the class is the most probable of all 1,000, or of the edition's classes (restricted)."""
+        is_restricted = params.section(ScenarioMeasures).answers == "restricted"
+        predicted = answers["class_of_edition"] if is_restricted else answers["top5_class"].str[0]
+        return (predicted == answers["class_index"]).to_numpy(np.bool_)
+
+    def study(self, images: StudiedImages, answers: Mapping[str, Answers], params: CommonParams) -> FamilyStudy:
+        from cleanset.studies.robustness.scenarios.measures import ScenarioStudy
+
+        return ScenarioStudy(images, answers, params.section(Scenarios), params.section(ScenarioMeasures))
+
+    def labels(self, params: CommonParams) -> dict[str, str]:
+        return {ANSWERS_COLUMN: params.section(ScenarioMeasures).answers}
+
+    def page_context(self, data: PagesData) -> dict[str, Any]:
+        wanted, cells, masks = data.params.section(Scenarios), data.tables["scenario_accuracies"], data.masks
+        baselines = data.params.section(ScenarioMeasures).baselines
+        # over all models and scenarios: a map for each model has the same classes
+        totals = cells.groupby("class_index")[["correct", "images"]].sum()
+        worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:CLASSES_IN_MAP]
+        regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
+        counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
+        scores, models = data.tables.get("scenario_scores"), data.tables["models"]
+        anova = [] if regression is None else records(data.tables["scenario_anova"])
+        return {
+            "scenarios": [UNCHANGED, *wanted.names],
+            "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
+            "all_classes": len(totals),
+            "total_images": int(counts["images"].sum()),
+            "cells": percentages(cells, ["model", "scenario", "class_index"], "correct"),
+            "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
+            "baselines": [] if fitted is None else _baseline_names(baselines, data.roles[0], cells),
+            "parts_of_score": {} if scores is None else _score_parts(scores),
+            "regression": [] if regression is None else _terms(regression),
+            "anova": anova,
+            "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
+            "parameters": dict(zip(models["model"], models["parameters"], strict=True)),
+            "origins": counts_by_value(masks[masks["left_out"].isna()]["origin"]),
+            "by_origin": _by_origin(data.tables.get("scenario_origins")),
+            "left_out": counts_by_value(masks["left_out"]),
+            "published_top1": data.published_top1,
+        }
+
+
+SCENARIO_FAMILY = ScenarioFamily(
     name="scenarios",
     section=Scenarios,
     measures_section=ScenarioMeasures,
-    named_models=_named_models,
-    problem=_problem,
-    measured_images=_measured_images,
-    make_images=_make_images,
-    read_images=_read_images,
     layout="<scenario>/<wnid>/<image>",
     notice_if_made="The scenarios of XIMAGENET-12, made from the images that have a mask; not its published images.",
-    remark=_remark,
-    read=_read,
-    study=_study,
     files={
         "scenario_accuracies": ("model", "scenario", "class_index", "images", "correct", "accuracy"),
         "scenario_origins": ("model", "scenario", "origin", "images", "correct", "accuracy"),
@@ -192,9 +168,7 @@ SCENARIO_FAMILY = Family(
         "scenario_origins", "scenario_scores", "scenario_regression", "scenario_anova", "scenario_fitted",
     ),
     label_columns=(ANSWERS_COLUMN,),
-    labels=lambda params: {ANSWERS_COLUMN: params.section(ScenarioMeasures).answers},
     with_intervals=("mean_accuracy", "score_as_published", "score_as_written"),
     page="scenarios.html",
-    page_context=_page_context,
     **page_texts("scenarios"),
 )  # fmt: skip

@@ -11,8 +11,7 @@ A study's images have a mask each, or a reason why scenarios cannot use it.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
@@ -48,7 +47,9 @@ MIN_AREA_SHARE = 0.01
 MIN_PART_SHARE = 0.1
 """Minimum share of the largest connected part's area; smaller parts do not count as objects."""
 
-Unsuitable = Literal["several_objects", "too_small", "cut_off"]
+LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
+"""The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
+`no_object`, `no_background`: the part of the image that models see lacks it."""
 
 
 class Regions(NamedTuple):
@@ -103,7 +104,7 @@ def intersection_over_union(one: Mask, other: Mask) -> float:
     return int(np.count_nonzero(one & other)) / union
 
 
-def unsuitable(mask: Mask) -> Unsuitable | None:
+def unsuitable(mask: Mask) -> LeftOut | None:
     """The reason why no background can be made around the object: several parts, tiny, or cut off; None if it can."""
     # parts that touch at a corner are one
     labels, _ = ndimage.label(mask, structure=np.ones((3, 3)))
@@ -308,11 +309,6 @@ def read_regions(data: bytes, mask_format: str, wnid: str, where: str) -> Region
     return regions_of(_READERS[mask_format](data, where))
 
 
-LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
-"""The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
-`no_object`, `no_background`: the part of the image that models see lacks it."""
-
-
 class MaskSource(NamedTuple):
     """A folder of masks, the format of its files, and who made them."""
 
@@ -333,17 +329,6 @@ class MaskFile(NamedTuple):
     path: Path
     name: str
     source: MaskSource
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedImage:
-    """The image of a mask: file, class, size of the decoded file, and crop."""
-
-    file: str
-    image_id: str
-    wnid: str
-    size: tuple[int, int]
-    crop: Box | None
 
 
 def find_masks(sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
@@ -379,31 +364,40 @@ def _is_image_id(name: str) -> bool:
     return match is not None and 1 <= int(match[1]) <= VALIDATION_IMAGES
 
 
-def mask_table(images: Sequence[MaskedImage], masks: Mapping[str, MaskFile], *, is_placed: bool) -> pd.DataFrame:
-    """The rows of MASKS for the images; `is_placed`: images must suit a generated background.
+def mask_table(
+    images: pd.DataFrame, masks: Mapping[str, MaskFile], size_of: Callable[[str], tuple[int, int]], *, is_placed: bool
+) -> pd.DataFrame:
+    """The rows of MASKS for rows of STUDY_IMAGES; `is_placed`: images must suit a generated background.
 
-    Raises CleansetError for a mask that cannot be read, is empty or full, or is of another size than its image.
+    `size_of`: width and height of a decoded file. Raises CleansetError for a mask that cannot be read, is empty or
+    full, or is of another size than its image.
     """
-    rows: list[tuple[str | None, ...]] = []
-    for image in images:
-        mask = masks.get(image.image_id)
+    names, rows = class_keys(), list[tuple[str | None, ...]]()
+    columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
+    for file, image_id, class_index, crop in zip(*columns, strict=True):
+        mask = masks.get(image_id)
         if mask is None:
-            rows.append((image.file, None, None, None, None, "no_mask"))
+            rows.append((file, None, None, None, None, "no_mask"))
             continue
         data = read_regular_file(mask.path)
-        left_out = why_left_out(data, mask, image, is_placed=is_placed)
-        rows.append((image.file, mask.name, sha256(data), mask.source.format, mask.source.origin, left_out))
+        left_out = why_left_out(data, mask, names[class_index], size_of(file), box_of(crop), is_placed=is_placed)
+        rows.append((file, mask.name, sha256(data), mask.source.format, mask.source.origin, left_out))
     return pd.DataFrame(rows, columns=MASKS.names)
 
 
-def why_left_out(data: bytes, mask: MaskFile, image: MaskedImage, *, is_placed: bool) -> LeftOut | None:
-    """Why scenarios cannot use the image with the mask in this file; None if they can. Raises as `mask_table`."""
+def why_left_out(
+    data: bytes, mask: MaskFile, wnid: str, size: tuple[int, int], crop: Box | None = None, *, is_placed: bool = False
+) -> LeftOut | None:
+    """Why scenarios cannot use an image with the mask in this file; None if they can. Raises as `mask_table`.
+
+    `wnid`, `size` and `crop`: the image's class, width and height of the decoded file, and crop.
+    """
     where = str(mask.path)
-    if mask.source.format == IMAGENET_S and image.wnid not in segmented_classes(data, where):
+    if mask.source.format == IMAGENET_S and wnid not in segmented_classes(data, where):
         return "other_class"
-    whole = read_regions(data, mask.source.format, image.wnid, where)
-    _check_size(whole, image, where)
-    regions = _cropped(whole, image.crop)
+    whole = read_regions(data, mask.source.format, wnid, where)
+    _check_size(whole, size, crop, where)
+    regions = _cropped(whole, crop)
     if is_placed and regions.object.any() and (problem := unsuitable(regions.object)):
         return problem
     base = base_regions(regions)
@@ -412,21 +406,21 @@ def why_left_out(data: bytes, mask: MaskFile, image: MaskedImage, *, is_placed: 
     return None if base.background.any() else "no_background"
 
 
-def _check_size(regions: Regions, image: MaskedImage, where: str) -> None:
+def _check_size(regions: Regions, size: tuple[int, int], crop: Box | None, where: str) -> None:
     """Raise CleansetError unless the mask is of the original's size, as far as a cropped image tells it."""
     height, width = regions.object.shape
-    if image.crop is None:
-        if (width, height) != image.size:
-            wide, high = image.size
+    if crop is None:
+        if (width, height) != size:
+            wide, high = size
             raise CleansetError(
                 f"{where}: mask of {width} x {height} pixels for an image of {wide} x {high}; expected the size of the "
                 "original, uncropped image"
             )
         with_both(regions.object, where)
-    elif image.crop[2] > width or image.crop[3] > height:
+    elif crop[2] > width or crop[3] > height:
         raise CleansetError(
             f"{where}: mask of {width} x {height} pixels; expected the size of the original image, in which the crop "
-            f"{list(image.crop)} lies"
+            f"{list(crop)} lies"
         )
 
 
@@ -470,16 +464,11 @@ def masks_found(
     as `find_masks` and `mask_table` do.
     """
     masks = find_masks(MaskSource(folder / each.folder, each.format, each.origin) for each in wanted.masks)
-    read, names, masked = SetImages(files), class_keys(), []
-    columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
-    for file, image_id, class_index, crop in zip(*columns, strict=True):
-        # not decoded without a mask
-        size = read(file).size if image_id in masks else (0, 0)
-        masked.append(MaskedImage(file, image_id, names[class_index], size, box_of(crop)))
+    read = SetImages(files)
     if is_placed is None:
         section = wanted.section(Scenarios)
-        is_placed = section.published is None and GENERATED in section.expanded()
-    return mask_table(masked, masks, is_placed=is_placed)
+        is_placed = section.published is None and GENERATED in section.names
+    return mask_table(images, masks, lambda file: read(file).size, is_placed=is_placed)
 
 
 def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> pd.DataFrame:

@@ -11,9 +11,9 @@ the factors, and everything has a closed form in the means of the levels; H. Sch
 With 1,000 classes a general solver such as statsmodels' takes 14 seconds and 1.4 GB; the closed form takes neither.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from cleanset.studies.robustness.results import (
     mean_of,
     sampled_means,
 )
-from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines
+from cleanset.studies.robustness.scenarios.params import ORIGINAL, ScenarioMeasures, Scenarios
 from cleanset.validation import shown
 
 FACTORS = ("model", "scenario", "class_index")
@@ -45,24 +45,6 @@ STARS = ((0.0001, "****"), (0.001, "***"), (0.01, "**"), (0.05, "*"))
 """Upper limits of p-values and the stars below each; `ns` without stars."""
 EXACT_FIT = 1e-24
 """Residual sum of squares, as a share of the total, below which the fit is exact."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Regression:
-    """A fitted regression.
-
-    `estimates` has a row for the intercept (factor `intercept`, level None) and for each level but the baselines:
-    factor, level, estimate, standard_error, low, high, t, p, stars. `anova` has the rows regression, the factors,
-    residual and total: source, ss, df, ms, f, p. `fitted` has the cells in the design's order, observed and fitted.
-    """
-
-    estimates: pd.DataFrame
-    anova: pd.DataFrame
-    fitted: pd.DataFrame
-
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """The tables by the end of the stem of their CSV file."""
-        return {"regression": self.estimates, "anova": self.anova, "fitted": self.fitted}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,8 +75,13 @@ class Fit:
     residual_ss: float
 
 
-def regression(cells: pd.DataFrame, baselines: Sequence[object]) -> Regression:
+def regression(cells: pd.DataFrame, baselines: Sequence[object]) -> dict[str, pd.DataFrame]:
     """The regression of cells with model, scenario, class_index and accuracy; `baselines` has a level of each factor.
+
+    By the end of the stem of their CSV file: `regression` has a row for the intercept (factor `intercept`, level None)
+    and for each level but the baselines: factor, level, estimate, standard_error, low, high, t, p, stars. `anova` has
+    the rows regression, the factors, residual and total: source, ss, df, ms, f, p. `fitted` has the cells in the
+    design's order, observed and fitted.
 
     Raises CleansetError, with their names, for cells missing or there twice, for an unknown baseline, for an
     accuracy that is not a number, and for a design without residual degrees of freedom.
@@ -148,7 +135,7 @@ def stars(p: float) -> str:
     return next((each for limit, each in STARS if p < limit), "ns")
 
 
-def _regression(design: Design, fit: Fit) -> Regression:
+def _regression(design: Design, fit: Fit) -> dict[str, pd.DataFrame]:
     """The tables of a fit."""
     df = design.residual_df
     # an exact fit leaves rounding errors, from which t and p would be arbitrary numbers
@@ -176,7 +163,8 @@ def _regression(design: Design, fit: Fit) -> Regression:
     cells = pd.MultiIndex.from_product(design.levels, names=FACTORS).to_frame(index=False)
     values = {OBSERVED: design.observed.ravel(), "fitted": _fitted(design, fit.coefficients).ravel()}
     fitted = cells.astype(object).assign(**values)
-    return Regression(estimates, _anova(design, fit, 0.0 if exact else fit.residual_ss), fitted)
+    anova = _anova(design, fit, 0.0 if exact else fit.residual_ss)
+    return {"regression": estimates, "anova": anova, "fitted": fitted}
 
 
 def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
@@ -222,10 +210,6 @@ def _along(effect: Floats, axis: int) -> Floats:
     shape = [1, 1, 1]
     shape[axis] = -1
     return effect.reshape(shape)
-
-
-Inner = Literal["classes", "trained"]
-"""The inner part of the score: over classes (the text), or over models trained on each scenario (table 3)."""
 
 
 def squared_deviations(accuracies: Floats, mu: float | Floats) -> Floats:
@@ -278,84 +262,69 @@ def sampled_score(
     return Sampled(float(value), draws, shifted=True, largest=1)
 
 
-Correct = npt.NDArray[np.bool_]
-
 COMPARED = ("accuracy", "mean_accuracy", "score_as_published", "score_as_written")
 """The measures that models are compared by."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScenarioAnswers:
-    """One model's correct predictions: images x scenarios; of clean and unchanged images: images."""
-
-    correct: Correct
-    clean: Correct
-    unchanged: Correct
-
-
 @dataclass(frozen=True, eq=False)
 class ScenarioStudy(FamilyStudy):
-    """The answers of all models in the scenarios; `baselines`: the baseline of the regression, None without it.
-
-    `inner`: the inner part of Score; `trained`: for it, by model and scenario, accuracies of networks trained on each.
-    `origins`: of each image's mask; None for published images.
-    """
+    """The answers of all models in the scenarios: of each whether it is correct."""
 
     compared = COMPARED
-    scenarios: Sequence[str]
-    answers: Mapping[str, ScenarioAnswers]
-    baselines: Baselines | None = None
-    inner: Inner = "classes"
-    trained: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    origins: npt.NDArray[np.object_] | None = None
+    wanted: Scenarios
+    measures: ScenarioMeasures
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Accuracy by model, scenario and class; the parts of Score; the regression, if it has baselines.
+        """Accuracy by model, scenario and class; the parts of Score; the regression, if all models saw all images.
 
         Where masks have several origins, accuracy by these, too.
         """
-        cells = cells_of(self)
+        cells, origins = cells_of(self), self.images.origins
         found = {"scenario_accuracies": cells}
-        if self.origins is not None and len(set(self.origins)) > 1:
+        if origins is not None and len(set(origins)) > 1:
             found["scenario_origins"] = cells_of(self, "origin")
-        if self.scenarios and len(cells):
+        if self.wanted.names and len(cells):
             found["scenario_scores"] = score_parts(self)
-        if self.baselines is not None and (fitted := regression_of(self, cells, self.baselines)) is not None:
-            found |= {f"scenario_{name}": table for name, table in fitted.tables().items()}
-        return found
+        # its closed form needs every cell
+        fitted = regression_of(self, cells) if self.images.is_whole else {}
+        return found | {f"scenario_{name}": table for name, table in fitted.items()}
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """Accuracy by scenario, its mean, and Score by both definitions, of a model on the chosen images."""
-        answers = self.answers[role]
-        correct, unchanged = answers.correct[chosen], answers.unchanged[chosen]
-        nulls = np.stack([answers.clean[chosen], unchanged], axis=1)
+        nulls, names = self.correct(role, chosen, [CLEAN, UNCHANGED]), self.wanted.names
         for name, each in sampled_means(nulls, [CLEAN, UNCHANGED], resamples, role).items():
             yield each.named(f"accuracy_{name}")
-        if not self.scenarios:
+        if not names:
             return
-        accuracies = sampled_means(correct, self.scenarios, resamples, role)
-        for name in self.scenarios:
+        correct = self.correct(role, chosen, names)
+        accuracies = sampled_means(correct, names, resamples, role)
+        for name in names:
             yield accuracies[name].named("accuracy", name)
-        yield mean_of(accuracies, self.scenarios).named("mean_accuracy")
+        yield mean_of(accuracies, names).named("mean_accuracy")
         classes = len(np.unique(self.images.classes[chosen]))
         for definition in DEFINITIONS:
             name = f"score_{definition}"
             if (problem := self._problem_of_score(role, classes)) is not None:
                 yield constant(np.nan, resamples).named(name, problem=problem)
                 continue
-            trained = self.trained_accuracies(role) if self.inner == "trained" else None
-            yield sampled_score(correct, unchanged, definition, resamples, trained).named(name)
+            trained = self.trained_accuracies(role) if self.measures.inner == "trained" else None
+            yield sampled_score(correct, nulls[:, 1], definition, resamples, trained).named(name)
+
+    def correct(self, role: str, chosen: Chosen, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Whether a model is correct on the chosen images: images x changes, which are the named ones."""
+        return np.hstack([self.answers[role][name][chosen] for name in names])
 
     def _problem_of_score(self, role: str, classes: int) -> str | None:
-        if self.inner == "trained":
-            if len(self.scenarios) < 2:
+        is_single = len(self.wanted.names) < 2
+        if self.measures.inner == "trained":
+            if is_single:
                 return "Score needs two scenarios"
-            return None if role in self.trained else "no accuracies of networks trained on each scenario"
-        return "Score needs two scenarios and two classes" if len(self.scenarios) < 2 or classes < 2 else None
+            return None if role in self.measures.trained else "no accuracies of networks trained on each scenario"
+        return "Score needs two scenarios and two classes" if is_single or classes < 2 else None
 
     def trained_accuracies(self, role: str) -> tuple[Floats, float]:
         """The accuracies of the networks trained on each scenario, and of the one trained on originals."""
-        found = self.trained[role]
+        found = self.measures.trained[role]
         return np.array([value for name, value in found.items() if name != ORIGINAL]), found[ORIGINAL]
 
 
@@ -365,7 +334,7 @@ def cells_of(study: ScenarioStudy, *keys: str) -> pd.DataFrame:
     The keys are class_index, which is not a column, and origin, of the masks. Of the first of the study's selections.
     """
     keys = keys or ("class_index",)
-    given = {"class_index": study.images.classes, "origin": study.origins}
+    given = {"class_index": study.images.classes, "origin": study.images.origins}
     predictions = _predictions(study, **{key: given[key] for key in keys})
     grouped = predictions.groupby(["model", "scenario", *keys], sort=True)["correct"]
     table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
@@ -378,9 +347,9 @@ def _predictions(study: ScenarioStudy, **columns: npt.NDArray[Any] | None) -> pd
     for role, answers in study.answers.items():
         chosen = images.of_first(role)
         given = {name: values[chosen] for name, values in columns.items() if values is not None}
-        for place, name in enumerate([UNCHANGED, *study.scenarios]):
-            correct = answers.unchanged if name == UNCHANGED else answers.correct[:, place - 1]
-            parts.append(pd.DataFrame({"model": role, "scenario": name, **given, "correct": correct[chosen]}))
+        for name in (UNCHANGED, *study.wanted.names):
+            correct = answers[name][chosen, 0]
+            parts.append(pd.DataFrame({"model": role, "scenario": name, **given, "correct": correct}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -390,33 +359,32 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
     The part `external` has a row for each scenario, `internal` one for each class index, whose accuracy is the mean
     over the scenarios, or one for each scenario that networks were trained on. Of the first of the study's selections.
     """
-    images, rows = study.images, list[tuple[str, str, str, float, float]]()
+    images, measures, rows = study.images, study.measures, list[tuple[str, str, str, float, float]]()
     for role, answers in study.answers.items():
         chosen = images.of_first(role)
-        correct, classes = answers.correct[chosen], images.classes[chosen]
-        mu = float(answers.unchanged[chosen].mean())
-        accuracies = [
-            ("external", name, each) for name, each in zip(study.scenarios, correct.mean(axis=0), strict=True)
-        ]
-        if study.inner == "classes":
+        correct, classes = study.correct(role, chosen, study.wanted.names), images.classes[chosen]
+        mu = float(answers[UNCHANGED][chosen].mean())
+        accuracies = [("external", name, answers[name][chosen].mean()) for name in study.wanted.names]
+        if measures.inner == "classes":
             accuracies += [("internal", str(each), correct[classes == each].mean()) for each in np.unique(classes)]
         rows += [(role, part, level, float(each), float((each - mu) ** 2)) for part, level, each in accuracies]
-        if study.inner == "trained" and role in study.trained:
+        if measures.inner == "trained" and role in measures.trained:
             values, inner_mu = study.trained_accuracies(role)
-            names = [name for name in study.trained[role] if name != ORIGINAL]
+            names = [name for name in measures.trained[role] if name != ORIGINAL]
             squares = squared_deviations(values, inner_mu).tolist()
             found = zip(names, values.tolist(), squares, strict=True)
             rows += [(role, "internal", name, accuracy, square) for name, accuracy, square in found]
     return pd.DataFrame(rows, columns=["model", "part", "level", "accuracy", "squared_deviation"])
 
 
-def regression_of(study: ScenarioStudy, cells: pd.DataFrame, baselines: Baselines) -> Regression | None:
-    """The regression of the cells' accuracies on model, scenario and class; None without two levels to compare.
+def regression_of(study: ScenarioStudy, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The regression of the cells' accuracies on model, scenario and class; empty without two levels to compare.
 
     Raises CleansetError as `regression` does.
     """
-    sizes = len(study.answers), len(study.scenarios) + 1, cells["class_index"].nunique()
-    if sum(size > 1 for size in sizes) < 2 or not study.scenarios:
-        return None
+    scenarios, baselines = study.wanted.names, study.measures.baselines
+    sizes = len(study.answers), len(scenarios) + 1, cells["class_index"].nunique()
+    if sum(size > 1 for size in sizes) < 2 or not scenarios:
+        return {}
     first = {"model": next(iter(study.answers)), "scenario": UNCHANGED, "class_index": int(cells["class_index"].min())}
     return regression(cells, list((first | baselines.model_dump(exclude_none=True)).values()))

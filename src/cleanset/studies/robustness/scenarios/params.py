@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -26,7 +26,6 @@ RANDOM = "random_background"
 GENERATED = "generated_background"
 
 ScenarioDefinition = Literal["as_written", "as_coded"]
-SCENARIO_DEFINITIONS: tuple[str, ...] = get_args(ScenarioDefinition)
 
 MATTES: dict[str, tuple[int, int, int]] = {
     "black": (0, 0, 0),
@@ -49,10 +48,10 @@ def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 
 
 class Scenarios(FamilySection):
-    """The scenarios of source 002 that are measured, by name or group, on the images that have a mask.
+    """The scenarios of source 002 that are measured on the images that have a mask; a group stands for its members.
 
     `published`: a folder of images, which are read instead of made, of all images of the sets that are whole; `names`
-    are then of its folders; None: they are made.
+    are then of its folders; None: they are made. In the order of the benchmark, others of a folder last.
 
     `definition`: the paper's text or its published code. `matte`: the backdrop of transparent_image.
     `object_scales`, `object_weight` and `object_moved` apply to random_background.
@@ -68,14 +67,15 @@ class Scenarios(FamilySection):
     @classmethod
     def _known(cls, names: list[str], info: ValidationInfo) -> list[str]:
         if info.data.get("published") is None:
-            return check_names(names, scenarios_of)
+            return list(scenarios_of(check_names(names, scenarios_of)))
         for name in names:
             if name in (CLEAN, UNCHANGED) or not _FOLDER_NAME.fullmatch(name):
                 raise ValueError(
                     f"{shown(name)} cannot name a scenario; expected a folder in published, of small letters, digits "
                     f"and _, other than {CLEAN} and {UNCHANGED}"
                 )
-        return names
+        others = [name for name in names if name not in (*SCENARIOS, *SCENARIO_GROUPS)]
+        return [*scenarios_of(name for name in names if name not in others), *dict.fromkeys(others)]
 
     @model_validator(mode="after")
     def _consistent(self) -> "Scenarios":
@@ -86,13 +86,8 @@ class Scenarios(FamilySection):
         return self
 
     def changes(self) -> list[tuple[str, int]]:
-        """Each scenario, in the order of `expanded`."""
-        return [(name, 0) for name in self.expanded()]
-
-    def expanded(self) -> tuple[str, ...]:
-        """The scenarios, groups replaced by their members: in the order of the benchmark, others of a folder last."""
-        others = [name for name in self.names if name not in (*SCENARIOS, *SCENARIO_GROUPS)]
-        return (*scenarios_of(name for name in self.names if name not in others), *dict.fromkeys(others))
+        """Each scenario."""
+        return [(name, 0) for name in self.names]
 
 
 ORIGINAL = "original"

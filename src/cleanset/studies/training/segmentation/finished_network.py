@@ -7,7 +7,7 @@ whatever it makes of the other classes. In params.yaml of the robustness study t
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.boxes import Box, box_of
-from cleanset.images.preprocessing import Pixels
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.studies.robustness.family import MaskFolder
@@ -46,14 +45,14 @@ NO_MASK_REASONS: Final = (
 
 
 class UnmaskedImage(NamedTuple):
-    """An image without a mask: the pixels of its file, and the crop of the original that the file holds, if any.
+    """An image without a mask: its file in the set, and the crop of the original that the file holds, if any.
 
     `size`: width and height of the original; None where they are not known.
     """
 
     image_id: str
     class_index: int
-    read: Callable[[], Pixels]
+    file: str
     crop: Box | None
     size: tuple[int, int] | None = None
 
@@ -61,15 +60,15 @@ class UnmaskedImage(NamedTuple):
 def write_model_masks(
     folder: Path,
     images: Iterable[UnmaskedImage],
-    object_of: Callable[[Pixels, int], Mask],
+    object_of: Callable[[str, int], Mask],
     classes: tuple[int, ...],
     made_with: Mapping[str, Any],
 ) -> list[str]:
     """Write a PNG of one bit a pixel for each image, named by its id, and MADE_WITH; all of the folder or nothing.
 
-    `object_of` gives the pixels of an image and a label where that label is more probable than background. Returns the
-    numbers of masks, and of images without one by reason, in words. Raises CleansetError unless `folder` is new or
-    empty, and without any image or any object found.
+    `object_of` gives the pixels of a file where a label is more probable than background. Returns the numbers of masks,
+    and of images without one by reason, in words. Raises CleansetError unless `folder` is new or empty, and without any
+    image or any object found.
     """
     written, without = 0, Counter[str]()
     with new_folder(folder) as partial:
@@ -78,7 +77,7 @@ def write_model_masks(
             if image.class_index not in classes:
                 without[NO_MASK_REASONS[0]] += 1
                 continue
-            mask = object_of(image.read(), label_of(image.class_index, classes))
+            mask = object_of(image.file, label_of(image.class_index, classes))
             if mask.any() and not mask.all():
                 (partial / f"{image.image_id}.png").write_bytes(mask_png(in_original(mask, image.crop, image.size)))
                 written += 1
@@ -118,8 +117,11 @@ NO_MASK = "no_mask"
 """The reason in the robustness study's table of masks for which an image gets one here."""
 
 
-def unmasked_images(study: TrainingStudy) -> list[UnmaskedImage]:
-    """The images of the robustness study that have no mask. Raises CleansetError if it has not listed its images."""
+def unmasked_images(study: TrainingStudy) -> tuple[list[UnmaskedImage], SetImages]:
+    """The images of the robustness study that have no mask, and the function that reads the files of all.
+
+    Raises CleansetError if it has not listed its images.
+    """
     robustness, index = study.robustness, study.edition.index
     if not robustness.masks_table.is_file():
         raise CleansetError(
@@ -128,19 +130,15 @@ def unmasked_images(study: TrainingStudy) -> list[UnmaskedImage]:
         )
     images, masks = read_table(robustness.images, STUDY_IMAGES), read_table(robustness.masks_table, MASKS)
     without = set(masks.loc[masks["left_out"] == NO_MASK, "file"])
-    sizes, read = dict[str, tuple[int, int]](), SetImages(files_of(study.edition, images))
+    sizes = dict[str, tuple[int, int]]()
     if index.is_file():
         columns = read_table(index, INDEX, ["image_id", "width", "height"])
         sizes = {name: (width, height) for name, width, height in columns.itertuples(index=False)}
-    found = []
-    for row in images[images["file"].isin(without)].to_dict("records"):
-        # bound here: a closure would read the last file only
-        def pixels(file: str = str(row["file"])) -> Pixels:
-            return np.asarray(read(file).convert("RGB"))
-
-        image_id = str(row["image_id"])
-        found.append(UnmaskedImage(image_id, row["class_index"], pixels, box_of(row["crop"]), sizes.get(image_id)))
-    return found
+    found = [
+        UnmaskedImage(row["image_id"], row["class_index"], row["file"], box_of(row["crop"]), sizes.get(row["image_id"]))
+        for row in images[images["file"].isin(without)].to_dict("records")
+    ]
+    return found, SetImages(files_of(study.edition, images))
 
 
 def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) -> list[str]:
@@ -159,16 +157,16 @@ def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) ->
     names = params.run(run).fold_names()
     fold = fold or names[0]
     check_known("fold", fold, names)
-    images = unmasked_images(study)
+    images, read = unmasked_images(study)
     network, classes, digest = finished_network(study, run, fold)
     torch.set_num_threads(params.threads)
 
-    def object_of(image: Pixels, label: int) -> Mask:
-        logits = image_logits(network, image)[0]
+    def object_of(file: str, label: int) -> Mask:
+        logits = image_logits(network, np.asarray(read(file).convert("RGB")))[0]
         found: Mask = (logits[label] > logits[BACKGROUND]).cpu().numpy()
         return found
 
-    done: Iterator[UnmaskedImage] = tracked(iter(images), len(images), "masks")
+    done = tracked(images, len(images), "masks")
     made_with = {"run": run, "fold": fold, "weights_sha256": digest}
     return write_model_masks(study.robustness.masks / folder, done, object_of, classes, made_with)
 

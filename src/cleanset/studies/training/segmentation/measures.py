@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.studies.robustness.scenarios.masks import Mask
-from cleanset.studies.robustness.scenarios.measures import Regression, regression
+from cleanset.studies.robustness.scenarios.measures import regression
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.params import SegmentationMeasures
 from cleanset.studies.training.segmentation.examples import IGNORED_LABEL, Labels
@@ -136,10 +136,8 @@ def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> d
         "segmentation_means": _ordered(mean_measures(classes, CELL_OF_CLASS[:2]), tests),
         "segmentation_folds": _ordered(fold_spread(tests), tests),
     }
-    fitted = segmentation_regression(classes, wanted)
-    if fitted is not None:
-        for name, table in fitted.tables().items():
-            found[f"segmentation_{name}"] = table.assign(measure=wanted.measure)
+    for name, table in segmentation_regression(classes, wanted).items():
+        found[f"segmentation_{name}"] = table.assign(measure=wanted.measure)
     return found
 
 
@@ -163,8 +161,8 @@ def fold_spread(tests: pd.DataFrame) -> pd.DataFrame:
     return found.reset_index()
 
 
-def segmentation_regression(classes: pd.DataFrame, wanted: SegmentationMeasures) -> Regression | None:
-    """The regression of a measure on run, scenario and class, without the background; None with nothing to compare.
+def segmentation_regression(classes: pd.DataFrame, wanted: SegmentationMeasures) -> dict[str, pd.DataFrame]:
+    """The regression of a measure on run, scenario and class, without the background; empty with nothing to compare.
 
     `classes` are rows of segmentation_classes. Scenarios and classes are limited to those tested in every run; a class
     without images is left out. Raises CleansetError as `regression` does.
@@ -176,7 +174,7 @@ def segmentation_regression(classes: pd.DataFrame, wanted: SegmentationMeasures)
         rows = rows[rows[name].map(tested) == len(runs)]
     # each factor needs a second level, else it explains nothing
     if min(rows[name].nunique() for name in CELL_OF_CLASS) < 2:
-        return None
+        return {}
     scenarios = list(dict.fromkeys(rows["scenario"]))
     first = ORIGINAL if ORIGINAL in scenarios else scenarios[0]
     levels = {"model": runs[0], "scenario": first, "class_index": int(rows["class_index"].min())}
