@@ -28,6 +28,10 @@ LOOKS = (100, 200, 281)
 """The numbers of draws after which an open audit with imperfect auditors may stop."""
 GOLDS_SEEN = (50, 200)
 """The numbers of gold items up to which the limits of the sensitivity are looked at."""
+GOLDS_TESTED = (20, 50, 100, 160, 200, 300)
+"""The numbers of gold items within which the sequential test may alarm."""
+MAX_DRAWN = 600
+"""Draws of an open audit."""
 SEED = 20_25
 REPETITIONS = 2_000
 
@@ -90,18 +94,17 @@ def looked_up(bound: Callable[[int], int], found: Ints) -> Ints:
 def print_open() -> None:
     """The lowest bound of each set over all numbers of draws: whoever stops there, or anywhere else, is covered."""
     rng = np.random.default_rng(SEED + 1)
-    most = 600
     bound = cache(lambda drawn, found: open_bound(Draws(IMAGES, drawn, found)))
     rows = []
     for flawed in numbers_of_flawed(rng):
         lowest = np.full(SETS, IMAGES)
         found, left = np.zeros(SETS, np.int64), flawed
-        for drawn in range(1, most + 1):
+        for drawn in range(1, MAX_DRAWN + 1):
             is_flawed = rng.random(SETS) < left / (IMAGES - drawn + 1)
             found, left = found + is_flawed, left - is_flawed
             lowest = np.minimum(lowest, looked_up(lambda k, drawn=drawn: bound(drawn, k), found))  # type: ignore[misc]
         rows.append(row("open", flawed, lowest))
-    print_coverage(f"Open, stopped where the bound is lowest of 1 to {most} draws", rows)
+    print_coverage(f"Open, stopped where the bound is lowest of 1 to {MAX_DRAWN} draws", rows)
 
 
 def print_imperfect() -> None:
@@ -184,7 +187,7 @@ def print_test() -> None:
             *(f"{100 * alarm_within(golds, share):.1f}" for share in (0.15, 0.30, 0.50)),
             f"{100 * best(golds):.1f}",
         )
-        for golds in (20, 50, 100, 160, 200, 300)
+        for golds in GOLDS_TESTED
     ]
     head = ("flawed gold items", "alarm at 15 % missed, %", "at 30 %, %", "at 50 %, %", "any test at 30 %, %")
     print_table(f"The sequential test with an alarm at evidence {ALARM:.0f}", head, rows)

@@ -34,17 +34,21 @@ from typing import NamedTuple, NoReturn
 PYTHON = "python"
 PROGRAMS = ("cleanset", "dvc", PYTHON)
 LIBRARIES = (
-    "aiohttp", "dulwich.ignore", "dulwich.index", "dulwich.worktree", "dvc.cachemgr", "dvc.cli.parser",
-    "dvc.data_cloud", "dvc.lock", "dvc.repo.artifacts", "dvc.repo.datasets", "dvc.repo.graph", "dvc.repo.metrics.show",
+    "aiohttp", "configobj", "dulwich.filters", "dulwich.ignore", "dulwich.index", "dulwich.patch", "dulwich.worktree",
+    "dvc.cachemgr", "dvc.cli.parser", "dvc.data_cloud", "dvc.lock", "dvc.repo.artifacts", "dvc.repo.datasets",
+    "dvc.repo.graph", "dvc.repo.metrics.show",
     "dvc.repo.params", "dvc.repo.plots", "dvc.repo.reproduce", "dvc.repo.stage", "dvc.repo.trie", "dvc.stage.run",
-    "dvc.utils.strictyaml", "dvc_data.fs", "dvc_data.hashfile.db.local", "dvc_data.hashfile.status",
+    "dvc.utils.strictyaml", "dvc_data.fs", "dvc_data.hashfile.db.index", "dvc_data.hashfile.db.local",
+    "dvc_data.hashfile.status", "dvc_data.index.checkout", "dvc_data.index.collect", "dvc_data.index.fetch",
+    "dvc_data.index.push",
     "fsspec.implementations.memory", "networkx", "pygit2", "scmrepo.git", "tabulate", "wcwidth",
-    "fastapi", "jinja2", "nicegui", "numpy.random", "packaging.requirements", "pandas", "PIL.BmpImagePlugin",
-    "PIL.features", "PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PngImagePlugin", "PIL.PpmImagePlugin",
+    "fastapi", "jinja2", "markdown_it.presets", "nicegui", "numpy.random", "packaging.requirements", "pandas",
+    "PIL.BmpImagePlugin", "PIL.features", "PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PngImagePlugin",
+    "PIL.PpmImagePlugin", "platformdirs.unix",
     "pyarrow.pandas_compat", "pyarrow.parquet", "pydantic.dataclasses", "pydantic.functional_validators",
     "pydantic.type_adapter",
-    "pyparsing", "rich.progress", "ruamel.yaml", "safetensors.torch", "scipy.stats", "skimage.draw", "timm", "typer",
-    "uvicorn", "yaml",
+    "pyparsing", "rich.columns", "rich.progress", "ruamel.yaml", "safetensors.torch", "scipy.stats", "skimage.draw",
+    "timm", "typer", "uvicorn", "yaml",
 )  # fmt: skip
 MAY_DIFFER = {
     "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "NO_PROXY", "OLDPWD",

@@ -47,7 +47,12 @@ MINIATURES = {
         codes=(0, 1),
     ),
     "audit": Miniature(
-        "Imperfect auditors", constants={"audit": {"SETS": "5", "REPETITIONS": "3", "GOLDS_SEEN": "(5, 9)"}}
+        "Imperfect auditors",
+        constants={
+            "audit": {
+                "SETS": "5", "REPETITIONS": "3", "GOLDS_SEEN": "(5, 9)", "GOLDS_TESTED": "(5, 9)", "MAX_DRAWN": "20",
+            }
+        },
     ),
     "contest": Miniature(
         "2 defences, 20 images",
@@ -119,10 +124,10 @@ MINIATURES = {
         constants={"seeing": {"COUNTS": "(3,)", "WINDOWS": "((1280, 800),)"}, "page": {"DISTINCT": "2"}},
     ),
     "study": Miniature(
-        "4 people, 24 answers saved",
+        "3 people, 12 answers saved",
         constants={
             "study": {
-                "PEOPLE, BAD_LINKS, DOUBLE_CLICKS": "4, 1, 1", "EACH": "2", "FAILING, LATE_SECONDS": "0.2, (0.0, 0.1)",
+                "PEOPLE, BAD_LINKS, DOUBLE_CLICKS": "3, 1, 1", "EACH": "1", "FAILING, LATE_SECONDS": "0.2, (0.0, 0.1)",
             }
         },
     ),

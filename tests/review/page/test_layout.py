@@ -10,7 +10,7 @@ from cleanset.review.page import server
 from tests.browser_tab import Server
 
 from .conftest import Open, Serve
-from .reviewing import reviews
+from .reviewing import TabAlone, reviews
 
 CUT = """
 () => [...document.querySelectorAll("#view figcaption *, footer *, aside *")]
@@ -156,10 +156,14 @@ def test_the_keys_fit_or_are_scrolled(unchanged: Server, visit: Open) -> None:
 
 
 def test_the_end_leads_to_rules_verdicts_and_short_classes(edition: Path, start: Serve, visit: Open) -> None:
+    before = TabAlone(edition, share="1/12")
+    short = before.wnid
+    while len(before.cursor.asked()) > 1:
+        before.type("r", "b")
     at = visit(start("ada", "--share", "1/12"))
-    short = at.wnid
-    while at.wnid:
-        at.press("r", "b")
+    assert at.wnid == short
+    at.press("r", "b")
+    assert at.wnid == ""
     for key in ("b", "Escape", "h", "Escape"):
         at.page.click(f"#view.end .aids [data-key={key}]") if key != "Escape" else at.press(key)
         at.page.wait_for_selector("#overlay", state="detached" if key == "Escape" else "attached")
