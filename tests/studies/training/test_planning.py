@@ -19,15 +19,15 @@ from cleanset.parsing import read_yaml
 from cleanset.studies.training.experiments import grid_runs, pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import Run, TrainingParams, read_training_params
-from cleanset.studies.training.planning import Measured, PlannedRun, check_budget, duration, plan_table
+from cleanset.studies.training.planning import PlannedRun, StepTimes, check_budget, duration, plan_table
 
 pytestmark = pytest.mark.slow
 
 
-MEASURED = Measured(0.5, 4.0, 10)
+MEASURED = StepTimes(0.5, 4.0, 10)
 
 
-def planned(measured: Measured | None = MEASURED, **settings: Any) -> PlannedRun:
+def planned(measured: StepTimes | None = MEASURED, **settings: Any) -> PlannedRun:
     """A run on three folds."""
     given = {"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3} | settings
     return PlannedRun("one", Run.model_validate(given), measured)

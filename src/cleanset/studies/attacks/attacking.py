@@ -119,7 +119,7 @@ def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) 
     return open_target(study, params, model, settings_for(params.edition.score)).model
 
 
-Answers = Mapping[tuple[str, str], ImageLogits]
+StoredLogits = Mapping[tuple[str, str], ImageLogits]
 """Logits by attack and file."""
 ITSELF = ""
 """In place of an attack's name: the image itself."""
@@ -324,7 +324,7 @@ def _place(each: Asked) -> tuple[bool, str]:
     return each.attack == ITSELF, sha256(f"{each.file} {each.attack}".encode())
 
 
-def other_answers(stored: Answers, anew: Answers, verdicts: int) -> SeenSign | None:
+def other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> SeenSign | None:
     """The sign that files get another answer from the model loaded anew; `verdicts`: how many another verdict, too."""
     if not (changed := changed_answers([np.stack([each[key] for key in stored]) for each in (stored, anew)])):
         return None

@@ -33,7 +33,7 @@ WARM_UP_STEPS = 5
 HOUR = 3600
 
 
-class Measured(NamedTuple):
+class StepTimes(NamedTuple):
     """Seconds of a step and of a validation, and the number of steps in an epoch."""
 
     step: float
@@ -46,7 +46,7 @@ class PlannedRun(NamedTuple):
 
     name: str
     run: Run
-    measured: Measured | None
+    measured: StepTimes | None
 
     @property
     def folds(self) -> int:
@@ -79,7 +79,7 @@ def check_budget(grid: str, hours: float, budget: float | None) -> None:
         )
 
 
-def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int) -> Measured:
+def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int) -> StepTimes:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
     run = params.run(name)
     device = device_named(params.device)
@@ -89,7 +89,7 @@ def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int)
     with deterministic(params.threads), tempfile.TemporaryDirectory() as folder:
         timed = _Timed(task_of(data), device)
         train(timed, settings, StateFolder(Path(folder), {}), timed.count)
-    return Measured(timed.step_seconds(), timed.validation_seconds(), timed.steps_per_epoch)
+    return StepTimes(timed.step_seconds(), timed.validation_seconds(), timed.steps_per_epoch)
 
 
 class _Timed:
