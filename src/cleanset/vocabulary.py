@@ -263,6 +263,11 @@ def class_column() -> str:
     return column_name("wnid")
 
 
+def search_words() -> str:
+    """What a class is searched by, in words: its name, of ImageNet's its wnid too."""
+    return "name or wnid" if class_column() == "wnid" else "name"
+
+
 def class_indices() -> dict[str, int]:
     """The class index of each key of the classes in use."""
     return classes_in_use().indices

@@ -17,7 +17,7 @@ from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.statistics.finite import in_percent
-from cleanset.vocabulary import class_column, class_names
+from cleanset.vocabulary import class_column, class_names, search_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -127,7 +127,7 @@ def page_environment(*folders: Path) -> Environment:
         loader=FileSystemLoader([*folders, TEMPLATES]), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.globals["class_column"] = class_column()
+    environment.globals |= {"class_column": class_column(), "search_words": search_words()}
     environment.filters |= {
         "number": _number, "counted": _counted, "share": _share, "kappa": _kappa, "words": _words,
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,

@@ -13,7 +13,7 @@ const labelled = (text, control) => made("label", {}, text + " ", control);
 for (const place of document.querySelectorAll("[data-find]")) {
   const wanted = made("input", {type: "search", name: "find", id: "wanted"});
   const form = made("form", {action: place.dataset.find, className: "controls"},
-    labelled("Find a class by name{{ " or wnid" if class_column == "wnid" }}", wanted), made("button", {}, "Find"));
+    labelled("Find a class by {{ search_words }}", wanted), made("button", {}, "Find"));
   place.append(form);
 }
 

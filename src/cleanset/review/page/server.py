@@ -39,7 +39,7 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.store import BOARD, MAX_NOTE, review_file, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
-from cleanset.vocabulary import ClassName, class_column, class_indices, class_keys, search_classes
+from cleanset.vocabulary import ClassName, class_indices, class_keys, search_classes, search_words
 from cleanset.web.guard import PERSON
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
 from cleanset.web.pages import (
@@ -307,7 +307,7 @@ class Search(Dialog):
     def fill(self) -> None:
         """Put in the field and the classes that are found."""
         with ui.card().classes("search"):
-            label = "Name or wnid of a class" if class_column() == "wnid" else "Name of a class"
+            label = f"{search_words().capitalize()} of a class"
             self._text = ui.input(placeholder=label, on_change=self._list_first)
             self._text.props(f'autofocus outlined dense aria-label="{label}"').classes("w-full")
             self._hits = ui.list().props("dense").classes("hits")

@@ -20,7 +20,7 @@ from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
-from cleanset.vocabulary import class_column, class_indices, classes_in_use, label_names
+from cleanset.vocabulary import class_column, class_indices, classes_in_use, label_names, search_words
 from cleanset.web import MIN_SHOWN_SECONDS
 from cleanset.web.pages import html_templates
 
@@ -249,6 +249,6 @@ def _templates() -> Environment:
     templates.globals |= {
         "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS, "tiers": TIER_WORDS, "bases": BASIS_WORDS,
         "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
-        "class_column": class_column,
+        "class_column": class_column, "search_words": search_words,
     }  # fmt: skip
     return templates
