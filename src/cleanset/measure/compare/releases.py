@@ -121,11 +121,10 @@ class ReleasedSet:
     def read(cls, path: Path) -> "ReleasedSet":
         """Read a release: the folder or tar of a set, or its manifest."""
         source = one_set(opened(path))
-        folder, entries, rejected = source if source.is_dir() else source.parent, read_entries(source), None
-        if (file := folder / REJECTED_CSV).is_file():
+        manifest, entries, rejected = source / MANIFEST if source.is_dir() else source, read_entries(source), None
+        if (file := manifest.parent / REJECTED_CSV).is_file():
             rejected = reasons_of_rejection(read_regular_file(file).decode("utf-8", "replace"), str(file))
-        digest = sha256(read_regular_file(source / MANIFEST if source.is_dir() else source))
-        return cls(path, read_release(folder), digest, entries, rejected)
+        return cls(path, read_release(manifest.parent), sha256(read_regular_file(manifest)), entries, rejected)
 
     @property
     def name(self) -> str:
