@@ -48,6 +48,8 @@ MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
 MAX_DIFFERENCES = {"float64": 0.01, "float32": 0.01, "tf32": 0.1, "bfloat16": 0.1}
 """The same between the precision of the search and the verdicts' precision."""
+COARSE = ("tf32", "bfloat16")
+"""Precisions whose rounding hides a change of a level in honest models, too."""
 ROUNDING_OF_LOG_ODDS = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
 """Differences of log-odds that rounding makes, relative to the largest logit."""
 MIN_AGREEMENT = 0.4
@@ -361,8 +363,7 @@ def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) 
     if 2 * clear.sum() < len(clear):
         text = f"{(~clear).sum()} of {len(clear)} images get nearly the same answer when all pixels change by a level"
         flat = [SeenSign("misleading_gradient", text)]
-        # in a coarse precision rounding hides the change from honest models, too; else votes, for example, are counted
-        return Probed([], flat) if network.precision in ("tf32", "bfloat16") else Probed(flat, [])
+        return Probed([], flat) if network.precision in COARSE else Probed(flat, [])
     misleading = misleading_gradient((along / all_pixels / promised)[clear])
     return Probed([] if misleading is None else [misleading], [])
 
