@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.dataset.folder import check_names
+from cleanset.dataset.folder import check_image_names
 from cleanset.errors import CleansetError
 from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
 from cleanset.review.save import with_reviews
@@ -38,7 +38,7 @@ def _own_classes() -> None:
 
 def is_id(text: str) -> bool:
     try:
-        check_names([text], "here")
+        check_image_names([text], "here")
     except CleansetError:
         return False
     return True

@@ -178,7 +178,7 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
 
     Two ids are too alike if some file system takes them, or their files in the finished set, for one.
     """
-    check_names(class_by_id, where)
+    check_image_names(class_by_id, where)
     seen: dict[str, str] = {}
     for image_id, key in class_by_id.items():
         exported = exported_name(key, image_id)
@@ -208,7 +208,7 @@ ImageId = Annotated[str, checked(is_image_id, lambda: f"an image id such as {exa
 """A cell with an image id of the dataset in use."""
 
 
-def check_names(image_ids: Iterable[str], where: str) -> None:
+def check_image_names(image_ids: Collection[str], where: str) -> None:
     """Raise CleansetError, naming `where` and them all, for image ids other than plain relative paths of images."""
     odd = {image_id: oddity for image_id in image_ids if (oddity := _oddity(image_id)) is not None}
     if odd:
