@@ -190,9 +190,8 @@ class Parameters(Section):
 
     @property
     def ball(self) -> Ball | None:
-        """The ball that every candidate lies in, of `eps` in `norm`, Linf without one; None without `eps`."""
-        eps: float | None = getattr(self, "eps", None)
-        return None if eps is None else Ball(getattr(self, "norm", "Linf"), eps)
+        """The ball that every candidate lies in; None if its distance is not bounded."""
+        return None
 
     def prepare(self, known: Known) -> None:
         """Load the search's requirements beside the network. Raises CleansetError for a start that does not exist."""
@@ -224,6 +223,11 @@ class InBall(Parameters):
     @classmethod
     def _holds_other_images(cls, eps: float, found: ValidationInfo) -> float:
         return l2_radius(eps) if found.data.get("norm") == "L2" else linf_radius(eps)
+
+    @property
+    def ball(self) -> Ball:
+        """The ball that every candidate lies in."""
+        return Ball(self.norm, self.eps)
 
 
 def seed_of(seed: int, kind: Literal["attack", "judged", "searched"], what: str, *names: str) -> int:

@@ -26,6 +26,7 @@ from cleanset.images.preprocessing import BASE_SIZE, Pixels
 from cleanset.progress import available_cores
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
+    Ball,
     Known,
     OneByOne,
     Result,
@@ -249,8 +250,12 @@ class NoAttack(OneByOne):
 
     changes_images: ClassVar[bool] = False
     uses: ClassVar[Uses] = "classes"
-    eps: ClassVar[float] = 0.0
     kind: Literal["none"] = "none"
+
+    @property
+    def ball(self) -> Ball:
+        """The image alone."""
+        return Ball("Linf", 0.0)
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The image."""

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import (
+    Ball,
     Fraction,
     Group,
     InBall,
@@ -256,6 +257,11 @@ class SpsaAttack(OneByOne):
     delta: Positive = 0.01
     stop_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     after: RandomSpatialAttack | None = RandomSpatialAttack()
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("Linf", self.eps)
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The candidate for an image."""

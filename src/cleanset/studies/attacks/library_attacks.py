@@ -29,7 +29,6 @@ from cleanset.studies.attacks.base import (
     InBall,
     Known,
     L2Radius,
-    Norm,
     NumberOfDraws,
     Other,
     Parameters,
@@ -175,7 +174,6 @@ class BoundaryAttack(Parameters):
 
     libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
     uses: ClassVar[Uses] = "classes"
-    norm: ClassVar[Norm] = "L2"
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100
     eps: L2Radius = 10.0
@@ -183,6 +181,11 @@ class BoundaryAttack(Parameters):
     group: Group = 10
     starts: Annotated[list[str], EachOnce, Field(min_length=1)] | None = None
     after: RandomSpatialAttack | None = RandomSpatialAttack()
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("L2", self.eps)
 
     def prepare(self, known: Known) -> None:
         """Classify the images to start from. Raises CleansetError for a start that is not among them."""
@@ -233,7 +236,7 @@ class BoundaryAttack(Parameters):
         group, centers, starts = zip(*asked, strict=True)
         images = to_unit(centers, network)
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
-        nearest = keep_nearest(network, images, label, Ball(self.norm, self.eps), self.queries)
+        nearest = keep_nearest(network, images, label, self.ball, self.queries)
         model = PyTorchModel(nearest, bounds=(0, 1), device=network.device)
         with torch.no_grad(), globally_seeded(seed, network.device):
             try:
