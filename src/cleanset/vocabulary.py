@@ -264,7 +264,7 @@ def class_column() -> str:
 
 
 def search_words() -> str:
-    """What a class is searched by, in words: its name, of ImageNet's its wnid too."""
+    """The words for the search of a class: by its name, of ImageNet's by its wnid too."""
     return "name or wnid" if class_column() == "wnid" else "name"
 
 
