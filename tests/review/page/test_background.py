@@ -143,6 +143,17 @@ def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     hints.close()
 
 
+@pytest.mark.slow
+def test_its_process_has_ended_once_it_is_closed(jpeg: bytes) -> None:
+    """One that ended at the same time as the interpreter wrote to a closed pipe, rarely, after Ctrl+C."""
+    others = set(spawned(os.getpid()))
+    hints = BackgroundHints(lambda _: jpeg)
+    hints.request(["a"])
+    wait_until(lambda: len(set(spawned(os.getpid())) - others) == 1)
+    hints.close()
+    assert not set(spawned(os.getpid())) - others
+
+
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
     """After Ctrl+C, which reaches both, without a traceback; after kill -9 of the server alone."""

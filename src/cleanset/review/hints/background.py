@@ -162,13 +162,14 @@ class BackgroundHints:
         return image_id in self._measuring or (self._reading is not None and image_id in self._reading)
 
     def close(self) -> None:
-        """Stop measuring."""
+        """Stop measuring, and wait for what is being measured."""
         self._measuring.close()
         self._comparing.close()
         if self._reading is not None:
             self._reading.close()
         if self._process is not None:
-            self._process.shutdown(wait=False, cancel_futures=True)
+            # waits: at the interpreter's end, which would wait too, the pool may write to a pipe that it is closing
+            self._process.shutdown(cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
         from cleanset.review.hints.measures import measure
