@@ -50,7 +50,8 @@ MINIATURES = {
         "Imperfect auditors",
         constants={
             "audit": {
-                "SETS": "5", "REPETITIONS": "3", "GOLDS_SEEN": "(5, 9)", "GOLDS_TESTED": "(5, 9)", "MAX_DRAWN": "20",
+                "SETS": "5", "IMAGES": "200", "DRAWN": "30", "FLAWED": "(0, 6)", "GOLDS": "6", "LOOKS": "(10, 30)",
+                "REPETITIONS": "3", "GOLDS_SEEN": "(5, 9)", "GOLDS_TESTED": "(5, 9)", "MAX_DRAWN": "20",
             }
         },
     ),
@@ -155,9 +156,21 @@ NOT_RUN = {
     "hints": "needs the built sample",
 }
 LONG = {
-    "attacks", "effort", "export", "full_size", "page", "presses", "pull", "report", "robustness", "score",
-    "seeing", "single_pass", "tables", "waiting",
-}  # fmt: skip
+    "attacks",
+    "effort",
+    "export",
+    "judge_page",
+    "presses",
+    "pull",
+    "robustness",
+    "score",
+    "study",
+    "tables",
+    "waiting",
+}
+EXHAUSTIVE = {"full_size", "page", "report", "seeing", "single_pass"}
+"""These take more than ten seconds of processor time each."""
+MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 
 
 def test_every_bench_has_a_miniature(repository: Path) -> None:
@@ -169,7 +182,11 @@ def test_every_bench_has_a_miniature(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in MINIATURES]
+    "name",
+    [
+        pytest.param(name, marks=[getattr(pytest.mark, mark) for mark, of in MARKS.items() if name in of])
+        for name in MINIATURES
+    ],
 )
 def test_a_bench_runs_in_miniature(name: str, repository: Path, tmp_path: Path) -> None:
     miniature = MINIATURES[name]

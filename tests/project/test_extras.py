@@ -112,7 +112,7 @@ def problems(repository: Path) -> dict[str, str]:
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("extra", MODULES)
 def test_what_an_extra_brings_is_enough(extra: str, problems: dict[str, str]) -> None:
     assert problems[extra] == ""

@@ -125,6 +125,7 @@ def test_paths_of_a_lock_in_a_folder() -> None:
     assert dict(stage.outs) == {"raw.md5": "r1"}
 
 
+@pytest.mark.long
 def test_the_sample_built_from_nothing_is_the_committed_one(rebuilt: Checkout) -> None:
     """Every stage wrote what dvc.lock says; metrics, raw.md5 and the plan's truth are as committed."""
     found = []
@@ -157,7 +158,7 @@ def mutate(checkout: Checkout, module: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
+@pytest.mark.parametrize("mutation", ["decoding", pytest.param("scoring", marks=pytest.mark.exhaustive)])
 def test_a_changed_rule_without_a_raised_version_fails(mutation: str, copy: Checkout) -> None:
     """With VERSION raised and the lock committed it passes."""
     stage, version, out = CAUGHT_IN[mutation]

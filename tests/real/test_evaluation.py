@@ -51,8 +51,13 @@ def plain_loop(network: torch.nn.Module, folder: Path, transform: Any) -> Iterat
             yield from zip(classes.tolist(), probabilities.tolist(), strict=True)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if place else pytest.mark.long)
+        for place, name in enumerate(MODELS)
+    ],
+)
 def test_the_predictions_are_those_of_a_plain_loop(name: str, real: Path, photographs: Path, tmp_path: Path) -> None:
     """By the command in float64, by `cleanset.evaluate`, and from a CSV file; the pages are the same, too."""
     network, transform = loaded(real, name)

@@ -45,7 +45,7 @@ def test_the_attack_raises_the_loss_within_its_bound(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "role", [pytest.param(role, marks=[] if role == "corruption_robust" else pytest.mark.long) for role in ROLES]
+    "role", [pytest.param(role, marks=[] if role == "corruption_robust" else pytest.mark.exhaustive) for role in ROLES]
 )
 def test_training_lowers_the_loss(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(train.EPOCHS, role, 6)

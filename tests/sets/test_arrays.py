@@ -133,7 +133,7 @@ def probabilities(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64
         )
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["standard", pytest.param("corruption_robust", marks=pytest.mark.long)])
 def test_a_model_fed_from_the_arrays_gives_the_scores_of_the_stage(edition: Edition, role: str) -> None:
     Made(edition.folder).succeeds("score", "--model", role)
     stored = read_table(edition.scores(role), SCORES)

@@ -417,7 +417,7 @@ def test_who_uses_the_reviews_of_scooter_cites_it(tmp_path: Path) -> None:
     assert "authors of SCOOTER" in croissant["conditionsOfAccess"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_its_own_lines_load_it(copy: Path, tmp_path: Path) -> None:
     text = (copy / "README.md").read_text()
     first, second = (block.split("```")[0] for block in text.split("```python\n")[1:])

@@ -25,7 +25,7 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.exhaustive)])
 def test_two_exports_of_one_model(rounds: int, tmp_path: Path) -> None:
     """Both end well, and the set is whole, whichever comes first; with and without an older set in the way."""
     edition = make_edition(tmp_path)

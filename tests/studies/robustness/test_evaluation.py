@@ -438,6 +438,7 @@ def test_a_network_that_runs_in_float32_alone(
     assert "float32 against float64: not compared, as the network does not run in it" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     """One process; and three, the other order and smaller batches and shards."""
     params = PARAMS | {"perturbations": {"names": ["shot_noise"], "max_images": 3}}
