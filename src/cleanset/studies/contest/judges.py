@@ -13,21 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256 as digest_of
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.table import Table
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.files import Appeal, BoardDecision, ContestFiles, SubmittedImage, counted
-from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, RejectionReason, overlap, verdict
+from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, overlap, verdict
 from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
 
-@dataclass(frozen=True, slots=True)
-class _Control:
+class _Control(NamedTuple):
     """A judge's answer to a control image; `overlap` is None if the control has no mask, 0 without an outline."""
 
-    sha256: str
     date: datetime.date
     is_correct: bool
     overlap: float | None
@@ -44,7 +42,7 @@ class JudgeRecords:
                 answer, mask, iou = each.answers[sha256], files.masks.get(sha256), None
                 if mask is not None:
                     iou = 0.0 if answer.outline is None else overlap(answer.outline, mask)
-                found = _Control(sha256, answer.date, files.controls[sha256].is_met_by(answer), iou)
+                found = _Control(answer.date, files.controls[sha256].is_met_by(answer), iou)
                 self.controls.setdefault(each.judge, []).append(found)
 
     def problem(self, judge: str, on: datetime.date) -> str | None:
@@ -171,9 +169,9 @@ def events_by_image(files: ContestFiles) -> dict[str, Events]:
 class ImageCourse:
     """The state of an image as its events come.
 
-    `attacker`: the team that submitted it. `defenders`: from the group of an image that was judged unambiguous, and a
-    day, to the teams that may appeal on it: its target's, and the team of every defence that has given another group by
-    then.
+    `attacker`: the team that submitted it; `target_team`: the team of the defence that it is aimed at. `breaking`: from
+    the group of an image that was judged unambiguous, and a day, to the teams of the defences that have given another
+    group by then.
     """
 
     def __init__(
@@ -181,9 +179,11 @@ class ImageCourse:
         rules: ContestRules,
         image: SubmittedImage,
         attacker: str,
-        defenders: Callable[[str, datetime.date], set[str]],
+        target_team: str,
+        breaking: Callable[[str, datetime.date], set[str]],
     ) -> None:
-        self._rules, self._image, self._attacker, self._defenders = rules, image, attacker, defenders
+        self._rules, self._image, self._breaking = rules, image, breaking
+        self._attacker, self._target_team = attacker, target_team
         self._answers: list[JudgeAnswer] = []
         self._needed = rules.judges.minimum
         self._judged_on: datetime.date | None = None
@@ -226,13 +226,15 @@ class ImageCourse:
 
     def _appeal(self, appeal: Appeal) -> None:
         where = f"appeal of {appeal.team} on {appeal.image[:12]}… of {appeal.date}"
-        if self._closing is None or self._final is not None or self._more_judges:
+        judged = self._of_judges()
+        if judged is None or self._closing is None or self._final is not None or self._more_judges:
             raise CleansetError(
                 f"{where}: not within the days for appeals; expected it at most {self._rules.limits.appeal_days} days "
                 "after the judges' verdict, and not after more judges"
             )
-        group = self._of_judges().group
-        entitled = {self._attacker} if group is None else self._defenders(group, appeal.date)
+        entitled = {self._attacker}
+        if judged.group is not None:
+            entitled = self._breaking(judged.group, appeal.date) | {self._target_team}
         if appeal.team not in entitled:
             raise CleansetError(
                 f"{where}: a team that may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker "
@@ -262,7 +264,8 @@ class ImageCourse:
             )
         if final is None or final.valid_group != group:
             # a rejection by the board keeps the reasons that the judges gave
-            found = ImageVerdict(group, self._reasons_of_judges() if group is None else ())
+            judged = self._of_judges()
+            found = ImageVerdict(group, judged.reasons if judged and group is None else ())
             final = replace(final or ImageState("final"), verdict=found, final_on=decision.date, by_board=True)
         self._final = replace(
             final,
@@ -271,25 +274,22 @@ class ImageCourse:
             confirmed_on=final.confirmed_on or (decision.date if group is None else None),
         )
 
-    def _reasons_of_judges(self) -> tuple[RejectionReason, ...]:
-        return self._of_judges().reasons if len(self._counted()) >= self._rules.judges.minimum else ()
-
     def _counted(self) -> list[JudgeAnswer]:
         last = self._judged_on
         return self._answers if last is None else [each for each in self._answers if each.date <= last]
 
-    def _of_judges(self) -> ImageVerdict:
-        image, judges = self._image, self._rules.judges
-        return verdict(self._counted(), image.width, image.height, judges.size, judges.minimum)
+    def _of_judges(self) -> ImageVerdict | None:
+        """The verdict of the judges; None while they are too few."""
+        answers, rules = self._counted(), self._rules.judges
+        if len(answers) < rules.minimum:
+            return None
+        return verdict(answers, self._image.width, self._image.height, rules.size)
 
     def _state(self) -> ImageState:
-        count = len(self._counted())
-        if self._final is not None:
-            return replace(self._final, judges=count, judged_on=self._judged_on)
-        found = self._of_judges() if count >= self._rules.judges.minimum else None
         stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
         until = self._closing if stage == "judged" else None
-        return ImageState(stage, found, judges=count, appeals_until=until, judged_on=self._judged_on)
+        found = self._final or ImageState(stage, self._of_judges(), appeals_until=until)
+        return replace(found, judges=len(self._counted()), judged_on=self._judged_on)
 
 
 EDGES = ("left", "right", "top", "bottom")

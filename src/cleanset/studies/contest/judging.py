@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, model_validator
 
-from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
-from cleanset.studies.contest.rules import MIN_JUDGES, SIZE_RULES, Day, SizeRule
+from cleanset.studies.contest.rules import SIZE_RULES, Day, SizeRule
 from cleanset.validation import Section
 
 Point = tuple[int, int]
@@ -197,9 +196,7 @@ _LARGE_ENOUGH: Mapping[str, Callable[[Outline, int], bool]] = {
 }
 
 
-def verdict(
-    answers: Sequence[JudgeAnswer], width: int, height: int, rule: SizeRule = "half", min_judges: int = MIN_JUDGES
-) -> ImageVerdict:
+def verdict(answers: Sequence[JudgeAnswer], width: int, height: int, rule: SizeRule = "half") -> ImageVerdict:
     """The verdict of several judges on an image of `width` x `height` pixels; their order does not matter.
 
     An image is unambiguous if all of them call it definitely one group and definitely not the other, and its largest
@@ -209,11 +206,8 @@ def verdict(
     16 % of it, and occlusion is ignored (process_tasker_data.py).
 
     A judge who was not asked for an outline, for example because both groups are present, makes the image ambiguous;
-    the published script takes the missing outline for an area of 0 and calls the image too_small. Raises
-    CleansetError for too few judges.
+    the published script takes the missing outline for an area of 0 and calls the image too_small.
     """
-    if len(answers) < min_judges:
-        raise CleansetError(f"{len(answers)} judges; expected at least {min_judges}: ask another")
     asked = [answer for answer in answers if answer.object_of is not None]
     large = _LARGE_ENOUGH[rule]
     found = {
@@ -228,11 +222,9 @@ def verdict(
     return ImageVerdict(None, reasons) if reasons else ImageVerdict(answers[0].object_of)
 
 
-def by_rule(
-    answers: Sequence[JudgeAnswer], width: int, height: int, min_judges: int = MIN_JUDGES
-) -> dict[SizeRule, ImageVerdict]:
+def by_rule(answers: Sequence[JudgeAnswer], width: int, height: int) -> dict[SizeRule, ImageVerdict]:
     """The verdict on an image under each rule of size."""
-    return {rule: verdict(answers, width, height, rule, min_judges) for rule in SIZE_RULES}
+    return {rule: verdict(answers, width, height, rule) for rule in SIZE_RULES}
 
 
 class ControlImage(Section):
@@ -255,18 +247,13 @@ def question_counts(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[st
 
     The questions are the two groups and the three statements; judges who did not answer a question do not count.
     """
-    rows: dict[str, list[list[int]]] = {question: [] for question in (*groups, *STATEMENTS)}
-    for answers in images:
-        for group in groups:
-            given = [each.contains[group] for each in answers]
-            rows[group].append([given.count(answer) for answer in CONTAINS])  # type: ignore[arg-type]
-        for statement in STATEMENTS:
-            stated = [getattr(each, statement) for each in answers]
-            rows[statement].append([stated.count(True), stated.count(False)])
-    return {
-        question: np.array(counts, np.int64).reshape(-1, len(CONTAINS) if question in groups else 2)
-        for question, counts in rows.items()
-    }
+    by_image, found = list(images), dict[str, VerdictCounts]()
+    for question in (*groups, *STATEMENTS):
+        choices: tuple[str | bool, ...] = CONTAINS if question in groups else (True, False)
+        given = [[each.contains.get(question, getattr(each, question, None)) for each in one] for one in by_image]
+        counts = [[answers.count(choice) for choice in choices] for answers in given]
+        found[question] = np.array(counts, np.int64).reshape(-1, len(choices))
+    return found
 
 
 def agreement_by_question(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[str]) -> dict[str, Agreement]:

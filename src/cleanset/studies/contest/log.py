@@ -209,11 +209,9 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
     """
     lines = [each for each in lines if on is None or each.day <= on or each.n == 0]
     void, rules = voided(lines), lines[0].entry
-    of: dict[str, list[Any]] = {kind: [] for kind in ENTRIES}
-    for line in lines:
-        if line.n not in void:
-            of[line.kind].append(line.entry)
-    _check_distinct([each for each in lines if each.n not in void])
+    counting = [each for each in lines if each.n not in void]
+    of: dict[str, list[Any]] = {kind: [each.entry for each in counting if each.kind == kind] for kind in ENTRIES}
+    _check_distinct(counting)
     every, draws = _submissions_and_draws(lines, void)
     submissions = [each for each in every if each.number not in void]
     controls = {sha: one for each in of["controls"] for sha, one in each.controls.items()}
@@ -228,7 +226,7 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
         submissions,
         frozenset(judge for each in of["roster"] for judge in each.roster),
         controls,
-        _answers([each for each in lines if each.kind == "answers" and each.n not in void], gone),
+        _answers([each for each in counting if each.kind == "answers"], gone),
         [each for each in of["decision"] if each.image not in gone],
         [each for each in of["appeal"] if each.image not in gone],
         of["stake"],

@@ -146,8 +146,7 @@ def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
                 "judged_by": sorted(judged, key=lambda each: (each[1].date, each[0])),
                 "appeals": sorted((one for one in files.appeals if one.image == sha), key=lambda one: one.date),
                 "decisions": sorted((one for one in files.decisions if one.image == sha), key=lambda one: one.date),
-                # `by_rule` raises for too few judges
-                "rules": by_rule(counting, *size, minimum) if len(counting) >= minimum else {},
+                "rules": by_rule(counting, *size) if len(counting) >= minimum else {},
             }
         )
     return found

@@ -20,14 +20,13 @@ from cleanset.studies.contest.files import (
     ContestFiles,
     DefenceRun,
     Submission,
-    SubmittedImage,
     counted,
     in_order,
     repeats,
     submitted_images,
     team_of,
 )
-from cleanset.studies.contest.judges import Events, ImageCourse, ImageState, events_by_image, left_out
+from cleanset.studies.contest.judges import ImageCourse, ImageState, events_by_image, left_out
 from cleanset.studies.contest.judging import points_outside
 from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestRules, after
 from cleanset.validation import shown
@@ -52,23 +51,10 @@ class Parties:
             for name, each in files.defences.items()
             if each.command is None or name in accepted
         }
-        self._appeals: dict[str, set[str]] = {}
-        for appeal in files.appeals:
-            self._appeals.setdefault(appeal.image, set()).add(appeal.team)
-        self._claimed: dict[str, list[tuple[datetime.date, str | None]]] = {}
-        decided = {each.image for each in files.decisions}
-        for answers in files.answers:
-            for sha256 in decided & answers.answers.keys():
-                answer = answers.answers[sha256]
-                self._claimed.setdefault(sha256, []).append((answer.date, answer.object_of))
 
     def breaking(self, sha256: str, group: str, on: datetime.date) -> set[str]:
         """The teams with a defence that gives an image of `group` the other one, in a run up to a day."""
         return {team_of(name) for name in self._runs if self._given(name, sha256, on) - {group, ABSTAIN}}
-
-    def defenders(self, sha256: str, target_team: str, group: str, on: datetime.date) -> set[str]:
-        """The teams that may appeal against an image that is judged unambiguous."""
-        return self.breaking(sha256, group, on) | {target_team}
 
     def deciding(self, submission: Submission, decision: BoardDecision) -> frozenset[str]:
         """The teams that may not take part in a decision on an image of a submission.
@@ -78,7 +64,8 @@ class Parties:
         has not answered the image yet, though it can be run, counts as broken, since its team may know the answer.
         """
         sha256, on = decision.image, decision.date
-        found = {submission.team, team_of(submission.manifest.target), *self._appeals.get(sha256, ())}
+        found = {submission.team, team_of(submission.manifest.target)}
+        found |= {each.team for each in self._files.appeals if each.image == sha256}
         for group in self._groups(decision):
             found |= self.breaking(sha256, group, on)
         unknown = (name for name, day in self._known_on.items() if day <= on and not self._given(name, sha256, on))
@@ -88,10 +75,10 @@ class Parties:
         return {run.answers[sha256] for run in self._runs.get(name, ()) if run.date <= on and sha256 in run.answers}
 
     def _groups(self, decision: BoardDecision) -> Collection[str]:
-        claimed = self._claimed.get(decision.image, ())
-        groups = {group for date, group in claimed if date <= decision.date and group is not None}
-        groups |= {decision.verdict} & self._files.rules.classes.keys() if decision.verdict else set()
-        return groups or self._files.rules.classes.keys()
+        every = self._files.rules.classes.keys()
+        given = (each.answers[decision.image] for each in self._files.answers if decision.image in each.answers)
+        claimed = {each.object_of for each in given if each.date <= decision.date}
+        return every & {*claimed, decision.verdict} or every
 
 
 def check_files(files: ContestFiles) -> None:
@@ -360,13 +347,16 @@ class _Mistake(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """Images submitted before a day: all of them, the states of published ones by target, the last day of a verdict."""
+    """Images submitted before a day: all of them, the states of published ones by target, the last day of a verdict.
+
+    `is_unpublished`: some are not published yet; `is_open`: some have no final verdict.
+    """
 
     submitted: set[str]
     aimed: Mapping[str, Sequence[ImageState]]
     is_unpublished: bool
     is_open: bool
-    closed_on: Sequence[datetime.date]
+    closed_on: datetime.date
 
 
 class _Contest:
@@ -384,7 +374,11 @@ class _Contest:
             for image in sorted(each.manifest.images, key=lambda image: image.sha256)
         ]
         events, parties = events_by_image(files), Parties(files)
-        self.states = {image.sha256: self._state(image, each, events, parties) for image, each in published}
+        self.states: dict[str, ImageState] = {}
+        for image, each in published:
+            breaking = partial(parties.breaking, image.sha256)
+            course = ImageCourse(files.rules, image, each.team, team_of(each.manifest.target), breaking)
+            self.states[image.sha256] = course.state_on(on, events.get(image.sha256, []))
         self._published_by = cache(
             lambda week: frozenset(image.sha256 for image, each in published if each.week <= week)
         )
@@ -397,13 +391,6 @@ class _Contest:
         # many defences are staked on one day
         self._submitted_before = cache(self._images_before)
         self._last_of_weeks = cache(self._last_closed_by_week)
-
-    def _state(
-        self, image: SubmittedImage, submission: Submission, events: Mapping[str, Events], parties: Parties
-    ) -> ImageState:
-        defenders = partial(parties.defenders, image.sha256, team_of(submission.manifest.target))
-        course = ImageCourse(self._files.rules, image, submission.team, defenders)
-        return course.state_on(self._on, events.get(image.sha256, []))
 
     def mistakes(self, name: str) -> list[_Mistake]:
         """The valid images that a defence gives the other group in any of its runs, by the day of the mistake."""
@@ -562,7 +549,7 @@ class _Contest:
         if self._waits_for(name, ends, has_run=True):
             return None
         before = self._submitted_before(ends)
-        days = [last, *before.closed_on]
+        days = [last, before.closed_on]
         for state in before.aimed.get(name, ()):
             # an image that the board found unambiguous needs no confirmation from then on
             found_valid = state.final_on if state.valid_group else None
@@ -572,15 +559,14 @@ class _Contest:
     def _waits_for(self, name: str, ends: datetime.date, has_run: bool) -> tuple[str, ...]:
         """Open questions: verdicts on images submitted before `ends`, confirmations by the board, a last run."""
         before = self._submitted_before(ends)
-        found = []
-        if before.is_unpublished:
-            found.append("publication")
-        if before.is_open:
-            found.append("verdicts")
-        aimed = before.aimed.get(name, ())
-        if any(each.stage == "final" and each.valid_group is None and not each.confirmed for each in aimed):
-            found.append("confirmations")
-        return tuple(found) if has_run else (*found, "last_run")
+        rejected = [each for each in before.aimed.get(name, ()) if each.stage == "final" and each.valid_group is None]
+        found = {
+            "publication": before.is_unpublished,
+            "verdicts": before.is_open,
+            "confirmations": not all(each.confirmed for each in rejected),
+            "last_run": not has_run,
+        }
+        return tuple(question for question, is_open in found.items() if is_open)
 
     def _images_before(self, day: datetime.date) -> _Before:
         submissions = [each for each in self._files.submissions if each.day < day]
@@ -594,8 +580,7 @@ class _Contest:
             aimed,
             any(each.week > self._on for each in submissions),
             None in closed,
-            # of all the days only the last one counts
-            sorted(each for each in closed if each is not None)[-1:],
+            max((each for each in closed if each is not None), default=datetime.date.min),
         )
 
 
