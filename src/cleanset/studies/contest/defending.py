@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import NamedTuple
@@ -61,6 +62,8 @@ from cleanset.studies.contest.files import (
     Defence,
     DefenceRun,
     ModelOfEdition,
+    UnpublishedFigures,
+    WarningSign,
     coverage_steps,
     submitted_images,
 )
@@ -78,7 +81,6 @@ _BUBBLEWRAP = (
     "bwrap", "--unshare-all", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--proc", "/proc",
     "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/home",
 )  # fmt: skip
-_OPTIONS = {"link": "--symlink", "read": "--ro-bind", "device": "--dev-bind"}
 
 
 @cache
@@ -95,24 +97,24 @@ def confined(command: Sequence[str], folder: Path, images: Path) -> list[str]:
 
     HOME and TMPDIR have to be /home and /tmp.
     """
-    places = [part for kind, *place in _places(command[0], folder, images) for part in (_OPTIONS[kind], *place)]
+    places = chain.from_iterable(_places(command[0], folder, images))
     return [*_BUBBLEWRAP, *places, "--chdir", "/defence", "--", *command, "/images"]
 
 
 def _places(program: str, folder: Path, images: Path) -> Iterator[tuple[str, str, str]]:
-    """The places that a command sees: `link`, `read` or `device`, the place outside, and the place inside."""
+    """The places that a command sees: bubblewrap's option, the place outside, and the place inside."""
     for name in _SYSTEM:
         if Path(name).is_symlink():
-            yield "link", str(Path(name).readlink()), name
+            yield "--symlink", str(Path(name).readlink()), name
         elif Path(name).exists():
-            yield "read", name, name
+            yield "--ro-bind", name, name
     for path in (*map(Path, _DEVICES), *sorted(Path("/dev").glob("nvidia*"))):
         if path.is_char_device():
-            yield "device", str(path), str(path)
+            yield "--dev-bind", str(path), str(path)
     for place in sorted(_interpreters(program, folder.resolve())):
-        yield "read", place, place
-    yield "read", str(folder.resolve()), "/defence"
-    yield "read", str(images.resolve()), "/images"
+        yield "--ro-bind", place, place
+    yield "--ro-bind", str(folder.resolve()), "/defence"
+    yield "--ro-bind", str(images.resolve()), "/images"
 
 
 def _interpreters(program: str, folder: Path) -> set[str]:
@@ -147,6 +149,8 @@ class CommandDefence:
     machine that does not is refused. `preparation_seconds`: how long it took to make the images that the last call gave
     to it.
     """
+
+    digest = None
 
     def __init__(
         self, objects: Objects, defence: Defence, groups: Collection[str], name: str, unconfined: bool = False
@@ -316,6 +320,7 @@ class ModelDefence:
     """
 
     preparation_seconds = 0.0
+    is_confined = None
 
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
         # torch is imported here, because a defence that is a command needs none
@@ -347,10 +352,10 @@ class ModelDefence:
         found = score_few(self._model, read, self._settings, list(paths), read_off=read_off)
         return found.assign(confidence=confidences(found, self.wanted.confidence))
 
-    def signs(self, known: Mapping[str, str], paths: Mapping[str, Path]) -> list[dict[str, str]]:
+    def signs(self, known: "Mapping[str, EligibilityImage]", paths: Mapping[str, Path]) -> list[WarningSign]:
         """The signs of gradient masking in the model's answers to some images and in their gradients.
 
-        `known`: the group of each image by its name. No attack is run; the study of attacks does that.
+        `known`: images by name. No attack is run; the study of attacks does that.
         """
         from cleanset.scoring.decoding import pixels_of
         from cleanset.scoring.differentiable import PixelNetwork, searching
@@ -360,12 +365,12 @@ class ModelDefence:
         # any class of the group will do for the gradient, since only its presence is checked
         preprocessing, first_class = self._model.preprocessing, self._groups.first_class
         subjects = [
-            Subject(name, name, first_class(group), pixels_of(name, partial(read_image, paths), preprocessing))
-            for name, group in list(known.items())[:PROBED]
+            Subject(name, name, first_class(each.group), pixels_of(name, partial(read_image, paths), preprocessing))
+            for name, each in list(known.items())[:PROBED]
         ]
         network = PixelNetwork(self._model.network, self._settings.devices[0].torch, "float64", PROBED)
         with searching("float64"):
-            return [asdict(each) for each in of_answers(network, [subjects])]
+            return [WarningSign(**asdict(each)) for each in of_answers(network, [subjects])]
 
 
 def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
@@ -506,29 +511,26 @@ def run_defence(
     answers, confidences = answer(paths)
     # making the images that a command is given takes time that is not the command's
     minutes = (perf_counter() - before - answer.preparation_seconds) / 60
-    if isinstance(answer, ModelDefence) and all(answers[sha] == ABSTAIN for sha in known):
+    if defence.model is not None and all(answers[sha] == ABSTAIN for sha in known):
         raise CleansetError(
-            f"{name}: threshold {answer.wanted.threshold:g} abstains on everything, all {len(known)} images of the "
+            f"{name}: threshold {defence.model.threshold:g} abstains on everything, all {len(known)} images of the "
             "eligibility list; expected a lower one: cleanset contest threshold finds one"
         )
-    content = {
-        "defence": name,
-        "date": on,
-        "model": answer.digest if isinstance(answer, ModelDefence) else None,
-        "confined": answer.is_confined if isinstance(answer, CommandDefence) else None,
-        "images_per_minute": round(len(paths) / minutes, 1),
-        "eligibility": _figures(known, answers, confidences),
-        "unpublished": _figures(hidden, answers, confidences) | {"list_sha256": list_digest(hidden)}
-        if hidden
-        else None,
-        "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
-        "signs": answer.signs({sha: each.group for sha, each in known.items()}, paths)
-        if isinstance(answer, ModelDefence)
-        else None,
+    flags, of_hidden = (_flags(images, answers, confidences) for images in (known, hidden))
+    figures = eligibility(*of_hidden).model_dump() | {"list_sha256": list_digest(hidden)} if hidden else None
+    return DefenceRun(
+        defence=name,
+        date=on,
+        model=answer.digest,
+        confined=answer.is_confined,
+        images_per_minute=round(len(paths) / minutes, 1),
+        eligibility=eligibility(*flags),
+        unpublished=None if figures is None else UnpublishedFigures(**figures),
+        coverage=[list(step) for step in coverage_steps(*flags)],
+        signs=answer.signs(known, paths) if isinstance(answer, ModelDefence) else None,
         # of the lists only counts are kept: one of them is not published
-        "answers": {sha: answers[sha] for sha in submitted},
-    }
-    return DefenceRun.model_validate(content)
+        answers={sha: answers[sha] for sha in submitted},
+    )
 
 
 def _flags(
@@ -538,12 +540,6 @@ def _flags(
     correct = np.array([answers[sha] == each.group for sha, each in known.items()])
     abstains = np.array([answers[sha] == ABSTAIN for sha in known])
     return correct, abstains, None if confidences is None else np.array([confidences[sha] for sha in known])
-
-
-def _figures(
-    known: Mapping[str, EligibilityImage], answers: Mapping[str, str], confidences: Mapping[str, float] | None
-) -> dict[str, int]:
-    return eligibility(*_flags(known, answers, confidences)).model_dump()
 
 
 def different_answers(contest: Path, files: ContestFiles) -> list[str]:
