@@ -73,8 +73,7 @@ def _of_image(tab: JudgeTab) -> dict[str, Any]:
     assert task is not None
     draft = session.draft_of(task)
     try:
-        width, height = session.size(task.sha256)
-        fault = False
+        (width, height), fault = session.size(task.sha256), False
     except (CleansetError, OSError):
         width, height, fault = 1, 1, True
     step = draft.step(session.groups)

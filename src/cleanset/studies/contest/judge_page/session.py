@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -198,7 +199,7 @@ class JudgeSession:
         self.answers: dict[str, JudgeAnswer] = {}
         self.skipped: list[str] = []
         self.draft: JudgeDraft | None = None
-        self._sizes: dict[str, tuple[int, int]] = {}
+        self.size = cache(self._size)
         self._draft_file = contest / "answers" / judge / DRAFT
         self.refresh()
         # a draft was left by a server that was killed: the judge goes on where it ended, unless it is damaged
@@ -269,15 +270,13 @@ class JudgeSession:
             self.refresh()
         return True
 
-    def size(self, sha256: str) -> tuple[int, int]:
+    def _size(self, sha256: str) -> tuple[int, int]:
         """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
-        if sha256 not in self._sizes:
-            try:
-                with Image.open(io.BytesIO(self.photos.read(sha256)), formats=IMAGE_FORMATS) as image:
-                    self._sizes[sha256] = image.size
-            except (OSError, ValueError) as error:
-                raise CleansetError(f"{sha256[:12]}…: {error}") from None
-        return self._sizes[sha256]
+        try:
+            with Image.open(io.BytesIO(self.photos.read(sha256)), formats=IMAGE_FORMATS) as image:
+                return image.size
+        except (OSError, ValueError) as error:
+            raise CleansetError(f"{sha256[:12]}…: {error}") from None
 
 
 ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
