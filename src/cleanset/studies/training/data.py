@@ -1,6 +1,6 @@
 """Stage `data`: the training images and their masks by digest, and the folds. Images of the edition are refused."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -103,10 +103,14 @@ def check_own(edition: Edition, folder: Path, digests: Mapping[str, str]) -> Non
 
 def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFrame:
     """The rows of TRAINING_IMAGES of files and their classes."""
-
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
-        rows = list(tracked(_stopping(measured, pool), len(found), "training images"))
+        try:
+            rows = list(tracked(measured, len(found), "training images"))
+        except BaseException:
+            # hours of reading would follow the first damaged image otherwise
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     table = pd.DataFrame(rows, columns=["file", "sha256", "pixels_sha256", "hashes", "mask", "mask_sha256", "left_out"])
     return table.assign(class_index=[class_indices()[key] for _, key in found])
 
@@ -141,15 +145,6 @@ def _first(linked: list[int], row: int) -> int:
     while linked[row] != row:
         linked[row] = row = linked[linked[row]]
     return row
-
-
-def _stopping(measured: Iterator[Facts], pool: ProcessPoolExecutor) -> Iterator[Facts]:
-    try:
-        yield from measured
-    except BaseException:
-        # hours of reading would follow the first damaged image otherwise
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
 
 
 def facts(folders: Folders, image: tuple[str, str]) -> Facts:

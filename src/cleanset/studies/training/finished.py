@@ -90,8 +90,9 @@ def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
     remedy = f"run dvc checkout data/runs/{run}, or train it again"
     record = json_record(files.record, "the record of a run", remedy, ("parameters_in_millions", "epoch"))
     history = read_frame(files.history, ("epoch", "step"), remedy)
-    test = read_frame(files.test, ("scenario", "class_index", "images"), remedy) if files.test.is_file() else None
-    return FinishedFold(fold, record, history, test if test is not None else pd.DataFrame())
+    tested = ("scenario", "class_index", "images")
+    test = read_frame(files.test, tested, remedy) if files.test.is_file() else pd.DataFrame()
+    return FinishedFold(fold, record, history, test)
 
 
 def smoothed(values: "pd.Series[float]", weight: float = SMOOTHING) -> "pd.Series[float]":
@@ -116,12 +117,9 @@ def history_rows(runs: Iterable[FinishedRun]) -> pd.DataFrame:
             names = [str(name).partition("_") for name in fold.history]
             for measure in dict.fromkeys(rest for part, _, rest in names if part in DATA_PARTS):
                 for part in (each for each in DATA_PARTS if f"{each}_{measure}" in fold.history):
-                    values = fold.history[["epoch", "step"]].assign(
-                        value=fold.history[f"{part}_{measure}"].astype(float)
-                    )
-                    values = values.dropna(subset="value")
-                    names_of = dict(zip(VALUE, (run.name, fold.fold, measure, part), strict=True))
-                    found.append(values.assign(smoothed=smoothed(values["value"]), **names_of))
+                    values = fold.history.assign(value=fold.history[f"{part}_{measure}"].astype(float))
+                    values = values.dropna(subset="value").assign(run=run.name, fold=fold.fold, measure=measure)
+                    found.append(values.assign(part=part, smoothed=smoothed(values["value"])))
     return pd.concat(found, ignore_index=True)[[*VALUE, "epoch", "step", "value", "smoothed"]]
 
 

@@ -273,7 +273,7 @@ def _some_of_each(
 def _units(
     classes: Rows, seed: int, kind: str, groups: ImageGroups, least: int, why: str
 ) -> Iterator[tuple[int, list[Rows]]]:
-    """Each class with the rows that a division leaves together, of other classes, too; shuffled.
+    """Each class with the rows that a division leaves together, of other classes, too; shuffled by seed and class.
 
     Raises CleansetError, which ends in `why`, for fewer than `least` such units of a class.
     """
@@ -281,19 +281,14 @@ def _units(
     together: dict[object, list[int]] = {}
     for row, key in enumerate(keys):
         together.setdefault(key, []).append(row)
-    for class_index, rows in _shuffled(classes, seed, kind):
+    for class_index in np.unique(classes).tolist():
+        generator = np.random.default_rng(change_seed(image_seed(seed, "training"), kind, "class", class_index))
+        rows = generator.permutation(np.flatnonzero(classes == class_index))
         found = dict.fromkeys(keys[row] for row in rows.tolist())
         if len(found) < least:
             count = f"{len(found)} {'image' if groups is None else 'group'}{'s' * (len(found) != 1)}"
             raise CleansetError(f"{class_keys()[class_index]}: {count} to train on; expected at least {least}, {why}")
         yield class_index, [np.array(together[key]) for key in found]
-
-
-def _shuffled(classes: Rows, seed: int, kind: str) -> Iterator[tuple[int, Rows]]:
-    """The places of the images of each class, in an order that depends on seed and class alone."""
-    for class_index in np.unique(classes).tolist():
-        generator = np.random.default_rng(change_seed(image_seed(seed, "training"), kind, "class", class_index))
-        yield class_index, generator.permutation(np.flatnonzero(classes == class_index))
 
 
 def folds_table(

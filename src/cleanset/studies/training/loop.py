@@ -159,27 +159,9 @@ def train(
     CleansetError for a loss, in training or validation, or a gradient that is not finite; the state of the epoch before
     is kept. Call it within `deterministic`.
     """
-    optimizer = create_optimizer_v2(
-        parameter_groups(task.network, settings.undecayed),
-        opt=_OPTIMIZERS[settings.optimizer],
-        lr=settings.rate,
-        weight_decay=settings.weight_decay,
-        momentum=settings.momentum,
-        # the roots of the plain one are MKL's, which depend on the processor's maker
-        **({} if settings.optimizer == "sgd" else {"fused": True}),
-    )
-    per_epoch = task.steps_per_epoch
-    steps = settings.steps or per_epoch * (settings.epochs or 0)
-    scheduler = _scheduler(optimizer, settings, steps, per_epoch)
-    trained = Trained(_copy(task.network.state_dict()))
-    if (found := state.load()) is not None:
-        task.network.load_state_dict(found["network"])
-        optimizer.load_state_dict(found["optimizer"])
-        trained = Trained(**{each.name: found[each.name] for each in fields(Trained)})
-    # its gradients are the means over all processes
-    network = DistributedDataParallel(task.network) if share.processes > 1 else task.network
-    learning = _Learning(task, settings, network, optimizer, scheduler, steps, trained, report)
-    for epoch in range(len(trained.history) + 1, math.ceil(steps / per_epoch) + 1):
+    learning = _Learning(task, settings, report, share, state.load())
+    trained, optimizer = learning.trained, learning.optimizer
+    for epoch in range(len(trained.history) + 1, math.ceil(learning.steps / task.steps_per_epoch) + 1):
         if settings.early_stopping and stops_early(trained.history, settings.early_stopping, task.chosen_by):
             break
         means, step = learning.epoch(epoch)
@@ -201,20 +183,36 @@ def train(
     return trained
 
 
-@dataclass(eq=False)
 class _Learning(Generic[Batch]):
-    """A task with its optimizer and schedule, over `steps` in all, and what is trained so far."""
+    """A task with its optimizer and schedule, over `steps` in all, and what is trained so far, from a state if any."""
 
-    task: Task[Batch]
-    settings: Optimization
-    network: nn.Module
-    optimizer: torch.optim.Optimizer
-    scheduler: Any
-    steps: int
-    trained: Trained
-    report: OnStep
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        task: Task[Batch],
+        settings: Optimization,
+        report: OnStep,
+        share: ProcessShare,
+        state: Mapping[str, Any] | None,
+    ) -> None:
+        self.task, self.settings, self.report = task, settings, report
+        self.steps = settings.steps or task.steps_per_epoch * (settings.epochs or 0)
+        self.optimizer = create_optimizer_v2(
+            parameter_groups(task.network, settings.undecayed),
+            opt=_OPTIMIZERS[settings.optimizer],
+            lr=settings.rate,
+            weight_decay=settings.weight_decay,
+            momentum=settings.momentum,
+            # the roots of the plain one are MKL's, which depend on the processor's maker
+            **({} if settings.optimizer == "sgd" else {"fused": True}),
+        )
+        self.scheduler = _scheduler(self.optimizer, settings, self.steps, task.steps_per_epoch)
+        self.trained = Trained(_copy(task.network.state_dict()))
+        if state is not None:
+            task.network.load_state_dict(state["network"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.trained = Trained(**{each.name: state[each.name] for each in fields(Trained)})
+        # its gradients are the means over all processes
+        self.network = DistributedDataParallel(task.network) if share.processes > 1 else task.network
         self._start = perf_counter() - self.trained.seconds
 
     @property

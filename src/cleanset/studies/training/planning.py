@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -89,17 +90,17 @@ def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int)
     with deterministic(params.threads), tempfile.TemporaryDirectory() as folder:
         timed = _Timed(task_of(data), device)
         train(timed, settings, StateFolder(Path(folder), {}), timed.count)
-    return StepTimes(timed.step_seconds(), timed.validation_seconds(), timed.steps_per_epoch)
+    # the first validation may read its images, too
+    validation = timed.validations[-1] if timed.validations else 0.0
+    return StepTimes(mean(timed.steps[WARM_UP_STEPS:]), validation, timed.steps_per_epoch)
 
 
 class _Timed:
-    """A task that notes when its steps and validations end."""
+    """A task whose steps and validations are timed, in seconds; a step's time is without the validation before it."""
 
     def __init__(self, task: Any, device: Device) -> None:
-        self._task, self._device = task, device
-        self._ends: list[float] = []
-        self._validations: list[float] = []
-        self._pauses: dict[int, float] = {}
+        self._task, self._device, self._last = task, device, 0.0
+        self.steps, self.validations = list[float](), list[float]()
 
     def __getattr__(self, name: str) -> Any:
         """Network, batches and loss are the task's."""
@@ -107,29 +108,19 @@ class _Timed:
 
     def count(self, *_: object) -> None:
         """Note the end of a step; the loss of each has been read, so that a GPU has finished its forward pass."""
-        self._wait()
-        self._ends.append(perf_counter())
+        self.steps.append(self._lap())
 
     def validate(self, epoch: int) -> Mapping[str, float]:
-        begin = self._wait()
+        self._lap()
         found: Mapping[str, float] = self._task.validate(epoch)
-        self._validations.append(self._wait() - begin)
-        self._pauses[len(self._ends)] = perf_counter() - self._ends[-1]
+        self.validations.append(self._lap())
         return found
 
-    def step_seconds(self) -> float:
-        """The mean of a step after the warm-up, without validations between epochs."""
-        first = min(WARM_UP_STEPS, len(self._ends) - 1) - 1
-        between = sum(pause for step, pause in self._pauses.items() if first < step < len(self._ends))
-        return (self._ends[-1] - self._ends[first] - between) / (len(self._ends) - 1 - first)
-
-    def validation_seconds(self) -> float:
-        """The last validation: the first one may read its images too."""
-        return self._validations[-1] if self._validations else 0.0
-
-    def _wait(self) -> float:
+    def _lap(self) -> float:
+        """The seconds since the last lap, once the device has finished its work."""
         self._device.synchronize()
-        return perf_counter()
+        before, self._last = self._last, perf_counter()
+        return self._last - before
 
 
 def duration(seconds: float) -> str:

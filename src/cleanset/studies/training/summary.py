@@ -39,12 +39,8 @@ def metric_values(summary: Summary) -> Lines:
 
 def trained_yaml(trained: Mapping[str, Mapping[str, float]]) -> str:
     """The section `trained` as YAML, a line for each network."""
-    if not trained:
-        return "{}\n"
-    return "".join(
-        yaml.safe_dump({name: dict(found)}, default_flow_style=None, sort_keys=False, width=10_000)
-        for name, found in trained.items()
-    )
+    content = {name: dict(found) for name, found in trained.items()}
+    return str(yaml.safe_dump(content, default_flow_style=None, sort_keys=False, width=10_000))
 
 
 def write_measures(folder: Path, summary: Summary) -> None:
