@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Annotated, Any
 
 import numpy as np
@@ -241,14 +242,10 @@ class RatingAgreements:
 
 
 def summary(ratings: Iterable[int]) -> RatingSummary:
-    """Mean and deviation of ratings, from sums of integers, so that they are the same on any machine."""
-    values = list(ratings)
-    count, total, squares = len(values), sum(values), sum(value * value for value in values)
-    if not count:
-        return RatingSummary(0, None, None)
-    # exact in integers up to the division; a sum of squared deviations would depend on the order
-    deviation = math.sqrt((squares - total * total / count) / (count - 1)) if count > 1 else None
-    return RatingSummary(count, total / count, deviation)
+    """Mean and deviation of ratings, computed exactly and rounded once, so that they are the same on any machine."""
+    values = list(map(float, ratings))
+    deviation = stdev(values) if len(values) > 1 else None
+    return RatingSummary(len(values), mean(values) if values else None, deviation)
 
 
 def by_image(ratings: Sequence[Answer]) -> list[ImageRatings]:

@@ -207,23 +207,20 @@ def write_stimuli(
     folder.mkdir(parents=True)
     digests = {}
 
-    def read(image: StudyImage) -> bytes:
-        if image.kind == "real":
-            return read_image(set_folder, entries[image.name])
-        return read_regular_file(attacked / image.name)
-
-    def shown(image: StudyImage, data: bytes) -> Image.Image:
-        path = (set_folder if image.kind == "real" else attacked) / image.name
-        return shown_image(decode_file(data, path), size)
+    def read(image: StudyImage) -> tuple[bytes, Image.Image]:
+        is_real = image.kind == "real"
+        path = (set_folder if is_real else attacked) / image.name
+        data = read_image(set_folder, entries[image.name]) if is_real else read_regular_file(path)
+        return data, shown_image(decode_file(data, path), size)
 
     # else the times of the files would show which images are real
     order = sorted(plan.images, key=plan.stimulus)
     for image in tracked(order, len(order), "images"):
-        data = read(image)
+        data, shown = read(image)
         digests[image.kind, image.name] = sha256(data)
-        (folder / f"{plan.stimulus(image)}.png").write_bytes(plain_png(shown(image, data)))
+        (folder / f"{plan.stimulus(image)}.png").write_bytes(plain_png(shown))
     for pair in plan.pairs:
-        plain = shown(pair.image, read(pair.image))
+        _, plain = read(pair.image)
         for side, file in (("left", pair.left), ("right", pair.right)):
             content = scramble(plain, plan.seed) if side == pair.modified else plain
             (folder / file).write_bytes(plain_png(content))

@@ -314,24 +314,23 @@ def exclusions(
             "the ratings: no lists, times or checks; expected answers of the study's page for min_attention, "
             "min_share, min_milliseconds and one_person_a_list of --exclude"
         )
-    by_rule = {rule: _failed(answers, kind, getattr(limits, rule)) for rule, kind in CHECK_RULES.items()}
+    found = {rule: _failed(answers, kind, getattr(limits, rule)) for rule, kind in CHECK_RULES.items()}
     if limits.min_attention:
-        by_rule["unchecked"] = _unchecked(answers, limits.min_attention)
+        found["unchecked"] = _unchecked(answers, limits.min_attention)
     if limits.min_share:
-        by_rule["incomplete"] = _incomplete(answers, limits.min_share, list_sizes or {})
+        found["incomplete"] = _incomplete(answers, limits.min_share, list_sizes or {})
     if limits.max_same is not None:
-        by_rule["straight_lining"] = _straight_lining(answers, limits.max_same)
+        found["straight_lining"] = _straight_lining(answers, limits.max_same)
     if limits.min_milliseconds:
-        by_rule["too_fast"] = _too_fast(answers, limits.min_milliseconds)
+        found["too_fast"] = _too_fast(answers, limits.min_milliseconds)
     if limits.one_person_a_list:
         # last: whoever another rule excludes takes no list from anybody
-        excluded = {person for people in by_rule.values() for person in people}
-        by_rule["repeated_list"] = _repeating(leave_out(answers, excluded))
+        found["repeated_list"] = _repeating(leave_out(answers, set[str]().union(*found.values())))
     has_attention = any(each.kind == "attention" for each in answers.checks)
     return Exclusions(
-        by_rule,
+        {rule: tuple(sorted(people)) for rule, people in found.items()},
         len({each.person for each in answers.checks}),
-        _unchecked(answers, 1) if has_attention else (),
+        tuple(sorted(_unchecked(answers, 1))) if has_attention else (),
         repeated_lists(answers),
     )
 
@@ -350,17 +349,17 @@ def repeated_lists(answers: StudyAnswers) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(found)) for name, found in sorted(people.items()) if len(found) > 1}
 
 
-def _failed(answers: StudyAnswers, kind: str, allowed: int) -> tuple[str, ...]:
+def _failed(answers: StudyAnswers, kind: str, allowed: int) -> set[str]:
     failed = Counter(each.person for each in answers.checks if each.kind == kind and not each.passed)
-    return tuple(sorted(person for person, count in failed.items() if count > allowed))
+    return {person for person, count in failed.items() if count > allowed}
 
 
-def _unchecked(answers: StudyAnswers, required: int) -> tuple[str, ...]:
+def _unchecked(answers: StudyAnswers, required: int) -> set[str]:
     counts = Counter(each.person for each in answers.checks if each.kind == "attention")
-    return tuple(sorted(person for person in {each.person for each in answers.trials} if counts[person] < required))
+    return {each.person for each in answers.trials if counts[each.person] < required}
 
 
-def _incomplete(answers: StudyAnswers, required: float, list_sizes: Mapping[str, int]) -> tuple[str, ...]:
+def _incomplete(answers: StudyAnswers, required: float, list_sizes: Mapping[str, int]) -> set[str]:
     # a set: an answer that is in two files is one
     answered = {(each.person, each.list_name, each.position) for each in answers.trials}
     counts = Counter(person for person, _, _ in answered)
@@ -374,19 +373,17 @@ def _incomplete(answers: StudyAnswers, required: float, list_sizes: Mapping[str,
     shown = Counter[str]()
     for person, name in lists:
         shown[person] += list_sizes[name]
-    return tuple(sorted(person for person, count in counts.items() if count < required * shown[person]))
+    return {person for person, count in counts.items() if count < required * shown[person]}
 
 
-def _straight_lining(answers: StudyAnswers, allowed: float) -> tuple[str, ...]:
+def _straight_lining(answers: StudyAnswers, allowed: float) -> set[str]:
     ratings = defaultdict(list)
     for each in answers.ratings:
         ratings[each.person].append(each.rating)
-    return tuple(
-        sorted(person for person, given in ratings.items() if max(Counter(given).values()) > allowed * len(given))
-    )
+    return {person for person, given in ratings.items() if max(Counter(given).values()) > allowed * len(given)}
 
 
-def _too_fast(answers: StudyAnswers, required: float) -> tuple[str, ...]:
+def _too_fast(answers: StudyAnswers, required: float) -> set[str]:
     times = defaultdict(list)
     for each in answers.trials:
         if each.kind in IMAGE_KINDS and each.milliseconds is not None:
@@ -395,14 +392,13 @@ def _too_fast(answers: StudyAnswers, required: float) -> tuple[str, ...]:
         raise CleansetError(
             "the answers: no milliseconds; expected some for min_milliseconds of --exclude: leave it out"
         )
-    return tuple(sorted(person for person, taken in times.items() if median(taken) < required))
+    return {person for person, taken in times.items() if median(taken) < required}
 
 
-def _repeating(answers: StudyAnswers) -> tuple[str, ...]:
+def _repeating(answers: StudyAnswers) -> set[str]:
     """All people with a list of somebody else but the one who answered most of it; of equals the first by name."""
     counts = Counter((each.list_name, each.person) for each in answers.trials)
-    left_out = set()
+    left_out = set[str]()
     for name, people in repeated_lists(answers).items():
-        ordered = sorted(people, key=lambda person: (-counts[name, person], person))
-        left_out |= set(ordered[1:])
-    return tuple(sorted(left_out))
+        left_out.update(sorted(people, key=lambda person: (-counts[name, person], person))[1:])
+    return left_out

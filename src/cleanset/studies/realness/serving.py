@@ -152,17 +152,11 @@ class StudyServer:
             self.close()
             raise CleansetError(f"{plan}: served by another process; expected one at a time: end that one") from None
         self._by_key: dict[str, Participant] = {}
-        self._by_id: dict[str, Participant] = {}
         self._read_people()
 
     def close(self) -> None:
         """Let another server have the plan."""
         os.close(self._file)
-
-    def _add(self, one: Participant) -> None:
-        self._by_key[one.key] = one
-        if one.id:
-            self._by_id[one.id] = one
 
     def _read_people(self) -> None:
         path = self.plan / PEOPLE
@@ -181,7 +175,7 @@ class StudyServer:
                     one.answers.append((given["stimulus"], given["answer"]))
                 seen = max(seen, answered.stat().st_mtime)
             one.active = time.monotonic() - max(0.0, time.time() - seen)
-            self._add(one)
+            self._by_key[one.key] = one
 
     @property
     def complete(self) -> int:
@@ -195,7 +189,8 @@ class StudyServer:
             # the link's id counts more than a key, which may be another person's
             if known is None or identity not in ("", known.id):
                 # whoever knows an id does not get its key
-                return {"state": "elsewhere"} if identity in self._by_id else self._newcomer(visit, identity)
+                is_known = identity and any(each.id == identity for each in self._by_key.values())
+                return {"state": "elsewhere"} if is_known else self._newcomer(visit, identity)
             if self._is_complete(known):
                 return {"state": "done", "completion": self.settings.completion}
             return self._opened(known) if self._resume(known) else {"state": "expired"}
@@ -271,7 +266,7 @@ class StudyServer:
         one = Participant(identity, key, person, free[0], time.monotonic())
         row = (f"{time.time():.0f}", one.id, one.key, one.person, one.number)
         append_line(self.plan / PEOPLE, *_lines(PEOPLE_COLUMNS, row))
-        self._add(one)
+        self._by_key[one.key] = one
         return self._opened(one)
 
     def _opened(self, one: Participant) -> dict[str, Any]:
