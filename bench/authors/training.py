@@ -121,7 +121,7 @@ def madry_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor
     balls: tuple[tuple[Norm, str, float], ...] = (("Linf", "inf", 4 / 255), ("L2", "2", 3.0))
     for norm, constraint, eps in balls:
         how = Adversarial(norm=norm, eps=eps, steps=7, random_start=False, evaluation_mode=True, best_iterate=True)
-        ours = AdversarialTraining(how).ascent(net, pixels, labels, torch.Generator()).numpy()
+        ours = AdversarialTraining(how).learnt_from(net, pixels, labels, torch.Generator()).numpy()
         options = {"constraint": constraint, "eps": eps, "step_size": how.length, "iterations": 7}
         with patch.object(torch.Tensor, "cuda", lambda self: self):
             theirs = attacker.Attacker(net, dataset)(pixels, labels, **options).detach().numpy()

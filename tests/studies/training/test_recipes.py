@@ -18,7 +18,6 @@ from cleanset.studies.training.recipes import (
     AdversarialTraining,
     AugmixTraining,
     GaussianNoise,
-    Standard,
     jensen_shannon,
 )
 from tests.properties import examples
@@ -82,14 +81,14 @@ def test_jensen_shannon_of_three_distributions() -> None:
 @pytest.mark.parametrize("random_start", [True, False])
 def test_linf_ascent_reaches_the_corner_of_a_linear_network(random_start: bool) -> None:
     network, batch, labels = linear(), images(), torch.tensor([0, 1, 0, 1])
-    found = ascent(random_start=random_start).ascent(network, batch, labels, generator())
+    found = ascent(random_start=random_start).learnt_from(network, batch, labels, generator())
     weight = network[1].weight.detach().view(2, 3, SIDE, SIDE)  # type: ignore[index]
     assert torch.allclose(found, batch + 4 / 255 * (weight[1 - labels] - weight[labels]).sign(), atol=1e-6)
 
 
 def test_l2_ascent_goes_along_the_weights_of_a_linear_network() -> None:
     network, batch, labels = linear(), images(), torch.tensor([0, 1, 0, 1])
-    change = ascent("L2", 0.5, 60).ascent(network, batch, labels, generator()) - batch
+    change = ascent("L2", 0.5, 60).learnt_from(network, batch, labels, generator()) - batch
     weight = network[1].weight.detach().view(2, 3, SIDE, SIDE)  # type: ignore[index]
     best = weight[1 - labels] - weight[labels]
     cosines = functional.cosine_similarity(change.flatten(1), best.flatten(1))
@@ -102,7 +101,7 @@ def test_l2_ascent_goes_along_the_weights_of_a_linear_network() -> None:
 def test_what_is_found_stays_in_the_ball_and_in_0_to_1(norm: Norm, eps: float, steps: int, seed: int) -> None:
     batch = images(3, 0, 1)
     recipe = AdversarialTraining(Adversarial(norm=norm, eps=eps, steps=steps, step=eps))
-    found = recipe.ascent(convolutional(), batch, torch.tensor([0, 1, 2]), generator(seed))
+    found = recipe.learnt_from(convolutional(), batch, torch.tensor([0, 1, 2]), generator(seed))
     change = (found - batch).flatten(1)
     lengths = change.abs().amax(dim=1) if norm == "Linf" else change.norm(dim=1)
     # the difference of two float32 values between 0 and 1 is off by up to 6e-8
@@ -117,7 +116,7 @@ def test_more_steps_never_lower_the_mean_loss(norm: Norm) -> None:
     losses = [float(functional.cross_entropy(network(batch), labels).detach())]
     for steps in range(1, 13):
         recipe = ascent(norm, eps, steps, random_start=False)
-        found = recipe.ascent(network, batch, labels, generator())
+        found = recipe.learnt_from(network, batch, labels, generator())
         losses.append(float(functional.cross_entropy(network(found), labels).detach()))
     assert losses[-1] > losses[0] + 0.05
     assert all(after >= before - 1e-6 for before, after in pairwise(losses))
@@ -131,7 +130,7 @@ def test_batch_norm_while_the_loss_is_raised(evaluation_mode: bool) -> None:
     norm = cast(nn.BatchNorm2d, network[1])
     means = cast(Tensor, norm.running_mean)
     before = means.clone()
-    ascent(steps=3, evaluation_mode=evaluation_mode).ascent(network, images(), torch.arange(4) % 3, generator())
+    ascent(steps=3, evaluation_mode=evaluation_mode).learnt_from(network, images(), torch.arange(4) % 3, generator())
     assert seen == [not evaluation_mode] * 3
     assert torch.equal(before, means) is evaluation_mode
     assert network.training
@@ -143,18 +142,18 @@ def test_the_best_iterate_is_that_of_the_largest_loss() -> None:
     tries = [batch]
     for steps in range(1, 5):
         how = Adversarial(eps=0.3, steps=steps, step=0.3, random_start=False)
-        tries.append(AdversarialTraining(how).ascent(network, batch, labels, generator()))
+        tries.append(AdversarialTraining(how).learnt_from(network, batch, labels, generator()))
     losses = torch.stack([functional.cross_entropy(network(each), labels, reduction="none") for each in tries])
     assert len(set(losses.argmax(dim=0).tolist())) > 1
     how = Adversarial(eps=0.3, steps=4, step=0.3, random_start=False, best_iterate=True)
-    found = AdversarialTraining(how).ascent(network, batch, labels, generator())
+    found = AdversarialTraining(how).learnt_from(network, batch, labels, generator())
     assert torch.equal(found, torch.stack(tries)[losses.argmax(dim=0), torch.arange(12)])
 
 
 def test_the_ascent_leaves_no_gradient_in_the_weights() -> None:
     network = convolutional()
     network.zero_grad()
-    ascent().ascent(network, images(), torch.arange(4) % 3, generator())
+    ascent().learnt_from(network, images(), torch.arange(4) % 3, generator())
     assert all(each.grad is None and each.requires_grad for each in network.parameters())
 
 
@@ -167,16 +166,8 @@ def test_k_steps_take_k_and_one_passes() -> None:
     assert passes == ["forward", "backward"] * 4
 
 
-def test_a_warm_up_epoch_has_the_images_as_they_are() -> None:
-    network, batch, labels = convolutional().eval(), images()[:, None], torch.arange(4) % 3
-    recipe = AdversarialTraining(Adversarial(eps=0.1, steps=2, step=0.05, warm_up_epochs=2))
-    standard = Standard()(network, batch, labels, generator()).loss
-    assert torch.equal(recipe(network, batch, labels, generator(), 2).loss, standard)
-    assert recipe(network, batch, labels, generator(), 3).loss > standard
-
-
 def noisy(batch: Tensor) -> Tensor:
-    return GaussianNoise(0.1).learnt_from(nn.Identity(), batch, torch.zeros(len(batch)), generator(), 1)
+    return GaussianNoise(0.1).learnt_from(nn.Identity(), batch, torch.zeros(len(batch)), generator())
 
 
 def test_noise_has_the_strengths_that_are_asked_for() -> None:

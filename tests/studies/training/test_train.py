@@ -22,9 +22,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Resized
 from cleanset.studies.training import data, train
-from cleanset.studies.training.classification import trained_network
+from cleanset.studies.training.classification import Classification, trained_network
 from cleanset.studies.training.images import read_fold
 from cleanset.studies.training.params import read_training_params
+from cleanset.studies.training.recipes import Standard
 from cleanset.studies.training.study import TrainingStudy, model_entry
 from tests.checkouts import Checkout
 from tests.studies.training.coloured_study import coloured_study, write_params
@@ -119,6 +120,15 @@ ATTACKED: dict[str, Any] = {
     "epochs": 4,
     "test": ["original"],
 }
+
+
+def test_a_warm_up_epoch_has_the_images_as_they_are(study: TrainingStudy) -> None:
+    write_params(study, one=ATTACKED)
+    task = Classification(read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu")))
+    batch, network = next(iter(task.batches(1))), task.network.eval()
+    standard = Standard()(network, batch.views.float() / 255, batch.labels, torch.Generator()).loss
+    assert torch.equal(task.loss(network, batch, 2).loss, standard)
+    assert task.loss(network, batch, 3).loss > standard
 
 
 def test_an_epoch_that_never_saw_an_attack_is_not_kept(study: TrainingStudy) -> None:

@@ -277,7 +277,9 @@ class Classification:
         images = to_device(batch.views, self.data.device).float() / 255
         labels = to_device(batch.labels, self.data.device)
         generator = torch.Generator(self.data.device).manual_seed(batch.seed)
-        learnt = self.training.recipe(network, images, labels, generator, epoch)
+        is_warm_up = epoch <= self.data.run.adversarial.warm_up_epochs
+        recipe = Standard() if is_warm_up else self.training.recipe
+        learnt = recipe(network, images, labels, generator)
         accuracy = (learnt.logits.argmax(dim=1) == labels).float().mean()
         return Outcome(learnt.loss, len(labels), {"accuracy": accuracy})
 
@@ -329,8 +331,7 @@ class Classification:
             wanted = torch.from_numpy(pixels.labels[places])
             images = to_device(group, self.data.device).float() / 255
             if is_attacked:
-                recipe = cast(AdversarialTraining, self.training.recipe)
-                images = recipe.ascent(self.network, images, wanted.to(self.data.device), generator)
+                images = self.training.recipe.learnt_from(self.network, images, wanted.to(self.data.device), generator)
             with torch.no_grad():
                 logits = self.network(images).cpu().double()
             losses.append(functional.cross_entropy(logits, wanted, reduction="none"))

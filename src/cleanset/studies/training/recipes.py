@@ -46,16 +46,12 @@ class Standard:
         """
         return images[:, None]
 
-    def __call__(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
-    ) -> Learnt:
+    def __call__(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Learnt:
         """The mean cross-entropy of `images`, views in 0..1 of shape (n, views, 3, size, size), with labels (n)."""
-        logits = network(self.learnt_from(network, images[:, 0], labels, generator, epoch))
+        logits = network(self.learnt_from(network, images[:, 0], labels, generator))
         return Learnt(functional.cross_entropy(logits, labels), logits)
 
-    def learnt_from(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int
-    ) -> Tensor:
+    def learnt_from(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
         """The images, in 0..1, as the network is given them."""
         return images
 
@@ -66,9 +62,7 @@ class GaussianNoise(Standard):
 
     largest: float = 0.2
 
-    def learnt_from(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int
-    ) -> Tensor:
+    def learnt_from(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
         """The images, in 0..1 with any number of dimensions, with noise; pixels stay in 0..1."""
         device = generator.device
         strengths = torch.rand(len(images), *[1] * (images.ndim - 1), generator=generator, device=device) * self.largest
@@ -82,14 +76,7 @@ class AdversarialTraining(Standard):
 
     how: Adversarial
 
-    def learnt_from(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int
-    ) -> Tensor:
-        """The images that are found, or the images themselves in a warm-up epoch."""
-        is_warm_up = epoch <= self.how.warm_up_epochs
-        return images if is_warm_up else self.ascent(network, images, labels, generator)
-
-    def ascent(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
+    def learnt_from(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
         """Images in the ball around each image and in 0..1, the last or the best of `steps` steps up the loss."""
         # DDP would wait for gradients of weights, which nothing asks for here
         inner = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
@@ -176,9 +163,7 @@ class AugmixTraining(Standard):
             mixed += each * np.asarray(changed, np.float32)
         return torch.from_numpy((1 - share) * original.astype(np.float32) + share * mixed).permute(2, 0, 1)
 
-    def __call__(
-        self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator, epoch: int = 1
-    ) -> Learnt:
+    def __call__(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Learnt:
         """The mean cross-entropy of the first view, and `consistency` times the mean divergence of all of them."""
         # all views in one pass, as published: batch norm sees them together
         logits = network(images.transpose(0, 1).flatten(0, 1)).view(images.shape[1], len(images), -1)
