@@ -84,9 +84,8 @@ def mean_accuracies(by_fold: pd.DataFrame) -> pd.DataFrame:
         images, correct = int(found["images"].sum()), int(found["correct"].sum())
         ends = share_interval(accuracies, correct, images)
         spread = float(accuracies.std(ddof=1)) if len(found) > 1 else math.nan
-        mean = float(accuracies.mean())
-        loss = float(found["loss"].mean())
-        rows.append((run, scenario, len(found), images, correct, mean, spread, ends.low, ends.high, loss))
+        mean, loss = accuracies.mean(), found["loss"].mean()
+        rows.append((run, scenario, len(found), images, correct, mean, spread, *ends, loss))
     names = ["run", "scenario", "folds", *COUNTED, "accuracy", "spread", "low", "high", "loss"]
     return pd.DataFrame(rows, columns=names)
 
@@ -160,12 +159,10 @@ def pairs(runs: Iterable[FinishedRun]) -> list[RunPair]:
     found = []
     for siblings in groups.values():
         ex2 = {name: siblings[name] for name in in_order(siblings) if name != ORIGINAL}
-        own = siblings.get(ORIGINAL)
+        ex1 = own = siblings.get(ORIGINAL)
         if own is None or own.run.tests == [ORIGINAL]:
             any_of_group = next(iter(siblings.values())).run
             ex1 = tested.get(any_of_group.model_dump_json(exclude=NOT_COMPARED | OF_EX2), own)
-        else:
-            ex1 = own
         if ex1 and ex2:
             found.append(RunPair(ex1, ex2, own or ex1))
     return found

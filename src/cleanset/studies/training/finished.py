@@ -1,7 +1,6 @@
 """Finished runs of a training study, read from the output of stage `train`, and the rows of their histories."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -29,8 +28,7 @@ class FinishedFold(NamedTuple):
     test: pd.DataFrame
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FinishedRun:
+class FinishedRun(NamedTuple):
     """A run whose folds are all finished, with its settings."""
 
     name: str
@@ -114,10 +112,10 @@ def history_rows(runs: Iterable[FinishedRun]) -> pd.DataFrame:
     found = []
     for run in runs:
         for fold in run.folds:
-            names = [str(name).partition("_") for name in fold.history]
+            history, names = fold.history, [str(name).partition("_") for name in fold.history]
             for measure in dict.fromkeys(rest for part, _, rest in names if part in DATA_PARTS):
-                for part in (each for each in DATA_PARTS if f"{each}_{measure}" in fold.history):
-                    values = fold.history.assign(value=fold.history[f"{part}_{measure}"].astype(float))
+                for part in (each for each in DATA_PARTS if f"{each}_{measure}" in history):
+                    values = history[["epoch", "step"]].assign(value=history[f"{part}_{measure}"].astype(float))
                     values = values.dropna(subset="value").assign(run=run.name, fold=fold.fold, measure=measure)
                     found.append(values.assign(part=part, smoothed=smoothed(values["value"])))
     return pd.concat(found, ignore_index=True)[[*VALUE, "epoch", "step", "value", "smoothed"]]

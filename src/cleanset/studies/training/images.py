@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -163,11 +163,11 @@ def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> "tuple[St
     """The photographs of the robustness study, where random_background is among the scenarios."""
     from cleanset.studies.robustness.scenarios.changes import photograph_files
 
-    def decoded(file: str) -> Image.Image:
-        raise KeyError(file)
-
+    if RANDOM not in scenarios:
+        return ()
     # that study has compared them with the edition's images, so none is decoded here for its digest
-    return photograph_files(study.robustness.backgrounds, decoded, {}, {}) if RANDOM in scenarios else ()
+    images: dict[str, Image.Image] = {}
+    return photograph_files(study.robustness.backgrounds, images.__getitem__, {}, {})
 
 
 def generated_file(folder: Path, file: str) -> Path:
@@ -329,8 +329,7 @@ def set_aside(images: pd.DataFrame, seed: int, fold: str) -> tuple[pd.DataFrame,
     return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)
 
 
-@dataclass(frozen=True)
-class ProcessShare:
+class ProcessShare(NamedTuple):
     """The part of each batch that this process gets, of `processes` in all: `rank` from 0."""
 
     rank: int = 0
@@ -429,28 +428,22 @@ def read_fold(
         if GROUP in folds:
             raise CleansetError(f"runs.{name}.split: as_coded, but images have groups; expected own: set split")
         folds["split"] = split_as_coded(folds["file"].tolist(), images["class_index"].tolist())
-    training, left_out = (_of_classes(images.iloc[rows], run) for rows in rows_of_fold(folds, run.folds, fold))
+    wanted = {class_indices()[key] for key in run.classes or class_keys()}
+    parts = (images.iloc[rows] for rows in rows_of_fold(folds, run.folds, fold))
+    training, left_out = (part[part["class_index"].isin(wanted)].reset_index(drop=True) for part in parts)
     validation = left_out
     if run.folds and run.validation == "set_aside":
         training, validation = set_aside(training, params.seed, fold)
     validation, left_out = (_at_most(rows, run.max_tested) for rows in (validation, left_out))
     classes = sorted(set(training["class_index"].tolist()))
-    wanted = {class_indices()[wnid] for wnid in run.classes or []} - set(classes)
-    if wanted:
-        missing = ", ".join(class_keys()[class_index] for class_index in sorted(wanted))
+    if run.classes and (lost := sorted(wanted.difference(classes))):
+        missing = ", ".join(class_keys()[class_index] for class_index in lost)
         raise CleansetError(f"runs.{name}.classes: no training images of {missing}; expected classes that have some")
     if len(classes) < 2:
         raise CleansetError(
             f"runs.{name}: training images of {len(classes)} class; expected at least two classes to tell apart"
         )
     return FoldData(study, params, name, fold, training, validation, left_out, classes, device, share)
-
-
-def _of_classes(images: pd.DataFrame, run: Run) -> pd.DataFrame:
-    if run.classes is None:
-        return images.reset_index(drop=True)
-    wanted = [class_indices()[wnid] for wnid in run.classes]
-    return images[images["class_index"].isin(wanted)].reset_index(drop=True)
 
 
 def _at_most(images: pd.DataFrame, count: int | None) -> pd.DataFrame:

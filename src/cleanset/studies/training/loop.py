@@ -140,11 +140,6 @@ class Trained:
     images: int = 0
     seconds: float = 0.0
 
-    @property
-    def step(self) -> int:
-        """The number of finished steps."""
-        return int(self.history[-1]["step"]) if self.history else 0
-
 
 def train(
     task: Task[Batch],
@@ -223,7 +218,8 @@ class _Learning(Generic[Batch]):
     def epoch(self, epoch: int) -> tuple[dict[str, float], int]:
         """Train an epoch, and leave the network in evaluation mode; the means of its measures, and its last step."""
         torch.manual_seed(epoch_seed(self.settings.seed, epoch))
-        totals, images, step = dict[str, Tensor](), 0, self.trained.step
+        totals, images, history = dict[str, Tensor](), 0, self.trained.history
+        step = int(history[-1]["step"]) if history else 0
         self.task.network.train()
         for batch in self.task.batches(epoch):
             outcome, step = self._step(batch, epoch, step), step + 1

@@ -40,8 +40,6 @@ LIBRARIES_BY_TASK = {
     "classification": TRAINING_LIBRARIES,
     "segmentation": (*TRAINING_LIBRARIES, "segmentation-models-pytorch"),
 }
-# digits of a number in a history: all of a float32
-_SIGNIFICANT = 9
 
 
 def run(study: TrainingStudy, name: str) -> None:
@@ -113,9 +111,8 @@ def train_fold(device: Device, share: ProcessShare, study: TrainingStudy, name: 
     """Train a fold and write its files beside its state; of several processes the first one writes."""
     params = read_training_params(study.params_yaml)
     data = read_fold(study, params, name, fold, device.torch, share)
-    kind = data.run.task
     settings = {**data.settings(), "code": code_of(*CODE)}
-    settings["versions"] = library_versions(LIBRARIES_BY_TASK[kind])
+    settings["versions"] = library_versions(LIBRARIES_BY_TASK[data.run.task])
     settings["device"] = device.name
     folder = study.partial(name) / fold
     device.prepare()
@@ -186,7 +183,8 @@ def history_csv(history: Sequence[Row]) -> str:
     table = pd.DataFrame(history)
     # measures under attack begin in a later row, and so stand behind the rate
     table = table[[*table.columns.drop("rate"), "rate"]].astype({"epoch": int, "step": int})
-    return str(table.to_csv(index=False, lineterminator="\n", float_format=f"%.{_SIGNIFICANT}g"))
+    # all digits of a float32
+    return str(table.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
 
 
 def write_record(path: Path, settings: Mapping[str, Any], trained: Trained, weights: Path, parameters: float) -> None:

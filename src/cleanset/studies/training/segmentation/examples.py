@@ -6,7 +6,6 @@ has a class of its own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +20,6 @@ from cleanset.studies.robustness.scenarios.changes import scenario_image
 from cleanset.studies.robustness.scenarios.masks import FORMATS, MASK_SUFFIXES, Regions, read_png, read_regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
 from cleanset.studies.training.images import decoded, generated_file, read_unchanged
-
-"""An image, uint8 of shape (height, width, 3), red first."""
 
 Labels = NDArray[np.uint8]
 """A label map, uint8 of shape (height, width)."""
@@ -130,8 +127,7 @@ class SegmentedFile(NamedTuple):
     mask_sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleReader:
+class ExampleReader(NamedTuple):
     """Reads examples; can be pickled.
 
     `classes`: the class indices of the run; `data_classes`: the classes of all training images, in whose order masks of
@@ -179,8 +175,7 @@ def random_crop(example: Example, size: int, generator: np.random.RandomState) -
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Scenes:
+class Scenes(NamedTuple):
     """Everything that scenarios need besides an image and its mask.
 
     `generated`: a folder with the generated images, named like the training images, each of its image's size.

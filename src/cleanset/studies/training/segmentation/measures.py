@@ -106,11 +106,8 @@ def mean_measures(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """
     grouped = measures_by_class(counts).groupby(keys, sort=True)
     sums = grouped[["intersection", "pixels"]].sum()
-    means = grouped[list(CLASS_MEASURES)].mean()
     found = pd.DataFrame({"pixel_accuracy": sums["intersection"] / sums["pixels"]})
-    for name in CLASS_MEASURES:
-        found[f"mean_{name}"] = means[name]
-    return found.reset_index()
+    return found.join(grouped[list(CLASS_MEASURES)].mean().add_prefix("mean_")).reset_index()
 
 
 def summed_counts(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
