@@ -22,7 +22,15 @@ from cleanset.files import ChangedMeanwhileError
 from cleanset.studies.contest.commands import judges
 from cleanset.studies.contest.files import AnswerFile, ContestFiles
 from cleanset.studies.contest.judge_page.session import JudgeDraft, as_yaml, read_answers, save_answer
-from cleanset.studies.contest.judges import JudgeTask, check_drawn, control_count, drawn_controls, judge_scores
+from cleanset.studies.contest.judges import (
+    JudgeRecords,
+    JudgeScore,
+    JudgeTask,
+    check_drawn,
+    control_count,
+    drawn_controls,
+    score_table,
+)
 from cleanset.studies.contest.judges import tasks as tasks_of
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from tests.studies.contest.made import (
@@ -137,10 +145,12 @@ def test_scores_on_controls() -> None:
     files = contest(controls=CONTROLS, answers=answers, submissions=[submission("red", IMAGES[:1])])
     mask = np.zeros((100, 100), np.bool_)
     mask[:, :50] = True
-    first, second, *_ = judge_scores(replace(files, masks={sha(names[0]): mask, sha(names[2]): mask}))
-    assert (first.images, first.controls, first.correct, first.accuracy) == (0, 3, 2, 2 / 3)
+    files = replace(files, masks={sha(names[0]): mask, sha(names[2]): mask})
+    first, second = map(JudgeRecords(files).score, JUDGES[:2])
+    assert (first[:3], second) == ((3, 2, 2), JudgeScore(0, 0, 0, None))
     assert first.mean_overlap == pytest.approx(4500 / 8600 / 2)
-    assert (second.accuracy, second.mean_overlap) == (None, None)
+    rows = zip(*(column.cells for column in score_table(files).columns), strict=True)
+    assert list(rows)[:2] == [(JUDGES[0], "0", "3", "2", "0.67", "0.26"), (JUDGES[1], "0", "0", "0", "–", "–")]
 
 
 @given(

@@ -232,7 +232,7 @@ def judge(
 @app.command()
 def judges(contest: ContestFolder = HERE) -> None:
     """Show how each judge answers the control images. For organizers, not for judges."""
-    from cleanset.studies.contest.judges import as_table, judge_scores
+    from cleanset.studies.contest.judges import score_table
     from cleanset.studies.contest.log import read_state
 
-    show(as_table(judge_scores(read_state(contest))))
+    show(score_table(read_state(contest)))

@@ -10,7 +10,6 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256 as digest_of
 from typing import Literal, NamedTuple
@@ -31,33 +30,49 @@ class _Control(NamedTuple):
     overlap: float | None
 
 
+class JudgeScore(NamedTuple):
+    """A judge's answers to controls, those that are correct, and the mean IoU of outlines with known masks.
+
+    `outlines`: the number of masks. `mean_overlap`: 0 to 1, a missing outline counted as 0; None without a mask.
+    """
+
+    controls: int
+    correct: int
+    outlines: int
+    mean_overlap: float | None
+
+
 class JudgeRecords:
     """The answers of all judges to controls, by the day of the answer."""
 
     def __init__(self, files: ContestFiles) -> None:
         self._rules = files.rules.judges
-        self.controls: dict[str, list[_Control]] = {}
+        self._controls: dict[str, list[_Control]] = {}
         for each in files.answers if files.controls else ():
             for sha256 in sorted(each.answers.keys() & files.controls.keys()):
                 answer, mask, iou = each.answers[sha256], files.masks.get(sha256), None
                 if mask is not None:
                     iou = 0.0 if answer.outline is None else overlap(answer.outline, mask)
                 found = _Control(answer.date, files.controls[sha256].is_met_by(answer), iou)
-                self.controls.setdefault(each.judge, []).append(found)
+                self._controls.setdefault(each.judge, []).append(found)
+
+    def score(self, judge: str, on: datetime.date = datetime.date.max) -> JudgeScore:
+        """The score of a judge on the controls answered up to a day."""
+        controls = [each for each in self._controls.get(judge, ()) if each.date <= on]
+        overlaps = [each.overlap for each in controls if each.overlap is not None]
+        mean = sum(overlaps) / len(overlaps) if overlaps else None
+        return JudgeScore(len(controls), sum(each.is_correct for each in controls), len(overlaps), mean)
 
     def problem(self, judge: str, on: datetime.date) -> str | None:
         """Why the answers of a judge on a day do not count, by the controls answered up to it; None if they do."""
-        rules, controls = self._rules, [each for each in self.controls.get(judge, ()) if each.date <= on]
-        if len(controls) < rules.min_controls:
+        rules, (controls, correct, outlines, mean) = self._rules, self.score(judge, on)
+        if controls < rules.min_controls:
             return None
-        correct = sum(each.is_correct for each in controls)
         # of the text: 0.7 as a float is slightly less than 7/10
-        if Fraction(correct, len(controls)) < Fraction(str(rules.min_accuracy)):
-            return f"{correct} of {len(controls)} controls correct; expected a share of {rules.min_accuracy:g}"
-        overlaps = [each.overlap for each in controls if each.overlap is not None]
-        if len(overlaps) >= rules.min_controls and sum(overlaps) / len(overlaps) < rules.min_overlap:
-            mean = sum(overlaps) / len(overlaps)
-            return f"mean IoU {mean:.2f} of {len(overlaps)} outlines with the masks; expected {rules.min_overlap:g}"
+        if Fraction(correct, controls) < Fraction(str(rules.min_accuracy)):
+            return f"{correct} of {controls} controls correct; expected a share of {rules.min_accuracy:g}"
+        if mean is not None and outlines >= rules.min_controls and mean < rules.min_overlap:
+            return f"mean IoU {mean:.2f} of {outlines} outlines with the masks; expected {rules.min_overlap:g}"
         return None
 
     def counted(self, judge: str, answers: Mapping[str, JudgeAnswer]) -> Iterable[tuple[str, JudgeAnswer]]:
@@ -65,7 +80,7 @@ class JudgeRecords:
 
         Whether one counts is settled on its day, so that no later control takes a final verdict back.
         """
-        if judge not in self.controls:
+        if judge not in self._controls:
             return answers.items()
         counts = {day: self.problem(judge, day) is None for day in {each.date for each in answers.values()}}
         return [(sha256, each) for sha256, each in answers.items() if counts[each.date]]
@@ -77,42 +92,15 @@ def left_out(files: ContestFiles, on: datetime.date) -> dict[str, str]:
     return {judge: problem for judge in sorted(files.roster) if (problem := records.problem(judge, on)) is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeScore:
-    """One judge's number of answers to submitted images, accuracy on controls, and IoU of outlines with known masks.
-
-    `mean_overlap`: 0 to 1, a missing outline counted as 0. Without a control or a mask, the share is None.
-    """
-
-    judge: str
-    images: int
-    controls: int
-    correct: int
-    accuracy: float | None
-    mean_overlap: float | None
-
-
-def judge_scores(files: ContestFiles) -> list[JudgeScore]:
-    """The scores of all judges of the roster, by id. For organizers, not for judges."""
-    found, records = [], JudgeRecords(files)
+def score_table(files: ContestFiles) -> Table:
+    """A row for each judge of the roster: number of submitted images, and the score. For organizers, not for judges."""
+    table, records = Table("judge", "images", "controls", "correct", "accuracy", "mean IoU"), JudgeRecords(files)
     for judge in sorted(files.roster):
         answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
-        controls = records.controls.get(judge, [])
-        correct = sum(each.is_correct for each in controls)
-        overlaps = [each.overlap for each in controls if each.overlap is not None]
-        accuracy = correct / len(controls) if controls else None
-        mean = sum(overlaps) / len(overlaps) if overlaps else None
-        found.append(JudgeScore(judge, len(answered - files.controls.keys()), len(controls), correct, accuracy, mean))
-    return found
-
-
-def as_table(scores: list[JudgeScore]) -> Table:
-    """The scores as a table with a row for each judge."""
-    table = Table("judge", "images", "controls", "correct", "accuracy", "mean IoU")
-    for each in scores:
-        counts = map(str, (each.images, each.controls, each.correct))
-        shares = ("–" if share is None else f"{share:.2f}" for share in (each.accuracy, each.mean_overlap))
-        table.add_row(each.judge, *counts, *shares)
+        controls, correct, _, mean = records.score(judge)
+        counts = map(str, (len(answered - files.controls.keys()), controls, correct))
+        shares = correct / controls if controls else None, mean
+        table.add_row(judge, *counts, *("–" if share is None else f"{share:.2f}" for share in shares))
     return table
 
 
@@ -120,8 +108,7 @@ ImageStage = Literal["open", "judged", "appealed", "final"]
 """Too few judges; judged, and open to appeals; appealed and not decided; nothing left to wait for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageState:
+class ImageState(NamedTuple):
     """The state of a published image on a day; `verdict` is None while too few judges have answered.
 
     `confirmed`: the board has reviewed a rejected image and rejects it, too; `confirmed_on`: since when, also of an
@@ -207,7 +194,10 @@ class ImageCourse:
                 self._decide(event)
         # as on the next day: the last day for appeals counts in full
         self._close(after(on, 1))
-        return self._state()
+        stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
+        until = self._closing if stage == "judged" else None
+        found = self._final or ImageState(stage, self._of_judges(), appeals_until=until)
+        return found._replace(judges=len(self._counted()), judged_on=self._judged_on)
 
     def _close(self, day: datetime.date) -> None:
         """Make the judges' verdict final if the last day for appeals is before `day`."""
@@ -266,9 +256,8 @@ class ImageCourse:
             # a rejection by the board keeps the reasons that the judges gave
             judged = self._of_judges()
             found = ImageVerdict(group, judged.reasons if judged and group is None else ())
-            final = replace(final or ImageState("final"), verdict=found, final_on=decision.date, by_board=True)
-        self._final = replace(
-            final,
+            final = (final or ImageState("final"))._replace(verdict=found, final_on=decision.date, by_board=True)
+        self._final = final._replace(
             closed_on=final.closed_on or decision.date,
             confirmed=group is None,
             confirmed_on=final.confirmed_on or (decision.date if group is None else None),
@@ -285,18 +274,11 @@ class ImageCourse:
             return None
         return verdict(answers, self._image.width, self._image.height, rules.size)
 
-    def _state(self) -> ImageState:
-        stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
-        until = self._closing if stage == "judged" else None
-        found = self._final or ImageState(stage, self._of_judges(), appeals_until=until)
-        return replace(found, judges=len(self._counted()), judged_on=self._judged_on)
-
 
 EDGES = ("left", "right", "top", "bottom")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeTask:
+class JudgeTask(NamedTuple):
     """An image that a judge is asked about in a week; of equally large objects the one nearest to `side` counts."""
 
     week: datetime.date
