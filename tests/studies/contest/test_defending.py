@@ -24,7 +24,6 @@ from cleanset.studies.contest import defending as defences
 from cleanset.studies.contest.defending import (
     CommandDefence,
     ModelDefence,
-    answers_of,
     different_answers,
     group_columns,
     list_digest,
@@ -71,8 +70,10 @@ def test_refused_output(text: str, message: str) -> None:
         parse_answers(text, ["a.png", "b.png"], GROUPS, "gold/wall")
 
 
-def within(seconds: float) -> tuple[float, float]:
-    return seconds, time.monotonic() + seconds
+def answers_of(command: list[str], folder: Path, images: Path, seconds: float = 60) -> dict[str, str]:
+    """The answers of a command with that time limit."""
+    defence = Defence.model_construct(name="gold/wall", command=command, time_limit_seconds=seconds)
+    return defences.answers_of(defence, folder, images, GROUPS, time.monotonic() + seconds)
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, m
         """,
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images) == ANSWERS
 
 
 @pytest.mark.parametrize(
@@ -118,13 +119,13 @@ def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, m
 def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path: Path, images: Path) -> None:
     command, folder = script(tmp_path, code)
     with pytest.raises(CleansetError, match=message):
-        answers_of(command, folder, images, GROUPS, within(seconds), "gold/wall")
+        answers_of(command, folder, images, seconds)
 
 
 def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(defences, "can_confine", lambda: False)
     with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
-        answers_of(["./no-such-program"], tmp_path, images, GROUPS, within(60), "gold/wall")
+        answers_of(["./no-such-program"], tmp_path, images)
 
 
 @pytest.mark.slow
@@ -139,7 +140,7 @@ def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images) == ANSWERS
     time.sleep(1.5)
     assert not late.exists()
 
@@ -161,7 +162,7 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images) == ANSWERS
 
 
 @needs_bubblewrap
@@ -194,7 +195,7 @@ def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, m
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images) == ANSWERS
 
 
 def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) -> None:
@@ -213,7 +214,7 @@ def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) ->
     images.mkdir()
     for name, color in {"a.png": (255, 0, 0), "b.png": (0, 0, 0)}.items():
         (images / name).write_bytes(png(color))
-    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images) == ANSWERS
 
 
 @needs_bubblewrap
@@ -228,7 +229,7 @@ def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images, GROUPS, within(60), "gold/wall") == ANSWERS
+    assert answers_of(command, folder, images) == ANSWERS
     assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 
@@ -241,7 +242,7 @@ def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch
             at_most(30),
             pytest.raises(CleansetError, match="gold/wall: its command printed more than 1,000,000 bytes"),
         ):
-            answers_of(command, folder, images, GROUPS, within(600), "gold/wall")
+            answers_of(command, folder, images, 600)
 
 
 def test_files_that_tell_nothing(tmp_path: Path) -> None:
@@ -276,7 +277,7 @@ def command_defence(folder: Path, code: str, **changed: object) -> CommandDefenc
     (folder / "objects" / digest(text.encode())).write_text(text)
     content: dict[str, object] = {"name": "gold/wall", "submitted": "2026-11-01", "open": False}
     content |= {"command": [sys.executable, "run.py"], "files": [{"path": "run.py", "sha256": digest(text.encode())}]}
-    return CommandDefence(Objects(folder), Defence.model_validate(content | changed), GROUPS, "gold/wall", True)
+    return CommandDefence(Objects(folder), Defence.model_validate(content | changed), GROUPS, True)
 
 
 def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:

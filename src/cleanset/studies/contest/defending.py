@@ -143,7 +143,7 @@ DEFENCE_SIDE = 299
 
 
 class CommandDefence:
-    """A defence that is a command, whose files are among the `objects`; `name` begins its errors.
+    """A defence that is a command, whose files are among the `objects`.
 
     `is_confined`: whether this machine lets it see nothing but its files and an image; unless `unconfined` is given, a
     machine that does not is refused. `preparation_seconds`: how long it took to make the images that the last call gave
@@ -152,16 +152,14 @@ class CommandDefence:
 
     digest = None
 
-    def __init__(
-        self, objects: Objects, defence: Defence, groups: Collection[str], name: str, unconfined: bool = False
-    ) -> None:
-        self._objects, self._defence, self._groups, self._name = objects, defence, groups, name
+    def __init__(self, objects: Objects, defence: Defence, groups: Collection[str], unconfined: bool = False) -> None:
+        self._objects, self._defence, self._groups = objects, defence, groups
         self.is_confined = can_confine()
         self.preparation_seconds = 0.0
         if not self.is_confined and not unconfined:
             raise CleansetError(
-                f"{name}: a command that this machine cannot confine; expected bubblewrap (the program bwrap), allowed "
-                "to make namespaces, or --unconfined, with which the standing says so"
+                f"{defence.name}: a command that this machine cannot confine; expected bubblewrap (the program bwrap), "
+                "allowed to make namespaces, or --unconfined, with which the standing says so"
             )
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], None]:
@@ -169,22 +167,18 @@ class CommandDefence:
 
         The command runs anew for each image, in an order drawn anew, so that no answer can depend on other images.
         """
-        found: dict[str, str] = {}
+        found, defence = dict[str, str](), self._defence
         self.preparation_seconds = 0.0
         with tempfile.TemporaryDirectory() as scratch:
             folder, images = Path(scratch, "defence"), Path(scratch, "images")
-            write_files(self._objects, folder, self._defence)
-            ends = monotonic() + self._defence.time_limit_seconds
+            write_files(self._objects, folder, defence)
+            begun = monotonic()
             for key in secrets.SystemRandom().sample(sorted(paths), len(paths)):
                 before = monotonic()
                 file = nameless_copy(paths[key], images)
-                seconds = monotonic() - before
-                self.preparation_seconds += seconds
-                ends += seconds
-                limit = (self._defence.time_limit_seconds, ends)
-                found[key] = answers_of(self._defence.command or [], folder, images, self._groups, limit, self._name)[
-                    file
-                ]
+                self.preparation_seconds += monotonic() - before
+                ends = begun + defence.time_limit_seconds + self.preparation_seconds
+                found[key] = answers_of(defence, folder, images, self._groups, ends)[file]
         return found, None
 
 
@@ -216,20 +210,14 @@ def nameless_copy(path: Path, folder: Path) -> str:
     return name
 
 
-def answers_of(
-    command: Sequence[str],
-    folder: Path,
-    images: Path,
-    groups: Collection[str],
-    limit: tuple[float, float],
-    name: str,
-) -> dict[str, str]:
+def answers_of(defence: Defence, folder: Path, images: Path, groups: Collection[str], ends: float) -> dict[str, str]:
     """The answers of a command to every file in the folder `images`, by the file's name.
 
     The command runs in its own `folder`, with the path of the images as its last argument, confined where this machine
-    allows that. It prints a line `file, class or abstain` for each image. `limit`: its seconds, and when they are over
-    by `monotonic()`. Raises CleansetError, which begins with `name`, if it fails, takes too long, or answers otherwise.
+    allows that. It prints a line `file, class or abstain` for each image. `ends`: when its time is over, by
+    `monotonic()`. Raises CleansetError, which names the defence, if it fails, takes too long, or answers otherwise.
     """
+    command = defence.command or []
     with tempfile.TemporaryDirectory() as scratch:
         # no other variables: they may hold credentials, and somebody else wrote the command
         environment = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
@@ -241,8 +229,8 @@ def answers_of(
             home.mkdir()
             whole = [*command, str(images.resolve())]
             environment |= {"HOME": str(home)}
-        text = _output(whole, folder, environment, Path(scratch), limit, name)
-    return parse_answers(text, {path.name for path in images.iterdir()}, groups, name)
+        text = _output(whole, folder, environment, Path(scratch), defence, ends)
+    return parse_answers(text, {path.name for path in images.iterdir()}, groups, defence.name)
 
 
 _LIBC = ctypes.CDLL(None)
@@ -257,8 +245,9 @@ def _join_new_keyring() -> None:
 
 
 def _output(
-    command: list[str], folder: Path, environment: dict[str, str], scratch: Path, limit: tuple[float, float], name: str
+    command: list[str], folder: Path, environment: dict[str, str], scratch: Path, defence: Defence, ends: float
 ) -> str:
+    name, limit = defence.name, defence.time_limit_seconds
     out, errors = scratch / "out", scratch / "errors"
     # files, not pipes: a command that prints without end must not fill the memory
     with out.open("wb") as stdout, errors.open("wb") as stderr:
@@ -271,7 +260,7 @@ def _output(
         except OSError as error:
             raise CleansetError(f"{name}: its command did not start ({reason(error)}); expected a program") from None
         try:
-            while (code := _code_after_a_while(process, limit[1])) is None and monotonic() < limit[1]:
+            while (code := _code_after_a_while(process, ends)) is None and monotonic() < ends:
                 _check_length(name, out, errors)
         finally:
             # also after success: what it started may still run
@@ -280,7 +269,7 @@ def _output(
             process.wait()
     _check_length(name, out, errors)
     if code is None:
-        raise CleansetError(f"{name}: its command took more than {limit[0]:g} s; expected it to end within that time")
+        raise CleansetError(f"{name}: its command took more than {limit:g} s; expected it to end within that time")
     if code != 0:
         said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
         raise CleansetError(f"{name}: its command failed with exit code {code} ({shown(said)}); expected exit code 0")
@@ -506,7 +495,7 @@ def run_defence(
     if defence.model is not None:
         answer = ModelDefence(edition, defence.model, groups)
     else:
-        answer = CommandDefence(objects, defence, groups.names, name, unconfined)
+        answer = CommandDefence(objects, defence, groups.names, unconfined)
     before = perf_counter()
     answers, confidences = answer(paths)
     # making the images that a command is given takes time that is not the command's
