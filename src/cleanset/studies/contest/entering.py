@@ -23,7 +23,7 @@ from cleanset.studies.contest.files import Defence, repeats
 from cleanset.studies.contest.images import can_hash, copied, decode_submitted, known_images, lookalikes
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
-from cleanset.studies.contest.rules import ContestRules, day_of
+from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import check_known, shown
 
@@ -148,7 +148,8 @@ def enter_runs(
     Raises CleansetError for an unknown defence, and as `run_defence`: only at the end, since no team may keep the
     defences of others from being run.
     """
-    edition, files, on = edition_of(contest), log.read_state(contest), day_of(at or datetime.datetime.now(datetime.UTC))
+    edition, files = edition_of(contest), log.read_state(contest)
+    on = (at or datetime.datetime.now(datetime.UTC)).date()
     for name in names or ():
         check_known("defence", name, sorted(files.defences))
     problems: dict[str, CleansetError] = {}

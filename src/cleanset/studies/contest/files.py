@@ -2,9 +2,9 @@
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,8 +282,7 @@ def points(steps: Sequence[tuple[int, int]], images: int) -> list[tuple[float, f
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(NamedTuple):
     """A team's submission: the line of the log, its day, and the day on which its week was published, max before."""
 
     number: int
@@ -299,8 +298,7 @@ class Submission:
         return f"line {self.number}, {self.team}'s submission"
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(NamedTuple):
     """An image that was submitted before, by its file or its pixels: it counts in `first`, as `first_file`, alone."""
 
     submission: Submission
@@ -343,7 +341,7 @@ def counted(submissions: Sequence[Submission]) -> list[Submission]:
     for each in submissions:
         images = [image for image in each.manifest.images if (each.number, image.file) not in left]
         manifest = each.manifest.model_copy(update={"images": images})
-        found.append(replace(each, manifest=manifest) if len(images) < len(each.manifest.images) else each)
+        found.append(each._replace(manifest=manifest) if len(images) < len(each.manifest.images) else each)
     return [each for each in found if each.manifest.images]
 
 

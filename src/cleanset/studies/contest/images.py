@@ -10,9 +10,9 @@ import importlib.util
 import io
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,7 @@ _SMALL, _MAX_SMALL_CHANGE, _PART = (32, 32), 24.0, 256
 """An image and its JPEG of quality 1 differ by 10 to 22 of 255, two photographs by 27 and more."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownImage:
+class KnownImage(NamedTuple):
     """An image whose copies are refused: its name, its size, a small copy, and its PDQ hashes turned and mirrored."""
 
     name: str

@@ -8,8 +8,7 @@ Outlines that judges draw are simple polygons with corners on whole pixels; thei
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ MAX_CORNERS = 1000
 MAX_COORDINATE = 65_535
 
 _NUMBER = "(?:0|[1-9][0-9]{0,4})"
-_POINT = re.compile(f"{_NUMBER},{_NUMBER}")
+_OUTLINE = re.compile(f"{_NUMBER},{_NUMBER}( {_NUMBER},{_NUMBER})*")
 _EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,10 40,10 40,30", or a list of points'
 _EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
 
@@ -39,7 +38,13 @@ def parse_outline(points: Any) -> Outline:
     """
     from shapely import LinearRing
 
-    outline = _parsed(points) if isinstance(points, str) else _from_list(points)
+    if isinstance(points, str):
+        if not _OUTLINE.fullmatch(points):
+            raise ValueError(_EXPECTED)
+        points = [tuple(map(int, point.split(","))) for point in points.split(" ")]
+    if not isinstance(points, Sequence):
+        raise ValueError(_EXPECTED)
+    outline = tuple(map(_point, points))
     if not MIN_POINTS <= len(outline) <= MAX_CORNERS:
         raise ValueError(f"an outline with {len(outline)} points; expected {MIN_POINTS} to {MAX_CORNERS}")
     if len(set(outline)) < len(outline):
@@ -58,20 +63,6 @@ def parse_outline(points: Any) -> Outline:
 def as_text(outline: Outline) -> str:
     """The corners as SVG's `points` has them: `x,y` of each, with a space between two corners."""
     return " ".join(f"{x},{y}" for x, y in outline)
-
-
-def _parsed(text: str) -> Outline:
-    points = text.split(" ")
-    if not all(map(_POINT.fullmatch, points)):
-        raise ValueError(_EXPECTED)
-    x_and_y = (point.split(",") for point in points)
-    return _from_list([(int(x), int(y)) for x, y in x_and_y])
-
-
-def _from_list(points: Any) -> Outline:
-    if not isinstance(points, Sequence):
-        raise ValueError(_EXPECTED)
-    return tuple(_point(point) for point in points)
 
 
 def _point(point: Any) -> Point:
@@ -175,8 +166,7 @@ class JudgeAnswer(Section):
         return sorted(self.contains.values()) == ["definitely_no", "definitely_yes"]
 
 
-@dataclass(frozen=True, slots=True)
-class ImageVerdict:
+class ImageVerdict(NamedTuple):
     """A verdict of judges or the board: the group of an unambiguous image, else None and all reasons, in order."""
 
     group: str | None

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
 from cleanset.studies.contest.judges import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.rules import BOARD, ContestRules, Instant, Name, PublicKey, after, day_of, week_of_day
+from cleanset.studies.contest.rules import BOARD, ContestRules, Instant, Name, PublicKey, after, week_of_day
 from cleanset.validation import EachOnce, Section, Sha256, check_known, shown, validate
 
 LOG, LOG_SIGNATURE, OBJECTS = "log.jsonl", "log.jsonl.sig", "objects"
@@ -101,7 +101,7 @@ class Line(Section):
 
     @property
     def day(self) -> datetime.date:
-        return day_of(self.at)
+        return self.at.date()
 
     def __str__(self) -> str:
         return f"line {self.n} ({self.kind})"
@@ -317,14 +317,13 @@ def mask_of(text: str) -> NDArray[np.bool_]:
     return mask
 
 
-@dataclass(frozen=True, slots=True)
-class DraftLine:
+class DraftLine(NamedTuple):
     """An entry that is not in the log yet; `files`: the objects that it names, by SHA-256."""
 
     kind: str
     data: Mapping[str, Any]
-    signatures: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, Path] = field(default_factory=dict)
+    signatures: Mapping[str, str] = {}
+    files: Mapping[str, Path] = {}
 
 
 @dataclass(frozen=True, slots=True)

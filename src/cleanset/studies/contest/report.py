@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ def as_json(standing: Standing) -> str:
     content = {
         "on": standing.on,
         "defences": {
-            each.name: {key: value for key, value in asdict(each).items() if key != "name"}
+            each.name: {key: value for key, value in each._asdict().items() if key != "name"}
             for each in standing.defences
         },
         "attackers": standing.attackers,

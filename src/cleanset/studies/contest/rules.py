@@ -49,11 +49,6 @@ Day = Annotated[datetime.date, BeforeValidator(parse_day)]
 Instant = Annotated[datetime.datetime, BeforeValidator(parse_instant)]
 
 
-def day_of(instant: datetime.datetime) -> datetime.date:
-    """The day of an instant, in UTC."""
-    return instant.astimezone(datetime.UTC).date()
-
-
 def week_of_day(day: datetime.date) -> datetime.date:
     """The Friday on which the week of a day in UTC ends."""
     return day + datetime.timedelta((FRIDAY - day.weekday()) % DAYS_A_WEEK)

@@ -7,7 +7,7 @@ that gain or lose by the verdict on an image.
 import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from itertools import chain
@@ -47,9 +47,8 @@ class Parties:
         accepted = accepted_on(files)
         # by name, the day from which on a defence can be run
         self._known_on = {
-            name: each.submitted if each.command is None else max(each.submitted, accepted[name])
+            name: each.submitted if each.command is None else max(each.submitted, accepted.get(name, datetime.date.max))
             for name, each in files.defences.items()
-            if each.command is None or name in accepted
         }
 
     def breaking(self, sha256: str, group: str, on: datetime.date) -> set[str]:
@@ -258,12 +257,11 @@ def _runs(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
 """May not be staked; may be staked; staked; broken; staked long enough, with open questions (`waits_for`); won."""
-Shares = dict[str, Fraction]
+Shares = Mapping[str, Fraction]
 """Shares of one stake or one batch, by team."""
 
 
-@dataclass(frozen=True, slots=True)
-class DefenceStanding:
+class DefenceStanding(NamedTuple):
     """A defence on a day.
 
     `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
@@ -281,15 +279,14 @@ class DefenceStanding:
     reasons: tuple[str, ...] = ()
     broken_in: datetime.date | None = None
     broken_by: tuple[str, ...] = ()
-    shares: Shares = field(default_factory=dict)
+    shares: Mapping[str, Fraction] = {}
     settled: bool = False
     open_until: str = ""
     waits_for: tuple[str, ...] = ()
     overfitting: Fraction | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """The contest at the end of a day.
 
     `images`: the state of every published image, by its SHA-256, in the order of submission. `attackers`: the sum of a
@@ -303,7 +300,7 @@ class Standing:
     defences: Sequence[DefenceStanding]
     attackers: Shares
     defenders: Shares
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     head: str = ""
 
@@ -409,7 +406,7 @@ class _Contest:
         found = (
             overfitting(run.eligibility, run.unpublished) for run in self._runs[name] if run.unpublished is not None
         )
-        return replace(self._status(name), overfitting=next(found, None))
+        return self._status(name)._replace(overfitting=next(found, None))
 
     def _status(self, name: str) -> DefenceStanding:
         stake, mistakes = self._stakes.get(name), self.mistakes(name)
@@ -603,7 +600,7 @@ def _shares_of_batches(files: ContestFiles, defences: Sequence[DefenceStanding])
 
 
 def _summed(shares: Iterable[Shares]) -> Shares:
-    total: Shares = {}
+    total: dict[str, Fraction] = {}
     for each in shares:
         for team, share in each.items():
             total[team] = total.get(team, Fraction(0)) + share

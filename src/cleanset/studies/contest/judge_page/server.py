@@ -60,12 +60,11 @@ def render(tab: JudgeTab) -> str:
         "ahead": _ahead(tab.session),
     }
     content["token"] = tab.session.tokens[tab.task.sha256] if tab.mode == "image" and tab.task else ""
-    template = f"{tab.mode}.html"
     if tab.mode == "instructions":
         content["sizes"] = {each: tab.session.size(each) for each in tab.session.examples}
     if tab.mode == "image":
         content |= _of_image(tab)
-    return _templates().get_template(template).render(content)
+    return _templates().get_template(f"{tab.mode}.html").render(content)
 
 
 def _of_image(tab: JudgeTab) -> dict[str, Any]:

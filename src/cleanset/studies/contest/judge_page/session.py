@@ -9,7 +9,6 @@ import secrets
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -89,14 +88,11 @@ class JudgeDraft(Section):
 
     def take_back(self) -> bool:
         """Take the last step back; False if nothing was answered."""
-        if self.statements:
-            self.statements.pop()
-        elif self.closed:
+        given = self.statements or self.corners or self.contains
+        if self.closed and not self.statements:
             self.closed = False
-        elif self.corners:
-            self.corners.pop()
-        elif self.contains:
-            self.contains.pop()
+        elif given:
+            given.pop()
         else:
             return False
         return True
@@ -286,21 +282,16 @@ UNDO = ("z", "Backspace")
 TabMode = Literal["instructions", "image", "end"]
 
 
-@dataclass
 class JudgeTab:
     """`pressed`: the number of the last key answered; `notice`: one line to the judge, `is_error`: nothing was saved.
 
     A notice never names a file, since its name or folder might give the image away: that goes to the terminal.
     """
 
-    session: JudgeSession
-    pressed: int = 0
-    instructions: bool = False
-    notice: str = ""
-    is_error: bool = False
-
-    def __post_init__(self) -> None:
-        self.instructions = not self.session.answers and self.session.draft is None
+    def __init__(self, session: JudgeSession) -> None:
+        self.session, self.pressed = session, 0
+        self.notice, self.is_error = "", False
+        self.instructions = not session.answers and session.draft is None
 
     @property
     def task(self) -> JudgeTask | None:
