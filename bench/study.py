@@ -96,7 +96,7 @@ def write_plan(folder: Path) -> None:
     for number, file in enumerate([*files, *(side for pair in plan.pairs for side in (pair.left, pair.right))]):
         image = Image.frombytes("RGB", (SIDE, SIDE), Random(number).randbytes(3 * SIDE * SIDE))
         (folder / PAGE_IMAGES / file).write_bytes(plain_png(image))
-    write_text(folder / KEY, key_csv(plan, {}, {(each.kind, each.name): "0" * 64 for each in images}))
+    write_text(folder / KEY, key_csv(plan, {(each.kind, each.name): "0" * 64 for each in images}))
     write_text(folder / TRIALS, trials_csv(plan))
     record = {"shown_milliseconds": SHOWN_MILLISECONDS, "sha256": digests(folder)}
     write_text(folder / PLAN, json.dumps(with_digest(record)))

@@ -1,7 +1,6 @@
 """The two one-sided tests, and how many people they need."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,12 +80,12 @@ def test_how_many_people_the_published_bound_needs() -> None:
     assert WHOLE.power(needed) >= 0.8 > WHOLE.power(needed - 1)
     # by normal quantiles: (1.645 + 1.282) * error = .2, and images take (.501 + .143)/2966 off the variance
     assert needed == pytest.approx((0.376 + 0.928 / 25) / ((0.2 / 2.927) ** 2 - 0.644 / 2966), rel=0.03)
-    assert replace(WHOLE, wish=PlanRequest(bound=0.1)).people_needed() > 3.9 * needed
-    assert replace(WHOLE, wish=PlanRequest(effect=0.05)).people_needed() > needed
+    assert WHOLE._replace(wish=PlanRequest(bound=0.1)).people_needed() > 3.9 * needed
+    assert WHOLE._replace(wish=PlanRequest(effect=0.05)).people_needed() > needed
 
 
 @pytest.mark.parametrize(
-    "design", [StudyDesign(30, 30, PlanRequest(real=10, modified=10)), replace(WHOLE, wish=PlanRequest(effect=0.2))]
+    "design", [StudyDesign(30, 30, PlanRequest(real=10, modified=10)), WHOLE._replace(wish=PlanRequest(effect=0.2))]
 )
 def test_what_no_number_of_people_can_show(design: StudyDesign) -> None:
     with pytest.raises(CleansetError, match=r"even 100,000 people .* take more images or a wider bound"):

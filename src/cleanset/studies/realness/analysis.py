@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +69,7 @@ Bound = Annotated[float, Field(ge=0.001, le=4)]
 Alpha = Annotated[float, Field(ge=0.0001, le=0.4999)]
 
 
-@dataclass(frozen=True, slots=True)
-class Equivalence:
+class Equivalence(NamedTuple):
     """The two one-sided tests of an effect against -bound and +bound.
 
     `p_above_lower_bound`: p-value of the null hypothesis that the effect is at most -bound; `p_below_upper_bound`: that
@@ -104,8 +103,7 @@ def interval(effect: Effect, level: float) -> tuple[float, float]:
     return effect.estimate - half, effect.estimate + half
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFormula:
+class PublishedFormula(NamedTuple):
     """Random effects of images in the published formula, and numbers of both a real and a modified image.
 
     `stops`: whether lme4 refuses the model, "number of observations <= number of random effects".
@@ -133,8 +131,7 @@ _NOT_FITTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OrdinalFit:
+class OrdinalFit(NamedTuple):
     """The effect of modified images in log-odds of a higher rating, its standard error, and the thresholds.
 
     `difference`: mean rating of modified minus real images that the model implies, in steps of the scale.
@@ -203,8 +200,7 @@ MIN_RATINGS = 5
 """Minimum number of ratings of an image for its majority to count."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatingSummary:
+class RatingSummary(NamedTuple):
     """Mean and standard deviation (of a sample: n - 1; None for one rating) of n ratings of one type."""
 
     ratings: int
@@ -212,8 +208,7 @@ class RatingSummary:
     deviation: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ImageRatings:
+class ImageRatings(NamedTuple):
     """An image's number of ratings, number of negative ones (taken for modified), and mean."""
 
     kind: AnswerKind
@@ -290,8 +285,7 @@ class AnalysisSettings:
     ordinal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(NamedTuple):
     """Results of an analysis; `exclusions` are already applied to everything else.
 
     `published`: the result of the published formula; None but for one file of the published form.
@@ -421,29 +415,29 @@ def content(analysis: Analysis) -> dict[str, Any]:
         "people_with_checks": analysis.exclusions.checked,
         "people_without_attention_checks": analysis.exclusions.without_attention,
         "lists_of_several_people": analysis.exclusions.repeated,
-        "ratings": {kind: asdict(analysis.summaries[kind]) for kind in IMAGE_KINDS},
+        "ratings": {kind: analysis.summaries[kind]._asdict() for kind in IMAGE_KINDS},
         "agreement": {kind: asdict(analysis.agreements[kind]) for kind in IMAGE_KINDS},
         "model": {
             "formula": FORMULAS[settings.random],
             "degrees_of_freedom": settings.degrees,
             "intercept": _effect(analysis.fit.intercept),
             "modified": _effect(analysis.fit.modified),
-            "variances": asdict(analysis.fit.variances),
+            "variances": analysis.fit.variances._asdict(),
             "reml_criterion": analysis.fit.criterion,
             "images": analysis.fit.images,
         },
-        "equivalence": asdict(analysis.equivalence),
+        "equivalence": analysis.equivalence._asdict(),
         "taken_for_modified": {
             "min_ratings": settings.min_ratings,
             "images": len(analysis.enough),
             "negative_majority": len(taken),
         },
-        **{name: asdict(found) for name, found in optional.items() if found is not None},
+        **{name: found._asdict() for name, found in optional.items() if found is not None},
     }
 
 
 def _effect(effect: Effect) -> dict[str, Any]:
-    return asdict(effect) | {"t": effect.estimate / effect.standard_error, "interval": interval(effect, 0.95)}
+    return effect._asdict() | {"t": effect.estimate / effect.standard_error, "interval": interval(effect, 0.95)}
 
 
 def _rounded(value: Any) -> Any:

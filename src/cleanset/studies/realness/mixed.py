@@ -20,9 +20,9 @@ effects are one dense group, takes longer than a minute for 2,000.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,7 @@ DERIVATIVE_STEP = 3e-4
 """Step of the numerical derivatives: their error grows with its square, rounding error with the inverse square."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemlSolution:
+class RemlSolution(NamedTuple):
     """The solution for given ratios; V is relative to the residual variance.
 
     `beta`: the means of real and of modified images; `inverse`: of X'V^-1X; `squares`: y'V^-1(y - X beta);
@@ -116,6 +115,8 @@ class RemlProblem:
     def __init__(self, y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
         _check(y, people, images, modified, slopes)
         self.slopes, self.ratings = slopes, len(y)
+        # the places in theta that are bounded by 0
+        self._bounded = (0, 2, 3, 4) if slopes else (0, 1)
         person = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1].astype(np.int64)
         image = np.unique(np.asarray(images, object).astype(str), return_inverse=True)[1].astype(np.int64)
         self.people = int(person.max()) + 1
@@ -221,7 +222,7 @@ class RemlProblem:
             shape = np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)
             best, least = min((self._minimum(start * shape) for start in STARTS), key=lambda found: found[1])
             # the criterion is even in a ratio, so 0 is stationary: a search that ends there starts again beside it
-            for place in self._bounded():
+            for place in self._bounded:
                 if best[place] < AT_ZERO:
                     found, value = self._minimum(np.where(np.arange(len(best)) == place, BESIDE_ZERO, best))
                     best, least = (found, value) if value < least else (best, least)
@@ -232,21 +233,14 @@ class RemlProblem:
         return best
 
     def _minimum(self, start: Floats) -> tuple[Floats, float]:
-        bounded = self._bounded()
-        bounds = Bounds(np.array([0.0 if place in bounded else -np.inf for place in range(len(start))]))
+        bounds = Bounds(np.array([0.0 if place in self._bounded else -np.inf for place in range(len(start))]))
+        # central differences; those that scipy takes by default are one-sided, and less exact
+        gradient = partial(derivatives, self.profiled_criterion)
         found = minimize(
-            self.profiled_criterion, start, method="L-BFGS-B", jac=self._gradient, bounds=bounds,
+            self.profiled_criterion, start, method="L-BFGS-B", jac=gradient, bounds=bounds,
             options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6},
         )  # fmt: skip
         return np.asarray(found.x, np.float64), float(found.fun)
-
-    def _bounded(self) -> tuple[int, ...]:
-        """Indices of theta that are bounded by 0."""
-        return (0, 2, 3, 4) if self.slopes else (0, 1)
-
-    def _gradient(self, theta: Floats) -> Floats:
-        # central differences; those that scipy takes by default are one-sided, and less exact
-        return np.asarray(derivatives(lambda point: np.array([self.profiled_criterion(point)]), theta)[0])
 
 
 _UNIDENTIFIED = (
@@ -256,8 +250,6 @@ _UNIDENTIFIED = (
 
 
 def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
-    if not len(y) == len(people) == len(images) == len(modified):
-        raise ValueError("expected as many people, images and types as ratings")
     if not modified.any() or modified.all():
         missing = "modified" if not modified.any() else "real"
         raise CleansetError(f"the ratings: none of {missing} images; expected ratings of real and of modified images")
@@ -276,10 +268,11 @@ def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: Fl
             )
 
 
-def derivatives(function: Callable[[Floats], Floats], point: Floats) -> Floats:
+def derivatives(function: Callable[[Floats], Floats | float], point: Floats) -> Floats:
     """Numerical derivatives, of second order: a row for each value of the function, a column for each parameter."""
     steps = np.eye(len(point)) * DERIVATIVE_STEP
-    return np.stack([function(point + step) - function(point - step) for step in steps], axis=1) / (2 * DERIVATIVE_STEP)
+    differences = [function(point + step) - function(point - step) for step in steps]
+    return np.asarray(differences, np.float64).T / (2 * DERIVATIVE_STEP)
 
 
 def second_derivatives(function: Callable[[Floats], float], point: Floats) -> Floats:
@@ -302,8 +295,7 @@ MIN_EIGENVALUE = 1e-8
 """Smallest eigenvalue of the criterion's Hessian, relative to the largest; flatter directions are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """An estimate with its standard error and degrees of freedom (infinite: normal)."""
 
     estimate: float
@@ -311,8 +303,7 @@ class Effect:
     degrees: float
 
 
-@dataclass(frozen=True, slots=True)
-class Variances:
+class Variances(NamedTuple):
     """The variance components, in squared steps of the scale.
 
     `person`: of people's intercepts. `slope`: of people's additions to the effect; `covariance`: of the two. `real` and
@@ -327,8 +318,7 @@ class Variances:
     residual: float
 
 
-@dataclass(frozen=True, slots=True)
-class MixedFit:
+class MixedFit(NamedTuple):
     """A fitted model: mean rating of real images, modified minus real, variances, and the REML criterion."""
 
     intercept: Effect

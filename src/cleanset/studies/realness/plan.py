@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -26,13 +26,16 @@ MAX_FAILED = 100
 """Failed searches for a swap, each through all lists, after which no more are tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyImage:
-    """An image to be rated; `source`: the id of the image that it was made from, or its own ("": not known)."""
+class StudyImage(NamedTuple):
+    """An image to be rated; `source`: the id of the image that it was made from, or its own ("": not known).
+
+    `wnid`: the class of a real image.
+    """
 
     kind: ImageKind
     name: str
     source: str
+    wnid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +158,8 @@ def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
 def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[StudyImage]]:
     """The images that each person rates, in display order: real and modified ones mixed."""
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in IMAGE_KINDS}
-    by_name = {(each.kind, each.name): each for each in images}
-    source_of = {key: each.source for key, each in by_name.items()}
+    by_name = {f"{each.kind} {each.name}": each for each in images}
+    source_of = {(each.kind, each.name): each.source for each in images}
     people, seed = wish.people or 0, wish.seed
     real = balanced_lists(of_kind["real"], people, wish.real, seed, "real")
     modified = balanced_lists(of_kind["modified"], people, wish.modified, seed, "modified")
@@ -164,8 +167,7 @@ def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[St
     lists = []
     for person, (some, others) in enumerate(zip(real, modified, strict=True)):
         names = [f"real {name}" for name in some] + [f"modified {name}" for name in others]
-        keys = (name.split(" ", 1) for name in seeded_order(names, seed, "order", person))
-        lists.append([by_name[kind, name] for kind, name in keys])  # type: ignore[index]
+        lists.append([by_name[name] for name in seeded_order(names, seed, "order", person)])
     return lists
 
 
@@ -193,8 +195,7 @@ PAIRS_FOR_EACH = 3
 """Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComprehensionPair:
+class ComprehensionPair(NamedTuple):
     """A comprehension pair: an image and an obviously modified copy; `modified`: the side of the copy."""
 
     stimulus: str
@@ -204,8 +205,7 @@ class ComprehensionPair:
     modified: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """One step of a list. `kind` is image, attention or pair, and never reveals which image is real.
 
     `file`: the image, or the left one of a pair. `choose`: the answer that an attention check asks for.
@@ -226,8 +226,7 @@ class Trial:
         return content | chosen
 
 
-@dataclass(frozen=True, slots=True)
-class StudyPlan:
+class StudyPlan(NamedTuple):
     """All stimuli and lists of a study. `shown`: by kind, the smallest and largest number of lists with an image."""
 
     images: tuple[StudyImage, ...]
@@ -312,15 +311,12 @@ def attention(seed: int, rating: int) -> Trial:
     return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=LABELS[SCALE.index(rating)])
 
 
-def key_csv(
-    plan: StudyPlan, wnid_of: dict[tuple[ImageKind, str], str], sha256_of: dict[tuple[ImageKind, str], str]
-) -> str:
+def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str]) -> str:
     """The key to the stimuli, with all correct answers; people who rate must not have it."""
     rows: list[tuple[str, ...]] = [
-        (plan.stimulus(each), each.kind, each.name, "", wnid_of.get((each.kind, each.name), ""),
-         sha256_of[each.kind, each.name])
+        (plan.stimulus(each), each.kind, each.name, "", each.wnid, sha256_of[each.kind, each.name])
         for each in plan.images
-    ]  # fmt: skip
+    ]
     rows += [(pair.stimulus, "pair", pair.image.name, pair.modified, "", "") for pair in plan.pairs]
     rows += [(attention(plan.seed, end).stimulus, "attention", "", str(end), "", "") for end in (SCALE[0], SCALE[-1])]
     return csv_text(key_columns(class_column()), sorted(rows))

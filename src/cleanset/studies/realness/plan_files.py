@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,8 +32,7 @@ class _Record(BaseModel):
     shown_milliseconds: Annotated[int, Field(ge=0)] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanFiles:
+class PlanFiles(NamedTuple):
     """The texts of key.csv and trials.csv; `shown_milliseconds`: None where the page did not wait for its images."""
 
     key: str

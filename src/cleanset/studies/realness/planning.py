@@ -20,9 +20,10 @@ import re
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -71,8 +72,7 @@ PUBLISHED_FIT = Variances(person=0.198, slope=0.376, covariance=-0.191, real=0.5
 MAX_PEOPLE = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class StudyDesign:
+class StudyDesign(NamedTuple):
     """A planned study: the numbers of real and of modified images, and the requirements on lists and test."""
 
     real_images: int
@@ -239,8 +239,7 @@ def static_file(name: str) -> bytes:
     return (files(f"cleanset.{package}") / "static" / name).read_bytes()
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOutcome:
+class PlanOutcome(NamedTuple):
     """A plan, its size in pixels, and its design; `needed`: people for the bound (None: no number is enough)."""
 
     plan: StudyPlan
@@ -255,7 +254,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     data = read_texts(texts)
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
-    images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
+    images = [StudyImage("real", name, entry.image_id, entry.wnid) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name, entries.values())) for name in made]
     design = StudyDesign(len(entries), len(made), wish, PUBLISHED_FIT if pilot is None else variances_of(pilot))
     try:
@@ -276,8 +275,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
         sources = write_stimuli(folder / PAGE_IMAGES, plan, size, set_folder, entries, attacked)
-        wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
-        write_text(folder / KEY, key_csv(plan, wnids, sources))
+        write_text(folder / KEY, key_csv(plan, sources))
         write_text(folder / TRIALS, trials_csv(plan))
         pinned = with_digest(record(outcome) | {"sha256": digests(folder)})
         write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
@@ -312,7 +310,7 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
         "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},
-        "variances": {name: round(value, 4) for name, value in asdict(design.variances).items()},
+        "variances": {name: round(value, 4) for name, value in design.variances._asdict().items()},
         "standard_error": round(design.standard_error(len(plan.lists)), 4),
         "power": round(design.power(len(plan.lists)), 4),
         "people_needed": {"power": wish.power, "people": outcome.needed},

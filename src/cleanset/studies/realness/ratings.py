@@ -10,10 +10,10 @@ is correct. The first two rules always apply, the others where a limit is given.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -49,8 +49,7 @@ _Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more,
 _Stripped = Annotated[str, AfterValidator(str.strip)]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A person's answer: the rating of an image, or the answer to an attention check or a comprehension pair.
 
     `rating`: of `image`, -2 (surely modified) to 2 (surely real). `passed`: whether a check's answer is correct.
@@ -102,8 +101,7 @@ class _Answered:
     milliseconds: Annotated[_Milliseconds | None, EmptyIsNone]
 
 
-@dataclass(frozen=True, slots=True)
-class StudyAnswers:
+class StudyAnswers(NamedTuple):
     """All answers of people.
 
     `published`: number of files of ratings in the published form. `invalid`: the message of each row left out.
@@ -279,8 +277,7 @@ class ExclusionLimits:
     one_person_a_list: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusions:
+class Exclusions(NamedTuple):
     """The people excluded by each rule that was applied, sorted; a person may break several.
 
     `checked`: number of people with any check. `without_attention`: people who answered the page, but no attention
@@ -291,7 +288,7 @@ class Exclusions:
     by_rule: dict[str, tuple[str, ...]]
     checked: int
     without_attention: tuple[str, ...] = ()
-    repeated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    repeated: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def people(self) -> frozenset[str]:
@@ -338,7 +335,7 @@ def exclusions(
 def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
     """The answers of everyone else."""
     left_out = frozenset(people)
-    return replace(answers, answers=tuple(each for each in answers.answers if each.person not in left_out))
+    return answers._replace(answers=tuple(each for each in answers.answers if each.person not in left_out))
 
 
 def repeated_lists(answers: StudyAnswers) -> dict[str, tuple[str, ...]]:
