@@ -22,15 +22,6 @@ from cleanset.validation import first_problem
 
 
 @dataclass(frozen=True, slots=True)
-class ModelsToRun:
-    """The models of a request, how to compute, and the roles of the edition."""
-
-    specs: Sequence[Spec]
-    score: Score
-    roles: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """A request to measure models, as named on the command line, on a set."""
 
@@ -45,8 +36,11 @@ class Wanted:
     hub: Path | None = None
     restricted: bool = False
 
-    def models_to_run(self, edition: Edition) -> ModelsToRun:
-        """The models by their specs. Checks names, options and `out`, and imports no torch; raises CleansetError."""
+    def models_to_run(self, edition: Edition) -> tuple[list[Spec], Score, list[str]]:
+        """The models by their specs, how to compute, and the roles of the edition.
+
+        Checks names, options and `out`, and imports no torch; raises CleansetError.
+        """
         params = read_params(edition.folder) if edition.params_yaml.is_file() else None
         roles = params.models if params else {}
         score = score_settings(params, self.precision, self.device)
@@ -61,7 +55,7 @@ class Wanted:
                 raise CleansetError(f"{folder}: a file; expected a folder, new or of an earlier evaluation")
         if self.hub is not None:
             check_hub(self.hub, [*self.models, *self.predictions])
-        return ModelsToRun(specs, score, list(roles))
+        return specs, score, list(roles)
 
 
 def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredModel]]:
@@ -74,14 +68,14 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
         raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED_SPEC}")
     if wanted.restricted and wanted.predictions:
         raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
-    asked = wanted.models_to_run(edition)
+    specs, score, roles = wanted.models_to_run(edition)
     files = parse_prediction_files(wanted.predictions, wanted.models)
-    images = open_set(wanted.name, edition, asked.roles)
+    images = open_set(wanted.name, edition, roles)
     if wanted.restricted:
         note = f"predictions among the {images.classes:,} classes of the images alone"
         images = replace(images, notes=[*images.notes, note], predicted_classes=images.classes)
     given = _given(files, images, wanted)
-    rows = [*(_of_models(asked, images, wanted) if asked.specs else ()), *given]
+    rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
     if wanted.out is not None:
         write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
     if wanted.report is not None:
@@ -93,7 +87,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     return images, rows
 
 
-def _of_models(asked: ModelsToRun, images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
+def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
     try:
         # imports torch, which takes seconds: a wrong name is reported before
         from cleanset.measure.run import evaluate
@@ -106,7 +100,7 @@ def _of_models(asked: ModelsToRun, images: EvaluationSet, wanted: Wanted) -> lis
             "together: install them from the same index"
         ) from None
 
-    return evaluate(asked.specs, images, settings_for(asked.score), wanted.out, restricted=wanted.restricted)
+    return evaluate(specs, images, settings_for(score), wanted.out, restricted=wanted.restricted)
 
 
 def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:

@@ -103,16 +103,15 @@ def run(
     before torch is imported. Raises CleansetError with the remedy.
     """
     params, out = request.params, request.out
-    models = replace(wanted, out=out).models_to_run(edition)
-    weights = edition.folder if models.roles else cache_folder()
-    others = _sources(edition, models.roles, models.specs, transfer_from, weights)
-    for spec in models.specs:
+    specs, score, roles = replace(wanted, out=out).models_to_run(edition)
+    others = _sources(edition, roles, specs, transfer_from)
+    for spec in specs:
         check_attacks(spec, params)
-    if "transfer" in {attack.kind for attack in params.attacks.values()}:
-        _check_sources(models.specs, others)
-    remove_abandoned(out)
-    images = open_images(str(wanted.name), edition, models.roles)
     kinds = {attack.kind for attack in params.attacks.values()}
+    if "transfer" in kinds:
+        _check_sources(specs, others)
+    remove_abandoned(out)
+    images = open_images(str(wanted.name), edition, roles)
     if "boundary" in kinds and images.images["class_index"].nunique() < 2:
         raise CleansetError(
             f"boundary: all images of {wanted.name} are of one class; expected one of another class to start from: "
@@ -123,10 +122,10 @@ def run(
     from cleanset.scoring.engine import settings_for
     from cleanset.studies.attacks.attacking import evaluate
 
-    for spec in [*models.specs, *others]:
+    for spec in [*specs, *others]:
         check(spec)
-    results, records, problems = evaluate(models.specs, others, images, settings_for(models.score), request)
-    names = [spec.text for spec in models.specs]
+    results, records, problems = evaluate(specs, others, images, settings_for(score), request)
+    names = [spec.text for spec in specs]
     masked = [model for model, record in records.items() if record.warnings]
     lines = measure_lines(names, results, params.of_image, params.resampling, masked)
     evaluated = AttackedModels(images, params, names, lines, records, problems)
@@ -145,16 +144,14 @@ def check_attacks(spec: Spec, params: AttackParams) -> None:
             )
 
 
-def _sources(
-    edition: Edition, roles: Sequence[str], specs: Sequence[Spec], given: Sequence[str], weights: Path
-) -> list[Spec]:
+def _sources(edition: Edition, roles: Sequence[str], specs: Sequence[Spec], given: Sequence[str]) -> list[Spec]:
     """The models that images are made on: those that are named, else the edition's, else those that are attacked."""
-    params = read_params(edition.folder) if roles else None
-    networks = {role: each for role, each in params.models.items() if not each.is_list} if params else {}
+    models = read_params(edition.folder).models if roles else {}
+    networks = {role: each for role, each in models.items() if not each.is_list}
     texts = [*given] or [*networks]
     if not texts:
         return [spec for spec in specs if not isinstance(spec, CommandModel)]
-    return parse_specs(texts, None, networks, edition.folder, weights)
+    return parse_specs(texts, None, networks, edition.folder, edition.folder if roles else cache_folder())
 
 
 def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:

@@ -86,12 +86,11 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     checked and all images are read before torch is imported. Raises CleansetError with the remedy.
     """
     wanted = replace(wanted, out=out)
-    asked = wanted.models_to_run(edition)
-    specs = asked.specs
-    params = _params(params_file, [spec.text for spec in specs], asked.roles)
+    specs, score, roles = wanted.models_to_run(edition)
+    params = _params(params_file, [spec.text for spec in specs], roles)
     for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
-    images = open_images(str(wanted.name), edition, asked.roles)
+    images = open_images(str(wanted.name), edition, roles)
     study = Study((params_file or out / "params.yaml").parent)
     masks = masks_found(images.images, images.files, study.masks, params)
     sources = Sources(images.images, masks, images.files, study, images.edition)
@@ -105,7 +104,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     for spec in specs:
         check(spec)
     worker_processes(CHANGING)
-    answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
+    answers, settings, stems = AnswerFiles(out), settings_for(score), file_stems([spec.text for spec in specs])
     digests = out / "digests"
     shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}
     of_run = _Run(images, params, answers, edition, settings, plans, shown)
