@@ -13,7 +13,6 @@ from cleanset.edition.models import (
     change_models,
     check_list,
     images_beyond,
-    list_digests,
     models_from_texts,
     unknown_confidences,
     with_lists,
@@ -99,7 +98,7 @@ def test_it_is_no_network() -> None:
 
 def test_digests(folder: Path) -> None:
     model = Model.model_validate({**MODEL, "beyond": "beyond.csv"})
-    assert list_digests(folder, "robust", model) == {"sha256": sha(LIST), "beyond_sha256": sha(BEYOND)}
+    assert check_list(folder, "robust", model) == {"sha256": sha(LIST), "beyond_sha256": sha(BEYOND)}
 
 
 @pytest.mark.parametrize(

@@ -113,20 +113,14 @@ def make_own_edition(
     )
     said = {"about": about.model_dump(exclude_unset=True) if about else None}
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
-    params = (
-        (OF_OWN_IMAGES / "own_params.yaml")
-        .read_text("utf-8")
-        .format(**{key: flow_text(value) for key, value in values.items()}, models=entries, about=indent(block, "  "))
+    params = _template("own_params.yaml", OF_OWN_IMAGES).format(
+        **{key: flow_text(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
     )
     # before anything is written: what was given may make params that no stage reads
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")
-    training = (
-        (OF_OWN_IMAGES / "own_training_params.yaml")
-        .read_text("utf-8")
-        .format(
-            images=flow_text(_relative(images, folder / TRAINING)),
-            labels=flow_text(f"../../{names['labels']}" if "labels" in names else None),
-        )
+    training = _template("own_training_params.yaml", OF_OWN_IMAGES).format(
+        images=flow_text(_relative(images, folder / TRAINING)),
+        labels=flow_text(f"../../{names['labels']}" if "labels" in names else None),
     )
     inputs = [PINNED, *(names[key] for key in ("labels", "names") if key in names)]
     texts = {
@@ -194,7 +188,7 @@ def _for_lists(params: str) -> str:
 def _own_pipeline(inputs: Iterable[object]) -> str:
     """The dvc.yaml of all editions with a stage preprocess that reads these paths."""
     deps = "\n".join(f"      - {flow_text(each)}" for each in inputs)
-    head = (OF_OWN_IMAGES / "own_pipeline_head.yaml").read_text("utf-8").format(deps=deps)
+    head = _template("own_pipeline_head.yaml", OF_OWN_IMAGES).format(deps=deps)
     text = re.sub(r"(?s)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), flags=re.M)
     # raw.md5 has the checksums of archives, which there are none of
     return text.replace("needs the archives", "needs the images").replace("      - raw.md5\n", "")
@@ -203,7 +197,7 @@ def _own_pipeline(inputs: Iterable[object]) -> str:
 def _own_training_pipeline(*, has_labels: bool) -> str:
     """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
     text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
-    head = (OF_OWN_IMAGES / "own_training_head.yaml").read_text("utf-8")
+    head = _template("own_training_head.yaml", OF_OWN_IMAGES)
     text = re.sub(r"(?s)\A.*?^vars:", f"{head}vars:", text, flags=re.M)
     text = depending_on_pinned(text, "")
     return text.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n") if has_labels else text
@@ -248,9 +242,9 @@ def _relative(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
 
 
-def _template(name: str) -> str:
-    """The text of a file of the ImageNet edition."""
-    return (TEMPLATE / name).read_text("utf-8")
+def _template(name: str, folder: Path = TEMPLATE) -> str:
+    """The text of a file of the ImageNet edition, or of another folder of files."""
+    return (folder / name).read_text("utf-8")
 
 
 def _dvc_config(folder: Path) -> str:

@@ -56,12 +56,6 @@ def list_files(folder: Path, model: Model) -> dict[str, Path]:
     return {key: folder / name for key, name in files.items() if name is not None}
 
 
-def list_digests(folder: Path, role: str, model: Model) -> dict[str, str]:
-    """The SHA-256 of the files of a list, by key of params.yaml. Raises CleansetError as `check_list` does."""
-    check_list(folder, role, model)
-    return {key: sha256_of(path) for key, path in list_files(folder, model).items()}
-
-
 def check_lists(folder: Path, params: Params) -> None:
     """Check every published list of an edition, as `check_list` does."""
     for role, model in params.models.items():
@@ -69,12 +63,14 @@ def check_lists(folder: Path, params: Params) -> None:
             check_list(folder, role, model)
 
 
-def check_list(folder: Path, role: str, model: Model) -> None:
-    """Raise CleansetError for a file that is missing or has another SHA-256, and if it has no list of the model."""
-    for key in list_files(folder, model):
-        _check_file(folder, role, model, key)
+def check_list(folder: Path, role: str, model: Model) -> dict[str, str]:
+    """The SHA-256 of the files of a list, by key of params.yaml.
+
+    Raises CleansetError for a file that is missing or has another SHA-256, and if it has no list of the model.
+    """
+    digests = {key: _check_file(folder, role, model, key) for key in list_files(folder, model)}
     if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
-        return
+        return digests
     path = folder / str(model.file)
     names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], MEND)))
     if model.name not in names:
@@ -82,10 +78,11 @@ def check_list(folder: Path, role: str, model: Model) -> None:
             f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "
             f"{join_names(names) or 'a file with rows'}"
         )
+    return digests
 
 
-def _check_file(folder: Path, role: str, model: Model, key: str) -> None:
-    """Raise CleansetError if a file of a list is missing, or has another SHA-256 than `key` of params.yaml says."""
+def _check_file(folder: Path, role: str, model: Model, key: str) -> str:
+    """The SHA-256 of a file of a list. Raises CleansetError if it is missing, or not as `key` of params.yaml says."""
     path, expected = list_files(folder, model)[key], getattr(model, key)
     if not is_there(path):
         named = "file" if key == "sha256" else "beyond"
@@ -96,6 +93,7 @@ def _check_file(folder: Path, role: str, model: Model, key: str) -> None:
             f"{path}: SHA-256 {found}, expected {expected} as in params.yaml (models.{role}.{key}): git checkout the "
             "list, or correct params.yaml if this one is meant"
         )
+    return found
 
 
 def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
@@ -188,7 +186,7 @@ def with_lists(models: Models, edition: Path) -> dict[str, Model]:
     for role, model in models.items():
         if model.file is not None:
             relative = Path(os.path.relpath(Path(str(model.file)).resolve(), edition.resolve())).as_posix()
-            found[role] = model.model_copy(update={"file": relative, **list_digests(Path(), role, model)})
+            found[role] = model.model_copy(update={"file": relative, **check_list(Path(), role, model)})
     return found
 
 

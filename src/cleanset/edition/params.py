@@ -13,7 +13,7 @@ from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
 from cleanset.parsing import data_beside, parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
-from cleanset.validation import Role, Section, Sha256, first_problem, join_names, missing_keys, shown
+from cleanset.validation import Role, Section, Sha256, checked, first_problem, join_names, missing_keys, shown
 from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys, imagenet
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
@@ -147,6 +147,12 @@ class Score(Section):
     batch_size: Annotated[int, Field(ge=1, le=65_536)] = 256
 
 
+_FIRST_TIERS = checked(
+    lambda tiers: tiers and tuple(tiers) == TIERS[: len(tiers)],
+    " or ".join(f"[{', '.join(TIERS[:count])}]" for count in range(1, len(TIERS) + 1)),
+)
+
+
 class Select(Section):
     """Which images are candidates.
 
@@ -159,15 +165,7 @@ class Select(Section):
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
     pool: Pool = "ensemble"
     order: Order = "log_odds"
-    tiers: list[str] = Field(default_factory=lambda: list(TIERS))
-
-    @field_validator("tiers")
-    @classmethod
-    def _first_tiers(cls, tiers: list[str]) -> list[str]:
-        if not tiers or tuple(tiers) != TIERS[: len(tiers)]:
-            choices = " or ".join(str(list(TIERS[:count])).replace("'", "") for count in range(1, len(TIERS) + 1))
-            raise ValueError(f"expected {choices}")
-        return tiers
+    tiers: Annotated[list[str], _FIRST_TIERS] = Field(default_factory=lambda: list(TIERS))
 
 
 class Gold(Section):
@@ -178,6 +176,16 @@ class Gold(Section):
 
     folder: str
     share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+
+
+_DISTINCT_FILES = checked(
+    lambda names: all(name.strip() for name in names) and len(set(names)) == len(names),
+    "names of CSV files, each once",
+)
+_DISTINCT_BASES = checked(
+    lambda bases: "explicit" in bases and set(bases) <= set(BASES) and len(set(bases)) == len(bases),
+    f"explicit and any others of {', '.join(BASES)}, each once",
+)
 
 
 class ReviewPolicy(Section):
@@ -204,26 +212,12 @@ class ReviewPolicy(Section):
     wrong_after_crop: Literal["reject", "accept"] = "reject"
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
-    accept: list[str] = Field(default_factory=lambda: list(BASES))
+    accept: Annotated[list[str], _DISTINCT_BASES] = Field(default_factory=lambda: list(BASES))
     assign: dict[str, str] = Field(default_factory=dict)
     overlap: Annotated[float, Field(ge=0, le=1)] = 0.05
     seconds_per_image: Annotated[float, Field(ge=0, le=60)] = 0.4
-    opinions: list[str] = Field(default_factory=list)
+    opinions: Annotated[list[str], _DISTINCT_FILES] = Field(default_factory=list)
     gold: Gold | None = None
-
-    @field_validator("opinions")
-    @classmethod
-    def _distinct_files(cls, opinions: list[str]) -> list[str]:
-        if not all(name.strip() for name in opinions) or len(set(opinions)) != len(opinions):
-            raise ValueError("expected names of CSV files, each once")
-        return opinions
-
-    @field_validator("accept")
-    @classmethod
-    def _distinct_bases(cls, accept: list[str]) -> list[str]:
-        if "explicit" not in accept or not set(accept) <= set(BASES) or len(set(accept)) != len(accept):
-            raise ValueError(f"expected explicit and any others of {', '.join(BASES)}, each once")
-        return accept
 
     @field_validator("assign")
     @classmethod

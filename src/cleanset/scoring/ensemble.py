@@ -14,7 +14,7 @@ from cleanset.edition.create import CHECKOUT
 from cleanset.edition.models import (
     Models,
     change_models,
-    list_digests,
+    check_list,
     list_files,
     models_from_texts,
     pin_models,
@@ -144,7 +144,7 @@ def pin(edition: Edition) -> list[str]:
     """
     folder = edition.folder
     digests = {
-        role: list_digests(folder, role, model)
+        role: check_list(folder, role, model)
         if model.is_list
         else {"sha256": sha256_of(weights_at_hand(model, folder))}
         for role, model in read_params(folder).models.items()
