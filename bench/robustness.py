@@ -192,7 +192,7 @@ def results(draws: int) -> float:
     for study in studies:
         list(study.lines()), list(study.differences())
     by_severity(studies[0]), by_frame(studies[1])
-    regression_of(studies[2], cells_of(studies[2]))
+    regression_of(studies[2], cells_of(studies[2], "class_index", images.classes))
     return perf_counter() - before
 
 

@@ -503,11 +503,11 @@ def test_the_images_are_made_once_for_all_stages(
     answering.run(study, "corruption_robust", "corruptions")
     assert shown[1:] == [["corruption_robust"]]
     for role in ("standard", "norm_robust"):
-        stored = pd.read_parquet(whole.predictions("corruptions", OTHER if role == "norm_robust" else role))
+        stored = pd.read_parquet(whole.answers.predictions("corruptions", OTHER if role == "norm_robust" else role))
         table = pd.read_parquet(study.images)
         seen = table[table["sets"].map(lambda sets, role=role: images == "union" or role in sets)]["file"]
         expected = stored[stored["file"].isin(seen) & (stored["change"] != "pixelate")].reset_index(drop=True)
-        pd.testing.assert_frame_equal(pd.read_parquet(study.predictions("corruptions", role)), expected)
+        pd.testing.assert_frame_equal(pd.read_parquet(study.answers.predictions("corruptions", role)), expected)
     made: list[str] = []
     digests = answers.DigestRun.digests
 
@@ -522,7 +522,7 @@ def test_the_images_are_made_once_for_all_stages(
     assert [name for name in made if name.startswith("corruptions ")] == [] or images == "own"
     assert not list(study.folder.rglob("*partial*"))
     # what stage digests knows already is not left for it
-    study.predictions("corruptions", "standard").unlink()
+    study.answers.predictions("corruptions", "standard").unlink()
     answering.run(study, "standard", "corruptions")
     assert shown[2:] == [["standard"]]
     assert not list(study.folder.rglob("*partial*"))
@@ -538,12 +538,12 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
         return [each.name for each in answering.StudyModels(study).lacking(plan, "standard")]
 
     assert lacking() == []
-    study.predictions("corruptions", OTHER).unlink()
+    study.answers.predictions("corruptions", OTHER).unlink()
     assert lacking() == [OTHER]
     record = study.answers.record("corruptions", "norm_robust")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"seed": 5}))
     assert lacking() == ["norm_robust", OTHER]
-    no_column = study.predictions("corruptions", "corruption_robust")
+    no_column = study.answers.predictions("corruptions", "corruption_robust")
     pd.read_parquet(no_column).drop(columns="class_logit").to_parquet(no_column)
     assert lacking() == ["norm_robust", "corruption_robust", OTHER]
 
@@ -585,7 +585,7 @@ def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pyte
     process.kill()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert not study.predictions("corruptions", "standard").exists()
+    assert not study.answers.predictions("corruptions", "standard").exists()
     kept, keep, before = list[str](), Shards.keep, finished()
     assert 1 <= len(before) < 4  # of 63 answers
 
@@ -652,7 +652,9 @@ def test_published_images_give_the_answers_of_made_ones(
         found[is_read].reset_index(drop=True), stored[is_made].reset_index(drop=True), check_exact=True
     )
     for role in ("norm_robust", "corruption_robust"):
-        shutil.copy(study.predictions("corruptions", "standard"), study.predictions("corruptions", role))
+        shutil.copy(
+            study.answers.predictions("corruptions", "standard"), study.answers.predictions("corruptions", role)
+        )
         models = yaml.safe_load(edition.params_yaml.read_text())["models"]
         copy_record(study, "corruptions", ("standard", role), models)
     measuring.run(study)

@@ -75,7 +75,7 @@ FAILURES = (CleansetError, RuntimeError)
 """The exceptions of a model that is moved to a device or runs there."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class ModelInPass:
     """A model that lacks answers: their files, and the columns read off its logits."""
 
@@ -320,15 +320,18 @@ def predict(
 def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = None) -> dict[str, Exception]:
     """Compute the missing shards of the models in one pass; their problems by name."""
     first = shown[0]
-    models = {each.target.name: each.in_pass() for each in shown}
+    models = {each.target.name: each for each in shown}
     with rate_bar(sum(each.shards.total_images() for each in shown), f"{first.plan.name} {' '.join(models)}") as done:
         done(sum(each.shards.finished_images() for each in shown), 0.0)
         # the plan of all: each model's shards name its own images
         return OnePass(models, first.changed_of_all, first.target.settings, done, print_notice, digests).answer()
 
 
-class _FamilyAnswers:
-    """The answers of one model to one family, on their way from shards into a table."""
+class _FamilyAnswers(ModelInPass):
+    """The answers of one model to one family, on their way from shards into a table.
+
+    `model`: with a preprocessing that crops nothing of a changed image.
+    """
 
     def __init__(
         self, target: AnsweringModel, wanted: StudyParams, of_all: ChangePlan, files: Mapping[str, StudyFile]
@@ -336,7 +339,8 @@ class _FamilyAnswers:
         self.target, self.plan = target, plan_for(of_all, wanted, target.name)
         self.changed_of_all = of_all.changed_images(files, wanted)
         class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
-        self._read_off = ReadAnswers(target.classes, class_of)
+        self.read_off = ReadAnswers(target.classes, class_of)
+        self.model = replace(target.model, preprocessing=squares(target.model.preprocessing.size))
         self._record, self._stem = target.record(wanted, self.plan), target.stem or target.name
         self._made_from = target.made_from(wanted, self.plan)
         # models whose shards are cut from one list are shown the images of a shard together
@@ -352,20 +356,11 @@ class _FamilyAnswers:
             folder, self._made_from.fingerprint, self._of_all, size, table=NAMED_ANSWERS, only=self._names
         )
 
-    def in_pass(self) -> ModelInPass:
-        """The model's part in a pass over changed images."""
-        return ModelInPass(self._of_squares(), self.shards, self._read_off)
-
-    def _of_squares(self) -> LoadedModel:
-        """The model with a preprocessing that crops nothing of a changed image."""
-        model = self.target.model
-        return replace(model, preprocessing=squares(model.preprocessing.size))
-
     def answer_clean(self) -> None:
         """Answer the clean images, with the model's own preprocessing, and compare with stored scores."""
         target, names = self.target, [ChangeName(file, CLEAN, 0) for file in self.plan.images["file"]]
         if names:
-            self._clean = score_few(target.model, self.changed_of_all, target.settings, names, read_off=self._read_off)
+            self._clean = score_few(target.model, self.changed_of_all, target.settings, names, read_off=self.read_off)
         if target.check is not None:
             target.check(self.plan.images, self._clean)
 
@@ -398,8 +393,7 @@ class _FamilyAnswers:
         # in processes: the library draws from numpy's global generator, which threads would share
         exact_settings = replace(self.target.settings, precision="float64", in_processes=True)
         try:
-            model, images = self._of_squares(), self.changed_of_all
-            exact = score_few(model, images, exact_settings, drawn, read_off=self._read_off)
+            exact = score_few(self.model, self.changed_of_all, exact_settings, drawn, read_off=self.read_off)
         except NetworkError:
             return None
         keyed = answers.set_index([*ChangeName._fields], drop=False).loc[drawn]

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -292,29 +292,18 @@ class DigestRun:
                     yield sha256(pixels.transpose(1, 2, 0).tobytes())
 
 
-class Different(NamedTuple):
-    """A changed image whose pixels differ, by family and name, with the SHA-256 found and expected."""
-
-    name: str
-    found: str
-    expected: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.found[:DIGEST_DIGITS]}...; expected {self.expected[:DIGEST_DIGITS]}..."
-
-
 @dataclass(frozen=True, slots=True)
 class DigestVerification:
-    """The number of images made again, those that differ, and the versions of the libraries, then and now."""
+    """The number of images made again, a line for each that differs, and the libraries' versions then and now."""
 
     images: int
-    different: list[Different]
+    different: list[str]
     made_with: dict[str, str]
     installed: dict[str, str]
 
     def lines(self) -> Iterator[str]:
         """The lines for people: at most MAX_SHOWN differences, then the numbers compared, then the libraries."""
-        yield from map(str, self.different[:MAX_SHOWN])
+        yield from self.different[:MAX_SHOWN]
         if len(self.different) > MAX_SHOWN:
             yield f"and {len(self.different) - MAX_SHOWN:,} more"
         found = f"{len(self.different):,} of {self.images:,} changed images differ"
@@ -347,8 +336,11 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
     runs = [DigestRun(plan, sources, wanted, workers) for plan in plans]
     found = tracked(chain.from_iterable(run.digests(run.plan.names()) for run in runs), len(expected), "verify")
     # `expected` was filled plan by plan, the order of `runs`
-    pairs = zip(expected.items(), found, strict=True)
-    different = [Different(name, now, then) for (name, then), now in pairs if now != then]
+    different = [
+        f"{name}: {now[:DIGEST_DIGITS]}...; expected {then[:DIGEST_DIGITS]}..."
+        for (name, then), now in zip(expected.items(), found, strict=True)
+        if now != then
+    ]
     return DigestVerification(len(expected), different, made_with, installed_versions())
 
 

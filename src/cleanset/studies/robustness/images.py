@@ -211,10 +211,6 @@ class Study(StudyPaths):
     generated = PathBelow("generated/images")
     """Finished images with generated backgrounds, named by image id."""
 
-    def predictions(self, family: str, role: str) -> Path:
-        """The answers of a model to a family."""
-        return self.answers.predictions(family, role)
-
 
 class StudyBesideRobustness(StudyPaths):
     """The paths of a study that reads the outputs of the study of robustness beside it."""

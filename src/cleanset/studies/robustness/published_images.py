@@ -89,7 +89,8 @@ def find_published(
                 f"{folder / place}: missing; expected {layout} for all that {family.name} names in params.yaml: "
                 f"add it, or correct {key}"
             )
-        names, counts[place] = _files_in(folder / place, suffixes)
+        names = _files_in(folder / place, suffixes)
+        counts[place] = sum(map(len, names.values()))
         found = {image.path: _file_of(image, names, folder / place, layout) for image in images}
         # places usually have the same names: kept once, and sent to worker processes once
         of_place[place] = first = first if found == first else found
@@ -102,16 +103,14 @@ def find_published(
     return PublishedFiles(folder, of_place, counts)
 
 
-def _files_in(place: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, list[str]], int]:
-    """The files `<folder>/<name>` in a place by their stem, and how many there are."""
+def _files_in(place: Path, suffixes: tuple[str, ...]) -> dict[str, list[str]]:
+    """The files `<folder>/<name>` in a place by their stem."""
     found: dict[str, list[str]] = {}
-    count = 0
     for folder in sorted(path for path in place.iterdir() if path.is_dir()):
         for path in sorted(folder.iterdir()):
             if path.suffix.lower() in suffixes:
                 found.setdefault(path.stem, []).append(f"{folder.name}/{path.name}")
-                count += 1
-    return found, count
+    return found
 
 
 def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, layout: str) -> str:

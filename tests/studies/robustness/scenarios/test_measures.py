@@ -132,7 +132,8 @@ def test_score_needs_two_scenarios_and_two_classes() -> None:
 
 def test_without_scenarios_only_the_nulls_are_measured() -> None:
     assert {each.measure for each in study(()).lines()} == {"accuracy_clean", "accuracy_unchanged"}
-    assert regression_of(study(()), cells_of(study(()))) == {}
+    empty = study(())
+    assert regression_of(empty, cells_of(empty, "class_index", empty.images.classes)) == {}
 
 
 def test_masks_of_several_origins_are_kept_apart() -> None:
@@ -183,7 +184,7 @@ def test_a_regression_needs_that_all_models_saw_all_images() -> None:
 
 def test_cells_and_regression() -> None:
     given = study()
-    cells = cells_of(given)
+    cells = cells_of(given, "class_index", given.images.classes)
     assert len(cells) == 2 * 4 * 3
     row = cells[(cells["model"] == "b") & (cells["scenario"] == "image_grey") & (cells["class_index"] == 7)].iloc[0]
     assert (row["images"], row["correct"]) == (2, given.answers["b"]["image_grey"][2:4].sum())

@@ -279,10 +279,10 @@ class ScenarioStudy(FamilyStudy):
 
         Where masks have several origins, accuracy by these, too.
         """
-        cells, origins = cells_of(self), self.images.origins
+        cells, origins = cells_of(self, "class_index", self.images.classes), self.images.origins
         found = {"scenario_accuracies": cells}
         if origins is not None and len(set(origins)) > 1:
-            found["scenario_origins"] = cells_of(self, "origin")
+            found["scenario_origins"] = cells_of(self, "origin", origins)
         if self.wanted.names and len(cells):
             found["scenario_scores"] = score_parts(self)
         # its closed form needs every cell
@@ -328,29 +328,21 @@ class ScenarioStudy(FamilyStudy):
         return np.array([value for name, value in found.items() if name != ORIGINAL]), found[ORIGINAL]
 
 
-def cells_of(study: ScenarioStudy, *keys: str) -> pd.DataFrame:
-    """Images, correct ones and accuracy by model, scenario (unchanged is one) and each of the keys, sorted.
+def cells_of(study: ScenarioStudy, key: str, of_images: npt.NDArray[Any]) -> pd.DataFrame:
+    """Images, correct ones and accuracy by model, scenario (unchanged is one) and key, sorted.
 
-    The keys are class_index, which is not a column, and origin, of the masks. Of the first of the study's selections.
+    `of_images`: the key of each image, its class_index or the origin of its mask. Of the first of the study's
+    selections.
     """
-    keys = keys or ("class_index",)
-    given = {"class_index": study.images.classes, "origin": study.images.origins}
-    predictions = _predictions(study, **{key: given[key] for key in keys})
-    grouped = predictions.groupby(["model", "scenario", *keys], sort=True)["correct"]
-    table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
-    return table.assign(accuracy=table["correct"] / table["images"]).reset_index()
-
-
-def _predictions(study: ScenarioStudy, **columns: npt.NDArray[Any] | None) -> pd.DataFrame:
-    """A row for each model, scenario and image: model, scenario, correct, and the columns, which are by image."""
-    images, parts = study.images, []
+    parts = []
     for role, answers in study.answers.items():
-        chosen = images.of_first(role)
-        given = {name: values[chosen] for name, values in columns.items() if values is not None}
+        chosen = study.images.of_first(role)
         for name in (UNCHANGED, *study.wanted.names):
             correct = answers[name][chosen, 0]
-            parts.append(pd.DataFrame({"model": role, "scenario": name, **given, "correct": correct}))
-    return pd.concat(parts, ignore_index=True)
+            parts.append(pd.DataFrame({"model": role, "scenario": name, key: of_images[chosen], "correct": correct}))
+    grouped = pd.concat(parts, ignore_index=True).groupby(["model", "scenario", key], sort=True)["correct"]
+    table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
+    return table.assign(accuracy=table["correct"] / table["images"]).reset_index()
 
 
 def score_parts(study: ScenarioStudy) -> pd.DataFrame:
