@@ -107,7 +107,7 @@ class TestWorstCase:
         # Wilson's interval of 2 of 6, as R's prop.test(2, 6, correct = FALSE) gives it
         assert lines["robust_accuracy"][5:] == pytest.approx((0.0967714, 0.7000067), abs=1e-6)
         assert {(line.attack, line.model) for line in lines.values()} == {("all", "mine")}
-        assert worst_case_measures("all", "mine", {}) == []
+        assert list(worst_case_measures("all", "mine", {})) == []
 
     def test_a_masked_model_has_no_robust_accuracy(self) -> None:
         lines = worst_case_measures("all", "mine", self.results, is_masked=True)

@@ -453,7 +453,7 @@ class TestUninteresting:
             known = Known(3, lambda: {"n0/50.JPEG": Other(1, lambda: np.full((3, 12, 12), 128, np.uint8))})
             parts = [attack.results(asked, group[start : start + size], known) for start in range(0, len(group), size)]
             candidates = [result.candidate for part in parts for result in part]
-        return sum(int(logits.argmax()) != 0 for logits in judge.logits(candidates))
+        return sum(int(judge.logits(each, seed).argmax()) != 0 for seed, each in enumerate(candidates))
 
     def test_its_noise_alone_changes_nothing(self) -> None:
         assert self.errors(Uninteresting(self.network(), seed=5), None) == 0

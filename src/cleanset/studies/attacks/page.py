@@ -219,44 +219,35 @@ def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> Cov
 def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
     """The bound for each Linf ball that an attack searches, each size and number of images, then the source's own."""
     # a dict, since models of one size give equal rows, and their order counts
-    found: dict[CoveredFraction, None] = {}
+    found: dict[tuple[str, int, int, int], None] = {}
     for name in data.settings.names:
         ball = data.settings.attack(name).ball
         # the bound counts the values of each color, which only an Linf ball limits one by one; none's holds one image
         if ball is None or ball.norm != "Linf" or not ball.eps:
             continue
         for model in data.models_of(name):
-            side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(ball.eps)
-            what = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}"
-            found[CoveredFraction(what, side, values, images, log10_covered(side, side, values, images))] = None
-    what, side, values, images = OF_SOURCE
-    return [*found, CoveredFraction(what, side, values, images, log10_covered(side, side, values, images))]
+            what, images = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}", len(data.answers[name, model])
+            found[what, data.sizes[model], linf_values(ball.eps), images] = None
+    return [CoveredFraction(*row, log10_covered(*row[1:])) for row in (*found, OF_SOURCE)]
 
 
 def linf_values(eps: float) -> int:
     """The largest number of values that a color can take within eps, in 0..1, of its own: 2 * 16 + 1 for 16/255.
 
-    The source counts 32 for 16/255. Raises ValueError for an eps below 0.
+    The source counts 32 for 16/255.
     """
-    # not `eps < 0`, which lets NaN through
-    if not eps >= 0:
-        raise ValueError(f"eps {eps}; expected 0 or more")
     return min(COLORS, 2 * floor(min(eps, 1) * LEVELS) + 1)
 
 
-def log10_covered(width: int, height: int, values: int, images: int, channels: int = 3) -> float:
-    """The base-10 logarithm of an upper bound on the fraction of all images of a size that lie near one of `images`.
+def log10_covered(side: int, values: int, images: int) -> float:
+    """The base-10 logarithm of an upper bound on the fraction of all square images that lie near one of `images`.
 
     Near: every color of every pixel has one of `values` values, of 256. That no two neighborhoods overlap makes it a
     bound; it is at most 0, which is all images. Source 004, appendix D: 229 x 229 pixels, 32 values and 40,152 images
-    give -142072.2. Raises ValueError for a size, a number of values or of images that is out of range.
+    give -142072.2.
     """
-    if min(width, height, channels, images) < 1:
-        raise ValueError(f"{images} images of {width} x {height} x {channels}; expected 1 or more of each")
-    if not 1 <= values <= COLORS:
-        raise ValueError(f"{values} values of a color; expected 1 to {COLORS}")
     # in logarithms: the fraction itself is below the smallest float
-    return min(0.0, log10(images) + width * height * channels * (log10(values) - log10(COLORS)))
+    return min(0.0, log10(images) + 3 * side**2 * (log10(values) - log10(COLORS)))
 
 
 SHEET_IMAGES = 3

@@ -128,16 +128,15 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     every, success = np.ones(count, bool), correct & error
     for name, of, among in (("clean_error", ~correct, every), ("error", error, every), ("success", success, correct)):
         images = int(among.sum())
-        value = of[among].mean() if images else NAN
         # a bootstrap within classes has no variation where an attack breaks all images, or none
-        ends = wilson(int(of[among].sum()), images) if images else (NAN, NAN)
-        yield AttackMeasure(attack, model, name, images, *map(nine_digits, (value, *ends)))
+        numbers = (of[among].mean(), *wilson(int(of[among].sum()), images)) if images else (NAN, NAN, NAN)
+        yield AttackMeasure(attack, model, name, images, *map(nine_digits, numbers))
     for name in ("queries", *DISTANCES):
         values = results[name].astype(float).to_numpy(np.float64)
         among = every if name == "queries" else success & ~np.isnan(values)
         # values that do not count are multiplied by 0, which would leave a NaN one
-        value, low, high = mean_among(np.nan_to_num(values), among, resamples)
-        yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, (value, low, high)))
+        numbers = mean_among(np.nan_to_num(values), among, resamples)
+        yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, numbers))
 
 
 def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -156,8 +155,8 @@ def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def worst_case_measures(
     name: str, model: str, results: Mapping[str, pd.DataFrame], *, is_masked: bool = False
-) -> list[AttackMeasure]:
-    """The measures of all attacks together, under a name in place of an attack's; empty without an attack.
+) -> Iterator[AttackMeasure]:
+    """Yield the measures of all attacks together, under a name in place of an attack's.
 
     `clean_accuracy` and `robust_accuracy`: of all images, those that are classified correctly before any attack, and
     those that no attack broke. `tried_by_all`: the share of the images on which every attack was tried. Intervals are
@@ -165,20 +164,17 @@ def worst_case_measures(
     attacks cannot tell its robust accuracy, which is undefined.
     """
     if not results:
-        return []
+        return
     found = worst_case(results)
     flags = {
         "clean_accuracy": found["was_correct"],
         "robust_accuracy": found["is_robust"],
         "tried_by_all": found["attacks"] == len(results),
     }
-    lines = []
     for measure, column in flags.items():
-        low, high = wilson(int(column.sum()), len(found))
-        ends = (NAN, NAN) if measure == "tried_by_all" else (low, high)
+        ends = (NAN, NAN) if measure == "tried_by_all" else wilson(int(column.sum()), len(found))
         values = (NAN, NAN, NAN) if is_masked and measure == "robust_accuracy" else (column.mean(), *ends)
-        lines.append(AttackMeasure(name, model, measure, len(found), *map(nine_digits, values)))
-    return lines
+        yield AttackMeasure(name, model, measure, len(found), *map(nine_digits, values))
 
 
 def nine_digits(value: float) -> float:
@@ -223,7 +219,7 @@ def measure_lines(
     `of_image`: the attacks that can break an image, which are taken together. `masked`: the models with a sign of
     gradient masking.
     """
-    lines = []
+    lines = list[AttackMeasure]()
     for model in models:
         of_model = {name: found for (name, of), found in results.items() if of == model and name in of_image}
         lines += worst_case_measures(WORST_CASE, model, of_model, is_masked=model in masked)

@@ -84,16 +84,12 @@ class SeenSign:
 
 def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> SeenSign | None:
     """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
-    changed = changed_answers(answers)
-    text = f"{changed} of {len(answers[0])} {what} get another answer when asked {len(answers)} times"
-    return SeenSign("random_answers", text) if changed else None
+    return other_answer("random_answers", answers, f"when asked {len(answers)} times", what)
 
 
 def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> SeenSign | None:
     """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
-    changed = changed_answers(answers)
-    text = f"{changed} of {len(answers[0])} images get another answer when a gradient is wanted"
-    return SeenSign("gradient_changes_answers", text) if changed else None
+    return other_answer("gradient_changes_answers", answers, "when a gradient is wanted")
 
 
 def rounded_dependence(
@@ -134,13 +130,14 @@ def misleading_gradient(agreement: NDArray[np.float64]) -> SeenSign | None:
     return SeenSign("misleading_gradient", text) if 2 * misled > len(agreement) else None
 
 
-def changed_answers(answers: Sequence[NDArray[np.float64]]) -> int:
-    """Count the images, of n, that get different answers; each item of `answers` is of shape (n, classes)."""
+def other_answer(sign: str, answers: Sequence[NDArray[np.float64]], when: str, what: str = "images") -> SeenSign | None:
+    """The sign that images get different answers; each item of `answers` is of shape (n, classes)."""
     first = answers[0]
     lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
     differences = [np.linalg.norm(other - first, axis=1) / lengths for other in answers[1:]]
     # not `>`, which is false for NaN
-    return int((~(np.stack(differences) <= MAX_DIFFERENCE)).any(axis=0).sum())
+    changed = int((~(np.stack(differences) <= MAX_DIFFERENCE)).any(axis=0).sum())
+    return SeenSign(sign, f"{changed} of {len(first)} {what} get another answer {when}") if changed else None
 
 
 def saturated_answers(logits: NDArray[np.float64]) -> SeenSign | None:
