@@ -131,7 +131,8 @@ def test_attacks(gpu: Gpu, name: str) -> None:
 def test_verdicts_and_signs(gpu: Gpu) -> None:
     group = correct_subjects(network(), 6, least=60, most=200)
     wrapped = Uninteresting(network())
-    judged = [Judge(loaded(wrapped), device).logits([one.pixels for one in group], range(6)) for device in (CPU, GPU)]
+    judges = [Judge(loaded(wrapped), device) for device in (CPU, GPU)]
+    judged = [[judge.logits(one.pixels, seed) for seed, one in enumerate(group)] for judge in judges]
     assert np.array_equal(judged[0], judged[1])
     spsa, found = SpsaAttack(steps=2, samples=8, stop_margin=5, after=None), []
     for each in (CPU, GPU):

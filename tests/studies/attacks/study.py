@@ -83,4 +83,4 @@ def score(study: AttackStudy, images: dict[str, bytes]) -> None:
     answers = score_few(model, lambda name: files[name.file], settings_for(params.score), names, read_off=read_off)
     for family in ("corruptions", "scenarios"):
         of_family = with_family_step(answers, family_named(family))
-        write_table(study.robustness.predictions(family, ROLE), of_family, ANSWER_TABLES[family])
+        write_table(study.robustness.answers.predictions(family, ROLE), of_family, ANSWER_TABLES[family])

@@ -75,7 +75,7 @@ def test_none_gives_the_stored_scores_bit_for_bit(attacked: AttackStudy) -> None
     for _, row in results(attacked, "none").iterrows():
         stored = scores.loc[row["image_id"]]
         assert np.array_equal(row["logits_after"], row["logits_before"])
-        (logits,) = judge_of(attacked).logits([pixels_of_png((folder_of(attacked, "none") / row["png"]).read_bytes())])
+        logits = judge_of(attacked).logits(pixels_of_png((folder_of(attacked, "none") / row["png"]).read_bytes()))
         order = np.argsort(-logits, kind="stable")[:5]
         shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
         assert np.array_equal(order, stored["top5_class"])
@@ -92,7 +92,7 @@ def test_every_file_gives_its_stored_logits_again(name: str, attacked: AttackStu
     for _, row in results(attacked, name).iterrows():
         data = (folder_of(attacked, name) / row["png"]).read_bytes()
         assert hashlib.sha256(data).hexdigest() == row["png_sha256"]
-        (logits,) = judge.logits([pixels_of_png(data)])
+        logits = judge.logits(pixels_of_png(data))
         assert np.array_equal(logits.astype(np.float32), row["logits_after"])
         assert row["is_error"] == (int(logits.argmax()) != row["class_index"])
 
@@ -149,7 +149,7 @@ def test_a_guess_is_a_mistake_that_is_known(attacked: AttackStudy) -> None:
 
 
 def test_a_guess_has_the_severity_of_its_mistake(study: AttackStudy) -> None:
-    path = study.robustness.predictions("corruptions", ROLE)
+    path = study.robustness.answers.predictions("corruptions", ROLE)
     clean = read_table(path, ANSWER_TABLES["corruptions"])
     mistaken = clean.assign(change="contrast", severity=4, log_odds=np.float32(50))
     mistaken["top5_class"] = [(classes + 1) % 1000 for classes in clean["top5_class"]]

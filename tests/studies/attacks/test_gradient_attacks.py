@@ -283,8 +283,8 @@ class TestTransfer:
 
     def test_the_names_of_sources(self) -> None:
         known = known_sources(a=HONEST, b=HONEST)
-        assert list(TransferAttack(sources=["b"]).chosen_sources(known)) == ["b"]
-        assert list(TransferAttack().chosen_sources(known)) == ["a", "b"]
+        assert list(TransferAttack(sources=["b"]).prepare(known)) == ["b"]
+        assert list(TransferAttack().prepare(known)) == ["a", "b"]
         with pytest.raises(CleansetError, match="transfer: no other model 'c'; expected some of a, b"):
             TransferAttack(sources=["c"]).prepare(known)
         with pytest.raises(CleansetError, match="transfer: no other model to make images on"):

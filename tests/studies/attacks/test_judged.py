@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 def test_the_png_read_again_gives_the_logits_bit_for_bit(tmp_path: Path) -> None:
     network = random_network(5)
     judge, one = Judge(loaded(network), CPU), subject(1, 0)
-    before = judge.logits([subject(2, 0).pixels, one.pixels])[1]
+    before = judge.logits(one.pixels)
     verdict = judge.verdict(one, Result(drawn(8), 1), None, before)
     path = tmp_path / "a.png"
     path.write_bytes(verdict["content"])
@@ -32,7 +32,7 @@ def test_the_png_read_again_gives_the_logits_bit_for_bit(tmp_path: Path) -> None
     with torch.inference_mode():
         logits = network.double()(pixels)[0].numpy()
     assert np.array_equal(verdict["logits_after"], logits)
-    assert np.array_equal(judge.logits([one.pixels])[0], before)
+    assert np.array_equal(judge.logits(one.pixels), before)
 
 
 def test_a_png_holds_every_pixel() -> None:
@@ -50,7 +50,7 @@ def test_success_is_a_change_for_the_worse(label: int, before: int, after: int, 
     judge = Judge(loaded(Linear(weight, torch.tensor([216.0, 0.0], dtype=torch.float64))), CPU)
     dark, bright = np.zeros((3, 12, 12), np.uint8), np.full((3, 12, 12), 255, np.uint8)
     one = subject(1, label, (dark, bright)[before])
-    verdict = judge.verdict(one, Result((dark, bright)[after], 1), None, judge.logits([one.pixels])[0])
+    verdict = judge.verdict(one, Result((dark, bright)[after], 1), None, judge.logits(one.pixels))
     assert (verdict["was_correct"] and verdict["is_error"], verdict["is_error"]) == (success, error)
 
 
@@ -75,7 +75,7 @@ def test_ssim_of_flat_images() -> None:
 
 def test_outside_the_ball() -> None:
     judge, one = Judge(loaded(random_linear()), CPU), subject(1, 0, np.full((3, 12, 12), 100, np.uint8))
-    before, ball = judge.logits([one.pixels])[0], Ball("Linf", 4 / 255)
+    before, ball = judge.logits(one.pixels), Ball("Linf", 4 / 255)
     assert judge.verdict(one, Result(one.pixels + 4, 1), ball, before)["from_center"] == 4 / 255
     with pytest.raises(CleansetError, match=r"n0/1\.JPEG: a candidate at Linf 0\.0196078; expected at most 0\.0156863"):
         judge.verdict(one, Result(one.pixels + 5, 1), ball, before)
@@ -86,7 +86,7 @@ def test_outside_the_ball() -> None:
 def test_logits_that_are_none() -> None:
     broken = Linear(torch.full((2, 432), torch.nan, dtype=torch.float64))
     with pytest.raises(CleansetError, match="a logit that is NaN or infinite"):
-        Judge(loaded(broken), CPU).logits([drawn(1)])
+        Judge(loaded(broken), CPU).logits(drawn(1))
 
 
 Tensors = dict[str, torch.Tensor]

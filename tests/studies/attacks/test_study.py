@@ -149,7 +149,7 @@ def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
     found = settings(tmp_path, "attacks: {boundary: {starts: [a/2], after: null}}\n")
     attack = found.attack("boundary")
     assert isinstance(attack, BoundaryAttack)
-    assert list(attack.chosen_starts(KNOWN)) == ["a/2"]
+    assert list(attack.prepare(KNOWN)) == ["a/2"]
     assert attack.after is None
     found = settings(tmp_path, "attacks: {boundary: {starts: [a/3]}}\n")
     with pytest.raises(CleansetError, match="a/3 is not among the images that the model classifies correctly"):

@@ -133,8 +133,8 @@ class TestRandomModels:
 
     def test_a_judged_image_depends_on_its_seed_alone(self) -> None:
         judge, seeds = Judge(loaded(self.network()), CPU), list(range(30))
-        forward = [int(each.argmax()) for each in judge.logits([self.gray] * 30, seeds)]
-        backward = [int(each.argmax()) for each in judge.logits([self.gray] * 30, seeds[::-1])]
+        forward = [int(each.argmax()) for each in (judge.logits(self.gray, seed) for seed in seeds)]
+        backward = [int(each.argmax()) for each in (judge.logits(self.gray, seed) for seed in seeds[::-1])]
         assert forward == backward[::-1]
         assert {0, 1} == set(forward)
         verdict = judge.verdict(subject(1, 0, self.gray), Result(self.gray, 1), None, np.zeros(2), 5)

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
@@ -29,12 +28,12 @@ from cleanset.images.preprocessing import Pixels
 from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
-from cleanset.parsing import DIGEST, with_digest
+from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
-from cleanset.scoring.engine import Settings, settings_for
+from cleanset.scoring.engine import Settings
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.shards import Shards
@@ -48,10 +47,10 @@ from cleanset.studies.attacks.targets import (
     AttackedModel,
     ImageLogits,
     Judge,
-    Lpips,
     Searching,
     check_scores,
     guess_of,
+    lpips_of,
     open_target,
     other_models,
     pixels_of_png,
@@ -61,8 +60,8 @@ from cleanset.studies.attacks.warnings import (
     SeenSign,
     WarningRecord,
     answers_in_batches,
-    changed_answers,
     of_command,
+    other_answer,
     precision_changes_answers,
     probe,
     rounded_dependence,
@@ -92,19 +91,16 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
             f"{name} {model}: {name} reads stored predictions, which only the edition's models have; expected another "
             f"attack, or one of {', '.join(roles)}"
         )
-    scoring = settings_for(params.edition.score)
-    lpips = lpips_of(study.folder, settings, scoring.devices[0].torch)
-    target = open_target(study, params, model, scoring, lpips)
-    how = Searching(scoring.devices[0].torch, settings.search_precision, scoring.batch_size)
+    target = open_target(study, params, model, is_measured=True)
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
-    sources = cache(lambda: target.sources(other_models(study, params, target.name), how))
+    sources = cache(lambda: target.sources(other_models(study, params, target.name)))
     known, further = Known(settings.seed, target.others, sources), ""
     if settings.attack(name).reads_predictions:
         known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
-        predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
+        predictions = [study.robustness.answers.predictions(family, target.name) for family in GUESSED]
         further = " ".join(sha256(path.read_bytes()) for path in predictions)
-    attacking = Attacking(settings, name, target, how, study.results(name, model), further)
+    attacking = Attacking(settings, name, target, study.results(name, model), further)
     attacking.run(known, images)
     # networks of a zoo remember nothing
     if params.source(model) == "module" and (
@@ -115,8 +111,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
 
 def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) -> LoadedModel:
     # read anew: a class of the params is made when they are, and cannot be sent to another process
-    params = AllParams.read(study, attack_params)
-    return open_target(study, params, model, settings_for(params.edition.score)).model
+    return open_target(study, AllParams.read(study, attack_params), model).model
 
 
 StoredLogits = Mapping[tuple[str, str], ImageLogits]
@@ -136,7 +131,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attacking:
-    """An attack, by its name in the params, on a model, how it searches, and where its results are written.
+    """An attack, by its name in the params, on a model, and where its results are written.
 
     `further`: the results' dependencies beside code and record. `table`: the table of the results.
     """
@@ -144,7 +139,6 @@ class Attacking:
     params: AttackParams
     name: str
     target: AttackedModel
-    how: Searching
     folder: AttackedFolder
     further: str = ""
     table: Table = ATTACKED
@@ -155,7 +149,7 @@ class Attacking:
         Of the machine it has only the device and libraries of the search.
         """
         params, target, lpips = self.params, self.target, self.target.judge.lpips
-        attack, device = params.attack(self.name), self.how.device
+        attack = params.attack(self.name)
         # scikit-image computes SSIM
         libraries = [*attack.libraries, "scikit-image", *([] if lpips is None else ["lpips"])]
         return {
@@ -166,7 +160,7 @@ class Attacking:
             "budget": params.budget.model_dump(),
             "seed": params.seed,
             "search_precision": params.search_precision,
-            "searched_on": device_of(device).name,
+            "searched_on": device_of(target.how.device).name,
             "weights_sha256": target.model.weights_sha256,
             "images": len(images),
             "images_sha256": images_sha256(images),
@@ -223,14 +217,18 @@ class Attacking:
                 path = unfinished / png_name(file)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            write_table(unfinished / self.folder.table.name, attacked_rows(shards, ids), self.table)
-            if "code" in record:  # all facts, as nothing else pins the results
-                record = with_digest(record, unfinished / self.folder.table.name)
-            write_text(unfinished / self.folder.record.name, json.dumps(record, indent=2) + "\n")
+            replace(self, folder=AttackedFolder(unfinished)).save(attacked_rows(shards, ids), record)
+
+    def save(self, rows: pd.DataFrame, record: dict[str, Any]) -> None:
+        """Write the table and the record."""
+        write_table(self.folder.table, rows, self.table)
+        if "code" in record:  # all facts, as nothing else pins the results
+            record = with_digest(record, self.folder.table)
+        write_text(self.folder.record, json.dumps(record, indent=2) + "\n")
 
     def _search_missing(self, attack: Parameters, known: Known, shards: Shards) -> int:
         """Attack the missing groups one after the other; return how many images from the first are finished."""
-        network, budget = self.target.network(self.how), self.params.budget
+        network, budget = self.target.network(), self.params.budget
         begin, spent, size = monotonic(), 0, attack.group_size
         # the bar shows what is left to do, not what an earlier run did
         left = sum(len(shards.image_ids(number)) for number in shards.missing)
@@ -308,7 +306,7 @@ def _answered(
     # neither the order of the attacks nor that of their images; an image after what attacks have made of it
     ordered = sorted(asked, key=_place)
     judge = Judge(model, how.device, precision=how.precision)
-    found = {(each.attack, each.file): judge.logits([pixels(each)], [each.seed])[0] for each in ordered}
+    found = {(each.attack, each.file): judge.logits(pixels(each), each.seed) for each in ordered}
     few = ordered[: min(how.batch_size, MAX_CHECKED)]
     network = how.network(model.network)
     with arithmetic(how.precision):
@@ -326,13 +324,9 @@ def _place(each: Asked) -> tuple[bool, str]:
 
 def other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> SeenSign | None:
     """The sign that files get another answer from the model loaded anew; `verdicts`: how many another verdict, too."""
-    if not (changed := changed_answers([np.stack([each[key] for key in stored]) for each in (stored, anew)])):
-        return None
-    return SeenSign(
-        "depends_on_others",
-        f"{changed} of {len(stored)} files get another answer from the model loaded anew, {verdicts} of them another "
-        "verdict, which counts",
-    )
+    answers = [np.stack([each[key] for key in stored]) for each in (stored, anew)]
+    when = f"from the model loaded anew, {verdicts} of them another verdict, which counts"
+    return other_answer("depends_on_others", answers, when, "files")
 
 
 def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> SeenSign | None:
@@ -350,7 +344,7 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     tables, parts = [each.results() for each in attacks], [each.asked() for each in attacks]
     files = list(dict.fromkeys(each.file for part in parts for each in part))
     parts.append([Asked(ITSELF, each, Path(), seed_of(seed, "judged", f"{target.name} ", each)) for each in files])
-    fresh = FreshModel(opened, replace(attacks[0].how, precision=target.judge.precision), target.files)
+    fresh = FreshModel(opened, replace(target.how, precision=target.judge.precision), target.files)
     stored = {
         (name, file): np.asarray(logits, np.float64)
         for attack, table in zip(attacks, tables, strict=True)
@@ -375,17 +369,8 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     # the fresh verdicts are told first: they are what changes numbers
     seen = other_answers(stored, anew, verdicts) or seen or before
     for attack, table, record in zip(attacks, tables, records, strict=True):
-        write_table(attack.folder.table, table, attack.table)
-        record[SETTLED] = None if seen is None else asdict(seen)
-        if DIGEST in record:
-            record = with_digest(record, attack.folder.table)
-        write_text(attack.folder.record, json.dumps(record, indent=2) + "\n")
+        attack.save(table, record | {SETTLED: None if seen is None else asdict(seen)})
     return seen
-
-
-def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
-    """LPIPS with the weights that the params name, relative to a folder; None without weights."""
-    return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
 
 
 def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | None = None) -> None:
@@ -394,21 +379,14 @@ def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | N
     `model` is a role of the edition or the name of a further or a wrapped model.
     """
     params = AllParams.read(study, attack_params)
-    scoring = settings_for(params.edition.score)
-    target = open_target(study, params, model, scoring)
+    target = open_target(study, params, model)
     check_scores(study, params.edition, target, first_images(target.images, params.attacks.probe.images))
-    how = Searching(scoring.devices[0].torch, params.attacks.search_precision, scoring.batch_size)
-    others = target.sources(other_models(study, params, model), how)
-    write_warnings(study.warnings(model), probed(target, params.attacks, others, how))
+    others = target.sources(other_models(study, params, model))
+    write_warnings(study.warnings(model), probed(target, params.attacks, others))
 
 
 def probed(
-    target: AttackedModel,
-    settings: AttackParams,
-    others: Mapping[str, PixelNetwork],
-    how: Searching,
-    *,
-    is_command: bool = False,
+    target: AttackedModel, settings: AttackParams, others: Mapping[str, PixelNetwork], *, is_command: bool = False
 ) -> WarningRecord:
     """The signs on the first images of each class, with PGD and SPSA in one ball, and images made on other models.
 
@@ -417,7 +395,7 @@ def probed(
     asked = settings.probe
     images = first_images(target.images, asked.images)
     subjects = [target.subject(file) for file in images["file"]]
-    network = target.network(how)
+    network = target.network()
     pgd = PgdAttack(eps=asked.eps, steps=asked.steps, group=asked.group)
     spsa = SpsaAttack(
         eps=asked.eps, steps=asked.spsa_steps, samples=asked.spsa_samples, learning_rate=asked.eps / 4, after=None
@@ -425,7 +403,7 @@ def probed(
     seed = seed_of(settings.seed, "searched", f"{target.name} warnings", *images["file"])
     network.reseed(seed)
     known = Known(settings.seed, sources=lambda: others)
-    with searching(how.precision), globally_seeded(seed, how.device):
+    with searching(network.precision), globally_seeded(seed, network.device):
         found = of_command(network, subjects) if is_command else probe(network, subjects, known, pgd, [spsa])
         if not {"random_answers", "depends_on_others"} & {each.sign for each in found.seen}:
             logits = logits_of(network, to_unit([subject.pixels for subject in subjects], network))
@@ -467,14 +445,14 @@ def evaluate(
         judge = Judge(named.loaded, device, lpips_of(request.lpips_folder, params, device), settings.precision)
         searched = with_straight_through(named.loaded.network, request.straight_through)
         target = AttackedModel(
-            named.name, named.loaded, images.images, images.files, judge, params.seed, searched=searched
+            named.name, named.loaded, images.images, images.files, judge, how, params.seed, searched=searched
         )
-        sources, finished = partial(_loaded, spec, others, settings, target, how), list[Attacking]()
+        sources, finished = partial(_loaded, spec, others, settings, target), list[Attacking]()
         for name, attack in params.attacks.items():
             made_on = [other.text for other in others] if attack.kind == "transfer" else []
             facts = [named.identity, settings.precision, *request.straight_through, *made_on]
             folder = AttackedFolder(request.out / "attacks" / name / stem)
-            attacking = Attacking(params, name, target, how, folder, json.dumps(facts), NAMED_ATTACKED)
+            attacking = Attacking(params, name, target, folder, json.dumps(facts), NAMED_ATTACKED)
             try:
                 # loaded anew for each attack: what a random source has drawn before must not count
                 attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))
@@ -487,7 +465,7 @@ def evaluate(
             try:
                 sign = settle(finished, partial(_anew, spec, settings), is_command or isinstance(spec, ModuleModel))
                 results |= {(each.name, spec.text): each.results() for each in finished}
-                record = probed(target, params, sources(), how, is_command=is_command) if request.warnings else None
+                record = probed(target, params, sources(), is_command=is_command) if request.warnings else None
             except CleansetError as error:
                 problems["verdicts and warnings", spec.text] = str(error)
             else:
@@ -510,9 +488,6 @@ def _anew(spec: Spec, settings: Settings) -> LoadedModel:
     return load(spec, settings).loaded
 
 
-def _loaded(
-    spec: Spec, others: Sequence[Spec], settings: Settings, target: AttackedModel, how: Searching
-) -> dict[str, PixelNetwork]:
+def _loaded(spec: Spec, others: Sequence[Spec], settings: Settings, target: AttackedModel) -> dict[str, PixelNetwork]:
     """The other models as networks on the pixels that a model sees."""
-    models = {other.text: load(other, settings).loaded for other in others if other.text != spec.text}
-    return target.sources(models, how)
+    return target.sources({each.text: load(each, settings).loaded for each in others if each.text != spec.text})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import floor
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,8 +193,9 @@ class Parameters(Section):
         """The ball that every candidate lies in; None if its distance is not bounded."""
         return None
 
-    def prepare(self, known: Known) -> None:
-        """Load the search's requirements beside the network. Raises CleansetError for a start that does not exist."""
+    def prepare(self, known: Known) -> Mapping[str, Any]:
+        """Load the search's requirements beside the network; these by name. Raises CleansetError for a missing one."""
+        return {}
 
     @abstractmethod
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:

@@ -198,11 +198,7 @@ class TransferAttack(InBall):
     sources: Annotated[list[Role], EachOnce, Field(min_length=1)] | None = None
     group: Group = 16
 
-    def prepare(self, known: Known) -> None:
-        """Load the sources. Raises CleansetError without another model, or for an unknown name."""
-        self.chosen_sources(known)
-
-    def chosen_sources(self, known: Known) -> "Mapping[str, PixelNetwork]":
+    def prepare(self, known: Known) -> "Mapping[str, PixelNetwork]":
         """The named models; all without names. Raises CleansetError for an unknown name, and without models."""
         others = known.sources()
         if not others:
@@ -221,7 +217,7 @@ class TransferAttack(InBall):
         pgd = PgdAttack(norm=self.norm, eps=self.eps, steps=self.steps, group=self.group)
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         found, reached = [], []
-        for source in self.chosen_sources(known).values():
+        for source in self.prepare(known).values():
             results = pgd.results(source, group, known)
             with torch.inference_mode():
                 logits = network(to_unit([result.candidate for result in results], network))

@@ -187,12 +187,8 @@ class BoundaryAttack(Parameters):
         """The ball around the image, or the one that it begins with."""
         return Ball("L2", self.eps)
 
-    def prepare(self, known: Known) -> None:
-        """Classify the images to start from. Raises CleansetError for a start that is not among them."""
-        self.chosen_starts(known)
-
-    def chosen_starts(self, known: Known) -> Mapping[str, Other]:
-        """The images to start from that are named; all without names."""
+    def prepare(self, known: Known) -> Mapping[str, Other]:
+        """The images to start from that are named; all without names. Raises CleansetError for an unknown name."""
         others = known.others()
         return chosen(
             self.starts,
@@ -210,7 +206,7 @@ class BoundaryAttack(Parameters):
         """
         import torch
 
-        centers, others = [center_of(subject, self.after, known) for subject in group], self.chosen_starts(known)
+        centers, others = [center_of(subject, self.after, known) for subject in group], self.prepare(known)
         starts = [chosen_start(known.seed, subject, others) for subject in group]
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.inference_mode():

@@ -15,7 +15,6 @@ Give a False Sense of Security" (ICML 2018).
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -38,13 +37,13 @@ from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
-from cleanset.scoring.engine import Settings
+from cleanset.scoring.engine import settings_for
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
-from cleanset.studies.attacks.study import AllParams, AttackStudy, WrappedModel
+from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
 from cleanset.studies.robustness.images import (
@@ -72,7 +71,7 @@ CPU = torch.device("cpu")
 
 
 class Judge:
-    """The float64 logits of images by one model; each image goes through the network alone.
+    """The float64 logits of images by one model, of each alone.
 
     So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
     beginning of a seed for each image: so they are the same on any machine and whenever they are asked for. A custom
@@ -90,30 +89,21 @@ class Judge:
         self._network, self.lpips = PixelNetwork(model.network, device, precision), lpips
         self.precision = precision
 
-    def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[ImageLogits]:
-        """The logits of each image. Raises CleansetError if one of them is not finite.
-
-        `seeds` are for a random model, one for each image; without them it goes on drawing.
-        """
-        found = []
-        with arithmetic(self._network.precision), torch.inference_mode():
-            for place, image in enumerate(images):
-                found.append(self._answer(image, None if seeds is None else seeds[place]))
-        if not all(np.isfinite(each).all() for each in found):
+    def logits(self, image: Pixels, seed: int = 0) -> ImageLogits:
+        """The logits of an image; `seed` is for a random model. Raises CleansetError if one is not finite."""
+        network = self._network
+        with arithmetic(network.precision), torch.inference_mode(), globally_seeded(seed, network.device):
+            # on the CPU: each GPU draws other numbers
+            network.reseed(seed, CPU)
+            found = np.asarray(network(to_unit([image], network))[0].double().cpu().numpy())
+        if not np.isfinite(found).all():
             raise CleansetError(
                 "the model gives a logit that is NaN or infinite; expected finite ones: check its weights"
             )
         return found
 
-    def _answer(self, image: Pixels, seed: int | None) -> ImageLogits:
-        with nullcontext() if seed is None else globally_seeded(seed, self._network.device):
-            if seed is not None:
-                # on the CPU: each GPU draws other numbers
-                self._network.reseed(seed, CPU)
-            return np.asarray(self._network(to_unit([image], self._network))[0].double().cpu().numpy())
-
     def verdict(
-        self, subject: Subject, result: Result, ball: Ball | None, before: ImageLogits, seed: int | None = None
+        self, subject: Subject, result: Result, ball: Ball | None, before: ImageLogits, seed: int = 0
     ) -> dict[str, Any]:
         """The verdict on a candidate, by the PNG that holds it, as columns of SHARD; logits are in float64.
 
@@ -129,7 +119,7 @@ class Judge:
             )
         # the file is judged, not the array: whoever has the file gets the same verdict
         png = png_of(result.candidate)
-        (after,) = self.logits([pixels_of_png(png)], None if seed is None else [seed])
+        after = self.logits(pixels_of_png(png), seed)
         return {
             "content": png,
             "png_sha256": sha256(png),
@@ -305,7 +295,7 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
 
 @dataclass(frozen=True)
 class AttackedModel:
-    """A model, the images that it is attacked on, and its judge.
+    """A model, the images that it is attacked on, its judge, and how searches compute it.
 
     `name`: a role of the edition, or the name of a further or a wrapped model, which `wrapped` describes. `seed`: of
     the params. `groups`: None where the model has all classes. `searched`: the network that searches ask, where it is
@@ -317,6 +307,7 @@ class AttackedModel:
     images: pd.DataFrame
     files: Mapping[str, StudyFile]
     judge: Judge
+    how: Searching
     seed: int
     wrapped: WrappedModel | None = None
     groups: Groups | None = None
@@ -329,19 +320,18 @@ class AttackedModel:
 
         @cache
         def judged(file: str) -> ImageLogits:
-            seed = seed_of(self.seed, "judged", f"{self.name} ", file)
-            return self.judge.logits([self.pixels(file)], [seed])[0]
+            return self.judge.logits(self.pixels(file), seed_of(self.seed, "judged", f"{self.name} ", file))
 
         return judged
 
-    def network(self, how: Searching) -> PixelNetwork:
+    def network(self) -> PixelNetwork:
         """The network that searches ask."""
-        return how.network(self.model.network if self.searched is None else self.searched)
+        return self.how.network(self.model.network if self.searched is None else self.searched)
 
-    def sources(self, models: Mapping[str, LoadedModel], how: Searching) -> dict[str, PixelNetwork]:
+    def sources(self, models: Mapping[str, LoadedModel]) -> dict[str, PixelNetwork]:
         """Other models as networks on the pixels that this one sees, with its groups if it has any."""
         groups = None if self.groups is None else self.groups.classes
-        return {name: source_network(model, groups, how) for name, model in models.items()}
+        return {name: source_network(model, groups, self.how) for name, model in models.items()}
 
     def subject(self, file: str) -> Subject:
         """An image as it is attacked; its class is the model's, a group where it has groups."""
@@ -375,19 +365,18 @@ class AttackedModel:
         return found
 
 
-def open_target(
-    study: AttackStudy,
-    params: AllParams,
-    name: str,
-    settings: Settings,
-    lpips: Lpips | None = None,
-) -> AttackedModel:
-    """A model of a study and its images; verdicts include the LPIPS if `lpips` is given.
+def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
+    """LPIPS with the weights that the params name, relative to a folder; None without weights."""
+    return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
+
+
+def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured: bool = False) -> AttackedModel:
+    """A model of a study and its images; verdicts include the LPIPS of the params if it `is_measured`.
 
     Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
     groups.
     """
-    further = params.robustness.further_models
+    further, settings = params.robustness.further_models, settings_for(params.edition.score)
     check_known("model", name, params.attacks.models(params.edition.models, further))
     around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups)
@@ -413,10 +402,11 @@ def open_target(
     if around is not None:
         members = None if groups is None else groups.classes
         model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
-    judge = Judge(model, settings.devices[0].torch, lpips)
+    how = Searching(settings.devices[0].torch, params.attacks.search_precision, settings.batch_size)
+    judge = Judge(model, how.device, lpips_of(study.folder, params.attacks, how.device) if is_measured else None)
     files, seed = files_of(study.edition, images), params.attacks.seed
     is_of_edition = around is None and role not in further
-    return AttackedModel(name, model, images, files, judge, seed, around, groups, has_scores=is_of_edition)
+    return AttackedModel(name, model, images, files, judge, how, seed, around, groups, has_scores=is_of_edition)
 
 
 def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
@@ -441,7 +431,9 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
 def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     families = [family_named(name) for name in GUESSED]
-    stored = (read_table(study.predictions(each.name, target.name), ANSWER_TABLES[each.name]) for each in families)
+    stored = (
+        read_table(study.answers.predictions(each.name, target.name), ANSWER_TABLES[each.name]) for each in families
+    )
     mistakes = most_confident_mistakes(target.images, pd.concat(map(with_step, stored, families)))
     # a changed image is square already: it is resized, never cropped
     whole = Resized(target.model.preprocessing.size)
