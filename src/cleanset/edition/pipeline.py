@@ -182,11 +182,9 @@ def with_roles(pipeline: object, roles: Sequence[str]) -> None:
             # in another order: the list is written anew
             if wanted[: len(kept)] != kept:
                 kept = []
-            for new in reversed(wanted[len(kept) :]):
-                deps.insert(at, new)
-            for dep in present:
-                if dep not in kept:
-                    del deps[deps.index(dep)]
+            deps[at:at] = wanted[len(kept) :]
+            for dep in [each for each in present if each not in kept]:
+                deps.remove(dep)
 
 
 def joint_deps(pipeline: object) -> Iterator[tuple[str, list[Any]]]:
