@@ -16,7 +16,7 @@ import yaml
 from dvc.dirs import site_cache_dir
 
 from cleanset.edition.params import Model, ReviewPolicy
-from cleanset.review.page.library import assigned_share
+from cleanset.review.page.library import share_in_team
 from cleanset.review.verdicts import parse_reviews
 from cleanset.sets.manifest import MANIFEST_COLUMNS
 from cleanset.sets.published import source_images as digests
@@ -498,8 +498,7 @@ def test_the_example_review_is_valid(repository: Path) -> None:
     assert vote.review.box == (0, 0, 480, 330)
     found = [each for each in blocks(repository, "yaml", "docs/review.md") if "assign" in each]
     policy = ReviewPolicy.model_validate(yaml.safe_load(found[0])["review"])
-    share = assigned_share(range(1000), "ben", policy.assign, policy.overlap)
-    assert share is not None
+    share = share_in_team(range(1000), "ben", (), policy)
     assert (len(share.common), min(share.classes - share.common)) == (50, 500)
 
 

@@ -10,7 +10,7 @@ from cleanset.edition.params import ReviewPolicy
 from cleanset.errors import CleansetError
 from cleanset.parsing import parse_ranges
 from cleanset.review.commands import check_reviewers
-from cleanset.review.page.library import Share, assigned_share, common_classes, share_in_team, share_of
+from cleanset.review.page.library import Share, common_classes, share_in_team, share_of
 
 CLASSES = [1, 5, 9, 100, 101, 102, 103, 104, 105, 999]
 
@@ -50,13 +50,14 @@ def test_each_class_has_as_many_reviewers_of_a_team_as_it_needs(
 
 
 def test_assigned_classes() -> None:
-    assign = {"ada": "0-99, 999-999", "ben": "100-999"}
-    assert assigned_share(CLASSES, "ada", assign, 0.1) == Share(frozenset({1, 5, 9, 999}), frozenset({999}))
-    assert assigned_share(CLASSES, "ben", assign, 0) == Share(frozenset(CLASSES[3:]), frozenset())
-    assert assigned_share(CLASSES, "board", assign, 0.1) == Share(frozenset(CLASSES), frozenset())
-    assert assigned_share(CLASSES, "eve", {}, 0.1) == Share(frozenset(CLASSES), frozenset())
+    policy = ReviewPolicy(assign={"ada": "0-99, 999-999", "ben": "100-999"}, overlap=0.1)
+    without_overlap = policy.model_copy(update={"overlap": 0})
+    assert share_in_team(CLASSES, "ada", (), policy) == Share(frozenset({1, 5, 9, 999}), frozenset({999}))
+    assert share_in_team(CLASSES, "ben", ("ada", "ben"), without_overlap) == Share(frozenset(CLASSES[3:]), frozenset())
+    assert share_in_team(CLASSES, "board", (), policy) == Share(frozenset(CLASSES), frozenset())
+    assert share_in_team(CLASSES, "eve", (), ReviewPolicy(overlap=0.1)) == Share(frozenset(CLASSES), frozenset())
     with pytest.raises(CleansetError, match=r"reviewer 'eve': not in review\.assign .*; expected one of ada, ben"):
-        assigned_share(CLASSES, "eve", assign, 0.1)
+        share_in_team(CLASSES, "eve", (), policy)
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "a/b", "1/1001", "-1/3", "1/3/2"])

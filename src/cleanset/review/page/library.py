@@ -182,21 +182,15 @@ def share_of(classes: Sequence[int], text: str, overlap: float, copies: int = 1)
 def share_in_team(classes: Sequence[int], reviewer: str, team: Collection[str], review: ReviewPolicy) -> Share:
     """The share of a reviewer in a team: by `review.assign`, or else an equal one, by the order of the names.
 
-    All classes for the board, and for one who reviews alone.
+    All classes for the board, and for one who reviews alone. Raises CleansetError for a reviewer whom `review.assign`
+    does not name.
     """
-    if review.assign or reviewer == BOARD or not team:
-        return assigned_share(classes, reviewer, review.assign, review.overlap)
-    members = sorted({*team} - {BOARD})
-    return share_of(classes, f"{members.index(reviewer) + 1}/{len(members)}", review.overlap, review.min_reviewers)
-
-
-def assigned_share(classes: Sequence[int], reviewer: str, assign: Mapping[str, str], overlap: float) -> Share:
-    """The share that `review.assign` gives a reviewer; all classes for the board, and where nothing is assigned.
-
-    Raises CleansetError for a reviewer who is not named there.
-    """
-    if not assign or reviewer == BOARD:
+    assign, overlap = review.assign, review.overlap
+    if reviewer == BOARD or not (assign or team):
         return Share(frozenset(classes), frozenset())
+    if not assign:
+        members = sorted({*team} - {BOARD})
+        return share_of(classes, f"{members.index(reviewer) + 1}/{len(members)}", overlap, review.min_reviewers)
     if reviewer not in assign:
         raise CleansetError(
             f"reviewer {reviewer!r}: not in review.assign of params.yaml; expected one of {', '.join(sorted(assign))}: "
