@@ -249,7 +249,6 @@ OF_PEOPLE = [
     "studies.realness.ratings.read_ratings",
     "studies.robustness.families.read_study_params",
     "studies.robustness.image_sets.read_prompts",
-    "studies.robustness.scenarios.masks.read_image_regions",
     "studies.robustness.scenarios.masks.read_png",
     "studies.robustness.scenarios.masks.read_regions",
     "studies.training.images.read_unchanged",

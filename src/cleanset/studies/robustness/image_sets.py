@@ -190,7 +190,7 @@ def generate_missing(
         )
     names = class_keys()
     prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
-    options = PaintOptions(params.seed, steps, guidance, device)
+    options = PaintOptions(params.seed, steps, guidance)
     pipeline = load_pipeline(pipeline_folder, device)
     # not `Sources.read`: the masks there need not suit a generated background
     sources = Sources(everything, masks, of_all, study)
@@ -224,7 +224,6 @@ class PaintOptions:
     seed: int
     steps: int = 50
     guidance: float = 7.5
-    device: str = "cpu"
 
 
 def read_prompts(folder: Path, wnids: Sequence[str]) -> dict[str, str]:
@@ -314,6 +313,6 @@ def generation_record(pipeline: Path, prompts: Mapping[str, str], options: Paint
     return {
         "pipeline": {path.relative_to(pipeline).as_posix(): sha256(path.read_bytes()) for path in files},
         "prompts": dict(prompts),
-        "options": {name: value for name, value in asdict(options).items() if name != "device"},
+        "options": asdict(options),
         "versions": {name: version(name) for name in ("diffusers", "torch", "transformers")},
     }

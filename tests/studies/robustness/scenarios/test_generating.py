@@ -76,12 +76,11 @@ def test_the_background_is_painted_and_the_object_stays(pipeline_folder: Path) -
 
 
 def test_what_they_were_made_with(pipeline_folder: Path) -> None:
-    record = generation_record(pipeline_folder, {"n01443537": "a sea"}, PaintOptions(0, device="cuda:1"))
+    record = generation_record(pipeline_folder, {"n01443537": "a sea"}, PaintOptions(0))
     assert "model_index.json" in record["pipeline"]
     assert sorted(record["versions"]) == ["diffusers", "torch", "transformers"]
     text = json.dumps(record)
     assert str(pipeline_folder) not in text
-    assert "cuda" not in text
 
 
 def test_no_pipeline(tmp_path: Path) -> None:

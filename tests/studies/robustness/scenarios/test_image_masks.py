@@ -16,11 +16,12 @@ from cleanset.studies.robustness.scenarios.masks import (
     MaskSource,
     base_regions,
     counts_by_value,
+    cropped_regions,
     find_masks,
     has_scenarios,
     imagenet_s_wnids,
     mask_table,
-    read_image_regions,
+    read_regions,
 )
 from cleanset.tables import read_table, write_table
 from cleanset.vocabulary import class_indices
@@ -155,7 +156,7 @@ def test_a_source_without_masks(tmp_path: Path) -> None:
 
 def test_the_regions_that_models_see() -> None:
     """The crop's left half is object: so is that of the base image."""
-    whole = read_image_regions(png(mask((10, 0, 35, 50))), "png", GOLDFISH, (10, 0, 60, 50), "x")
+    whole = cropped_regions(read_regions(png(mask((10, 0, 35, 50))), "png", GOLDFISH, "x"), (10, 0, 60, 50))
     assert (whole.object.shape, int(whole.object.sum())) == ((50, 50), 50 * 25)
     regions = base_regions(whole)
     assert regions.object.shape == (224, 224)

@@ -37,8 +37,9 @@ from cleanset.studies.robustness.scenarios.masks import (
     Mask,
     Regions,
     base_regions,
+    cropped_regions,
     has_scenarios,
-    read_image_regions,
+    read_regions,
 )
 from cleanset.studies.robustness.scenarios.params import (
     GENERATED,
@@ -351,8 +352,9 @@ class SceneImage:
 
 @lru_cache(maxsize=1)
 def whole_regions(mask: SceneMask) -> Regions:
-    """The regions of an image, cropped as it is. Raises CleansetError as `read_image_regions` does."""
-    return read_image_regions(mask.file.read(), mask.format, mask.wnid, mask.crop, str(mask.file.path))
+    """The regions of an image, cropped as it is. Raises CleansetError as `read_regions` does."""
+    whole = read_regions(mask.file.read(), mask.format, mask.wnid, str(mask.file.path))
+    return cropped_regions(whole, mask.crop)
 
 
 def regions_of_mask(mask: SceneMask) -> Regions:

@@ -397,7 +397,7 @@ def why_left_out(
         return "other_class"
     whole = read_regions(data, mask.source.format, wnid, where)
     _check_size(whole, size, crop, where)
-    regions = _cropped(whole, crop)
+    regions = cropped_regions(whole, crop)
     if is_placed and regions.object.any() and (problem := unsuitable(regions.object)):
         return problem
     base = base_regions(regions)
@@ -424,12 +424,8 @@ def _check_size(regions: Regions, size: tuple[int, int], crop: Box | None, where
         )
 
 
-def read_image_regions(data: bytes, mask_format: str, wnid: str, crop: Box | None, where: str) -> Regions:
-    """The regions of a whole or cropped image, at its size. Raises CleansetError as `read_regions` does."""
-    return _cropped(read_regions(data, mask_format, wnid, where), crop)
-
-
-def _cropped(regions: Regions, crop: Box | None) -> Regions:
+def cropped_regions(regions: Regions, crop: Box | None) -> Regions:
+    """The regions of the original at the size of an image, cropped or whole."""
     if crop is None:
         return regions
     return Regions(cropped_mask(regions.object, crop), cropped_mask(regions.background, crop))
