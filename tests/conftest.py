@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Playwright, sync_playwright
 
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.review.hints.background import NO_TEXT
@@ -38,7 +38,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TESTS = Path(__file__).resolve().parent
 
 NEEDS = {
-    "browser": {"browser", "firefox"},
+    "browser": {"browser", "chromium", "firefox"},
     "built": {"built", "published", "rebuilt", "reviewable", "studied"},
     "exhaustive": {"both_published", "firefox"},
     "gpu": {"gpu"},
@@ -122,14 +122,43 @@ def _playwright() -> Iterator[Playwright]:
 
 
 @pytest.fixture(scope="session")
-def browser(_playwright: Playwright) -> Iterator[Browser]:
-    """Chromium; without one skips, saying so; fails if CLEANSET_NO_SKIP is set."""
+def chromium(_playwright: Playwright) -> Iterator[Browser]:
+    """The browser of `browser`, for what several tests share."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         without("no Chromium: install the package chromium")
     browser = _playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """Chromium; without one skips, saying so; fails if CLEANSET_NO_SKIP is set.
+
+    Closes what a test leaves open: a forgotten page goes on looking for its server.
+    """
+    before = chromium.contexts
+    yield chromium
+    for context in chromium.contexts:
+        if context not in before:
+            context.close()
+
+
+@pytest.fixture(scope="module")
+def _file_context(chromium: Browser) -> Iterator[BrowserContext]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def file_context(_file_context: BrowserContext, browser: Browser) -> Iterator[BrowserContext]:
+    """The browser context of all tests of a file, without cookies: scripts and images stay in its cache."""
+    yield _file_context
+    for page in _file_context.pages:
+        page.close()
+    _file_context.clear_cookies()
 
 
 @pytest.fixture(scope="session")

@@ -76,7 +76,7 @@ def labels(folder: Path) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def mine(photos: Path, pristine: Checkout, repository: Path, browser: Browser) -> Checkout:
+def mine(photos: Path, pristine: Checkout, repository: Path, chromium: Browser) -> Checkout:
     """The folder in which the page's commands have made, and a browser has reviewed, an edition and its release.
 
     What they printed lies in `said`.
@@ -93,7 +93,7 @@ def mine(photos: Path, pristine: Checkout, repository: Path, browser: Browser) -
     (photos / "nets.py").write_text(NETWORK)
     commands = block(repository, "cleanset edition mine --images photos --scores scores.csv --card card.yaml")
     run(at, commands.replace("--scores", "--labels labels.csv --scores"))
-    (photos / "pages").write_text(review(photos / "mine", browser))
+    (photos / "pages").write_text(review(photos / "mine", chromium))
     params = photos / "mine" / "params.yaml"
     params.write_text(params.read_text().replace('date: ""', 'date: "2026-11-25"'))
     run(at, block(repository, "dvc repro\ndvc metrics show"), "mine")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import BrowserContext, Error, Page
 
 from tests.browser_tab import Server
 from tests.checkouts import Checkout
@@ -100,13 +100,14 @@ def start(edition: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Open]:
+def visit(file_context: BrowserContext) -> Iterator[Open]:
     """Open pages, which close with the test; an error in the page's scripts fails it."""
     pages: list[Page] = []
     failures: list[str] = []
 
     def opened(server: Server, path: str = "") -> Reviewing:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page = file_context.new_page()
+        page.clock.resume()  # the context's clock may stand still since the test before
         page.on("pageerror", lambda error: failures.append(str(error)))
         pages.append(page)
         return Reviewing(page, server.address + path)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from PIL import Image
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, BrowserContext, Page, Request
 
 from cleanset.studies.contest.entering import enter, sign_entry
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeTab
@@ -19,6 +19,7 @@ from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
 from tests.browser_tab import PATIENCE, Server
 from tests.measure.compare.command import cleanset
+from tests.remotes.servers import free_port
 from tests.report.pages import violations
 from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
 from tests.studies.contest.made import day
@@ -37,11 +38,21 @@ def contest(repository: Path, tmp_path: Path) -> Path:
     return unjudged(repository, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def port() -> int:
+    """The port of the first server of each test: from an address that it knows, a browser has all scripts."""
+    return free_port()
+
+
 @pytest.fixture
-def start(contest: Path) -> Iterator[Start]:
+def start(contest: Path, port: int) -> Iterator[Start]:
     servers: list[Server] = []
 
-    def started(judge: str = ADA, *options: str, on: str = DAY, installed: bool = False) -> Server:
+    def started(
+        judge: str = ADA, *options: str, on: str = DAY, installed: bool = False, usual_port: bool = False
+    ) -> Server:
+        if not (options or servers or usual_port):
+            options = ("--port", str(port))
         servers.append(serve(contest, judge, *options, on=on, installed=installed))
         return servers[-1]
 
@@ -51,21 +62,21 @@ def start(contest: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Visit]:
-    """Open pages, which close with the test; an error in the page's scripts fails it."""
-    pages: list[Page] = []
+def visit(browser: Browser, file_context: BrowserContext) -> Iterator[Visit]:
+    """Open pages, which close with the test; an error in the page's scripts fails it.
+
+    `listen` is called with the page before it is opened, which then has an empty cache and a clock of its own.
+    """
     failures: list[str] = []
 
-    def opened(server: Server, width: int = 1280, listen: Callable[[Page], None] = lambda _: None) -> Judging:
-        page = browser.new_page(viewport={"width": width, "height": 800})
+    def opened(server: Server, listen: Callable[[Page], None] | None = None) -> Judging:
+        page = browser.new_page(viewport={"width": 1280, "height": 800}) if listen else file_context.new_page()
         page.on("pageerror", lambda error: failures.append(str(error)))
-        pages.append(page)
-        listen(page)
+        if listen:
+            listen(page)
         return Judging(page, server.address)
 
     yield opened
-    for page in pages:
-        page.close()
     assert failures == []
 
 
@@ -163,7 +174,7 @@ def test_undo_goes_back_through_everything(contest: Path, start: Start, visit: V
 
 
 def test_reload_kill_and_restart_go_on_where_one_was(contest: Path, start: Start, visit: Visit) -> None:
-    server = start()
+    server = start(usual_port=True)
     at = visit(server)
     at.press("Enter", "4", "4", *FRUIT)
     image = shown(contest, at)
@@ -322,22 +333,26 @@ def test_images_are_sent_encoded_anew(contest: Path, start: Start, visit: Visit)
     assert not files.intersection(images)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_every_step_is_accessible_and_fits(contest: Path, start: Start, visit: Visit, width: int) -> None:
-    at = visit(start(), width)
-    for keys in (["Enter"], ["4"], ["1"]):
-        assert violations(at.page) == []
-        assert at.page.evaluate("document.documentElement.scrollWidth") <= width
-        at.press(*keys)
+def test_every_step_is_accessible_and_fits(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+
+    def check(step: str) -> None:
+        assert at.step == step
+        for width in (1280, 390):
+            at.page.set_viewport_size({"width": width, "height": 800})
+            assert violations(at.page) == [], (step, width)
+            assert at.page.evaluate("document.documentElement.scrollWidth") <= width, (step, width)
+
+    check("instructions")
+    for keys, step in (("Enter", "contains"), ("4", "contains"), ("1", "outline")):
+        at.press(keys)
+        check(step)
     at.draw(SQUARE)
-    assert violations(at.page) == []
+    check("outline")
     at.press("Enter")
-    assert at.step == "statement"
-    assert violations(at.page) == []
-    assert at.page.evaluate("document.documentElement.scrollWidth") <= width
+    check("statement")
     at.press("y", "y", "y", *["4"] * 6)
-    assert at.step == "end"
-    assert violations(at.page) == []
+    check("end")
 
 
 def test_a_press_within_half_a_second_of_the_image_is_no_answer(contest: Path, start: Start, visit: Visit) -> None:
