@@ -33,48 +33,49 @@ def show(page: Page, report: Path, name: str) -> None:
     page.goto((report / name).as_uri())
 
 
-def test_every_image_loads_and_nothing_is_fetched(report: Path, browser: Browser) -> None:
+LOAD_ALL_IMAGES = """async () => {
+    const images = [...document.images];
+    const before = images.map((image) => image.width);
+    for (const image of images) image.loading = "eager";
+    await Promise.all(images.map((image) => image.decode()));
+    return images.map((image, place) => [
+        before[place], image.width, image.naturalWidth, image.naturalHeight,
+        Number(image.getAttribute("width")), Number(image.getAttribute("height")),
+    ]);
+}"""
+REGIONS_SHOWN = """() => [...document.querySelectorAll(".scroll")]
+    .map((each) => [each.ariaLabel, each.tabIndex, each.scrollWidth > each.clientWidth])"""
+CUT_CARDS = """() => [...document.querySelectorAll(".images figure")]
+    .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerText)"""
+
+
+def test_every_page_is_whole_and_fits_every_window(report: Path, browser: Browser) -> None:
+    """Its images load, nothing is fetched, and nothing is wider than the window.
+
+    The tables of three models fit a telephone, all but those of many columns; what does not fit can be scrolled by
+    keyboard, and has a name.
+    """
     images = 0
-    for _, page in opened(browser, report):
-        sizes = page.evaluate("""async () => {
-            const images = [...document.images];
-            const before = images.map((image) => image.width);
-            for (const image of images) image.loading = "eager";
-            await Promise.all(images.map((image) => image.decode()));
-            return images.map((image, place) => [
-                before[place], image.width, image.naturalWidth, image.naturalHeight,
-                Number(image.getAttribute("width")), Number(image.getAttribute("height")),
-            ]);
-        }""")
+    regions, cut = Counter[tuple[str, int]](), set[str]()
+    for path, page in opened(browser, report):
+        sizes = page.evaluate(LOAD_ALL_IMAGES)
         for before, after, *natural, width, height in sizes:
             assert before == after > 0, "an image that is not loaded yet takes up its space"
             assert natural == [width, height]
             assert max(natural) <= 400
         images += len(sizes)
-    assert images == 286
-
-
-def test_no_page_is_wider_than_the_window(report: Path, browser: Browser) -> None:
-    for path, page in opened(browser, report):
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") == width, path.name
+            if width == min(WIDTHS):
+                shown = page.evaluate(REGIONS_SHOWN)
+                regions.update((label, tab) for label, tab, _ in shown)
+                cut |= {label for label, _, is_cut in shown if is_cut}
             # a card cuts nothing off; what is far below the window is laid out only if it is asked for
             page.add_style_tag(content=".class { content-visibility: visible !important; }")
-            wide = page.evaluate("""[...document.querySelectorAll(".images figure")]
-                .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerText)""")
-            assert wide == [], path.name
-
-
-def test_the_tables_of_three_models_fit_a_telephone(report: Path, browser: Browser) -> None:
-    """All but those of many columns; what does not fit can be scrolled by keyboard, and has a name."""
-    found, cut = Counter[tuple[str, int]](), set[str]()
-    for _, page in opened(browser, report, 390):
-        regions = page.evaluate("""[...document.querySelectorAll(".scroll")]
-            .map((each) => [each.ariaLabel, each.tabIndex, each.scrollWidth > each.clientWidth])""")
-        found.update((label, tab) for label, tab, _ in regions)
-        cut |= {label for label, _, is_cut in regions if is_cut}
-    assert found == dict.fromkeys(((label, 0) for label in REGIONS), 1) | {("Other candidates", 0): 11}
+            assert page.evaluate(CUT_CARDS) == [], path.name
+    assert images == 286
+    assert regions == dict.fromkeys(((label, 0) for label in REGIONS), 1) | {("Other candidates", 0): 11}
     # how wide the others are depends on the fonts
     assert {"All classes", "Rejected"} <= cut
     assert cut <= {"Sets", "Rejected", "Short classes", "All classes", "Hardest classes", "Other candidates"}
@@ -100,23 +101,26 @@ def test_images_stand_side_by_side_on_a_telephone(report: Path, page: Page) -> N
     assert first["y"] == second["y"]
 
 
-AGAIN = [
-    pytest.param(1280, "dark", marks=pytest.mark.long),
-    *(pytest.param(width, "light", marks=pytest.mark.exhaustive) for width in (1280, 2560)),
-]
-
-
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), *AGAIN])
-def test_axe_finds_nothing(name: str, width: int, scheme: Any, report: Path, browser: Browser) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [(390, "light")],
+        pytest.param([(1280, "dark")], marks=pytest.mark.long),
+        pytest.param([(1280, "light"), (2560, "light")], marks=pytest.mark.exhaustive),
+    ],
+)
+def test_axe_finds_nothing(name: str, looks: list[tuple[int, Any]], report: Path, page: Page) -> None:
     show(page, report, name)
-    assert violations(page) == []
     assert page.locator("a.enlarge").count() == ENLARGED.get(name, 0)
-    if name in ENLARGED:
-        page.locator("a.enlarge").first.click()
+    for width, scheme in looks:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
         assert violations(page) == []
-    page.close()
+        if name in ENLARGED:
+            page.locator("a.enlarge").first.click()
+            assert violations(page, "dialog[open]") == []
+            page.keyboard.press("Escape")
 
 
 def test_an_image_is_enlarged_in_place(report: Path, page: Page) -> None:
