@@ -51,8 +51,8 @@ LIBRARIES = (
     "timm", "typer", "uvicorn", "yaml",
 )  # fmt: skip
 MAY_DIFFER = {
-    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "NO_PROXY", "OLDPWD",
-    "OPENCV_FFMPEG_LOGLEVEL", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
+    "BROWSER", "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "NO_PROXY",
+    "OLDPWD", "OPENCV_FFMPEG_LOGLEVEL", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
 }  # fmt: skip
 MAY_DIFFER_FROM = ("CLEANSET_", "DVC_", "GIT_", "MAKE", "PYTEST_")
 """Environment variables that no library looks at when it is imported, and how others of them begin."""

@@ -101,12 +101,16 @@ def start(edition: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
 
 @pytest.fixture
 def visit(file_context: BrowserContext) -> Iterator[Open]:
-    """Open pages, which close with the test; an error in the page's scripts fails it."""
+    """Open pages, which close with the test; an error in the page's scripts fails it.
+
+    `script` runs in a page before its own scripts.
+    """
     pages: list[Page] = []
     failures: list[str] = []
 
-    def opened(server: Server, path: str = "") -> Reviewing:
+    def opened(server: Server, path: str = "", script: str = "") -> Reviewing:
         page = file_context.new_page()
+        page.add_init_script(script)
         page.clock.resume()  # the context's clock may stand still since the test before
         page.on("pageerror", lambda error: failures.append(str(error)))
         pages.append(page)

@@ -20,12 +20,12 @@ const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage"
 Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
   let free = 0;
   set.call(this, (event) => {
-    free = Math.max(performance.now(), free + 300);
+    free = Math.max(performance.now(), free + 100);
     setTimeout(() => handle(event), free - performance.now());
   });
 } });
 """
-"""What the server sends arrives in its order, but with 300 ms at least between two messages."""
+"""What the server sends arrives in its order, but with 100 ms at least between two messages."""
 
 
 def with_one_model(edition: Path) -> None:
@@ -262,18 +262,15 @@ def test_two_reviewers_that_differ_and_the_board(edition: Path, start: Serve, vi
 
 def test_what_is_typed_at_once_stays(edition: Path, start: Serve, visit: Open) -> None:
     """Nothing that comes from the server after a field is shown takes away what was typed there."""
-    at = visit(start())
+    at = visit(start(), script=SLOW)
     first = at.shown[0]
-    at.page.add_init_script(SLOW)
-    at.page.reload()
-    at.ready()
     for wnid in (LADYBUG, BALLOON):
         at.go(wnid)
     at.go(GOLDFISH)
     for text in ("a stamp", "no stamp, a shadow"):
         at.press("e")
         at.page.locator(".q-dialog textarea").fill(text)
-        at.page.wait_for_timeout(900)
+        at.page.wait_for_timeout(300)
         at.page.keyboard.press("Enter")
         at.page.wait_for_selector(".q-dialog__inner", state="detached")
     at.press("u")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.browser_tab import PATIENCE, Server
+from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve
 from .reviewing import Reviewing, reviews
@@ -15,19 +15,11 @@ Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
   const arrived = [];
   set.call(this, (event) => {
     arrived.push(event);
-    setTimeout(() => handle(arrived.shift()), 300);
+    setTimeout(() => handle(arrived.shift()), 100);
   });
 } });
 """
-"""What the server sends arrives in its order, 300 ms late."""
-
-
-def slow_visit(visit: Open, server: Server) -> Reviewing:
-    at = visit(server)
-    at.page.add_init_script(SLOW)
-    at.page.reload()
-    at.ready()
-    return at
+"""What the server sends arrives in its order, 100 ms late."""
 
 
 def wait_for(at: Reviewing, pressed: int) -> None:
@@ -37,7 +29,7 @@ def wait_for(at: Reviewing, pressed: int) -> None:
 
 
 def test_each_n_goes_one_class_on(start: Serve, visit: Open) -> None:
-    at = slow_visit(visit, start())
+    at = visit(start(), script=SLOW)
     order = [at.wnid]
     for _ in range(3):
         at.press("n")
@@ -51,7 +43,7 @@ def test_each_n_goes_one_class_on(start: Serve, visit: Open) -> None:
 
 
 def test_a_word_typed_at_once_is_searched(edition: Path, start: Serve, visit: Open) -> None:
-    at = slow_visit(visit, start())
+    at = visit(start(), script=SLOW)
     at.page.keyboard.type("/cucumber")
     at.page.wait_for_selector(".q-dialog input")
     at.page.wait_for_function("document.querySelector('.q-dialog input').value === 'cucumber'")
@@ -65,7 +57,7 @@ def test_a_word_typed_at_once_is_searched(edition: Path, start: Serve, visit: Op
 
 
 def test_a_note_typed_at_once_is_kept(edition: Path, start: Serve, visit: Open) -> None:
-    at = slow_visit(visit, start())
+    at = visit(start(), script=SLOW)
     at.page.keyboard.type("ea stamp, not cut")
     at.page.keyboard.press("Enter")
     at.page.keyboard.press("u")
@@ -75,7 +67,7 @@ def test_a_note_typed_at_once_is_kept(edition: Path, start: Serve, visit: Open) 
 
 def test_verdicts_typed_at_once_hold_for_what_was_shown(edition: Path, start: Serve, visit: Open) -> None:
     """Each of three keys gives one verdict; a verdict on a class that was not shown yet is refused, and says so."""
-    at = slow_visit(visit, start())
+    at = visit(start(), script=SLOW)
     first, second, third = at.shown[:3]
     for _ in range(3):
         at.page.keyboard.press("c")
@@ -131,10 +123,7 @@ Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
 
 def test_a_key_held_down_stops_when_it_is_let_go(start: Serve, visit: Open) -> None:
     """It steps as fast as it is answered; nothing is left over. No answer comes meanwhile, however slow the machine."""
-    at = visit(start())
-    at.page.add_init_script(HELD_BACK)
-    at.page.reload()
-    at.ready()
+    at = visit(start(), script=HELD_BACK)
     at.page.evaluate("holdBack()")
     for _ in range(10):
         at.page.keyboard.down("n")
