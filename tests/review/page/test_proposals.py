@@ -125,6 +125,7 @@ def test_without_text_and_margins_nothing_is_proposed(cropping: At) -> None:
     assert 'data-proposal=""' in tab.type()["panel"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not can_read_text() and not os.environ.get("CLEANSET_NO_SKIP"), reason="the extra text is not installed"
 )

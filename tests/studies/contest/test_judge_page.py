@@ -234,6 +234,7 @@ def test_two_tabs_and_two_servers_of_one_judge(contest: Path, start: Start, visi
     assert len(answers(contest)) == 2
 
 
+@pytest.mark.long
 def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, visit: Visit) -> None:
     server = start(installed=True)
     at = visit(server)
