@@ -16,34 +16,8 @@ from rich.table import Table
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.review.agreement import (
-    Agreement,
-    Difference,
-    VerdictAgreement,
-    differences,
-    overall,
-    pairs,
-    verdict_agreements,
-    verdict_counts,
-    without_board,
-)
-from cleanset.review.audit import (
-    AuditKind,
-    AuditPlan,
-    AuditResult,
-    SetImage,
-    all_gold_answers,
-    audited_roles,
-    continued,
-    draws_of_auditor,
-    new_plan,
-    percent,
-    read_audit,
-    read_plan,
-    sentences,
-    set_images,
-    write_plan,
-)
+from cleanset.review import agreement
+from cleanset.review import audit
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.gold import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, GoldScore, calibrations
 from cleanset.review.verdicts import Review
@@ -58,10 +32,10 @@ class AgreementReport:
     """`reviewers`: number of images that each has reviewed, without the board. `differences`: with their decisions."""
 
     reviewers: dict[str, int]
-    overall: Agreement
-    verdicts: dict[str, VerdictAgreement]
-    pairs: dict[tuple[str, str], Agreement]
-    differences: list[tuple[Difference, Decision]]
+    overall: agreement.Agreement
+    verdicts: dict[str, agreement.VerdictAgreement]
+    pairs: dict[tuple[str, str], agreement.Agreement]
+    differences: list[tuple[agreement.Difference, Decision]]
 
 
 def run_agreement(edition: Edition) -> AgreementReport:
@@ -69,15 +43,18 @@ def run_agreement(edition: Edition) -> AgreementReport:
     params = read_params(edition.folder)
     votes = checked_votes(edition, params, read_table(edition.index, INDEX))
     decided = decisions_under(params.review, votes)
-    reviews = list(without_board(votes).values())
-    counts = verdict_counts(reviews)
+    reviews = list(agreement.without_board(votes).values())
+    counts = agreement.verdict_counts(reviews)
     names = sorted({name for by_reviewer in reviews for name in by_reviewer})
     return AgreementReport(
         {name: sum(name in by_reviewer for by_reviewer in reviews) for name in names},
-        overall(counts),
-        verdict_agreements(counts),
-        pairs(reviews),
-        [(found, decided.get((found.class_index, found.image_id), UNREVIEWED)) for found in differences(votes)],
+        agreement.overall(counts),
+        agreement.verdict_agreements(counts),
+        agreement.pairs(reviews),
+        [
+            (found, decided.get((found.class_index, found.image_id), UNREVIEWED))
+            for found in agreement.differences(votes)
+        ],
     )
 
 
@@ -153,7 +130,7 @@ def _pairs(report: AgreementReport) -> Table:
     )
 
 
-def _agreed(found: Agreement | VerdictAgreement) -> tuple[str, str]:
+def _agreed(found: agreement.Agreement | agreement.VerdictAgreement) -> tuple[str, str]:
     """Agreement and kappa."""
     return (
         "–" if found.agreement is None else f"{100 * found.agreement:.1f} %",
@@ -180,7 +157,7 @@ def _described(review: Review) -> str:
     return " ".join([review.verdict, *_plain(review.reason), *crop])
 
 
-def _decided(decision: Decision, found: Difference) -> str:
+def _decided(decision: Decision, found: agreement.Difference) -> str:
     words = [decision.verdict.replace("undecided", "open:"), *_plain(decision.reason)]
     if decision.crop is not None:
         words.append(str(list(decision.crop)))
@@ -203,8 +180,13 @@ def one_role(params: Params, role: str | None) -> str:
 
 
 def draw(
-    edition: Edition, role: str | None, drawn: int, kind: AuditKind | None, seed: str | None, auditor: str | None = None
-) -> tuple[AuditPlan, bool]:
+    edition: Edition,
+    role: str | None,
+    drawn: int,
+    kind: audit.AuditKind | None,
+    seed: str | None,
+    auditor: str | None = None,
+) -> tuple[audit.AuditPlan, bool]:
     """The plan of an audit, written if it is new or grows, and whether it was.
 
     `kind` and `seed`: None takes the existing audit's, else fixed and 1. `auditor`: who is to look at the
@@ -213,23 +195,23 @@ def draw(
     """
     params = read_params(edition.folder)
     role = one_role(params, role)
-    plan = read_plan(edition.reviews, role)
+    plan = audit.read_plan(edition.reviews, role)
     if plan is None:
-        wanted = new_plan(role, kind or "fixed", seed or "1", drawn, _finished_set(edition, role))
+        wanted = audit.new_plan(role, kind or "fixed", seed or "1", drawn, _finished_set(edition, role))
     elif kind not in (None, plan.kind):
         raise CleansetError(f"audit of {role}: it was begun as {plan.kind}; that cannot be changed afterwards")
     elif seed not in (None, plan.seed):
         raise CleansetError(f"audit of {role}: it was drawn with seed {plan.seed!r}, not {seed!r}; leave out --seed")
     else:
-        wanted = continued(plan, drawn)
+        wanted = audit.continued(plan, drawn)
     if auditor is not None:
-        draws_of_auditor(edition.reviews, wanted, auditor)
+        audit.draws_of_auditor(edition.reviews, wanted, auditor)
     if wanted != plan:
-        write_plan(edition.reviews, wanted)
+        audit.write_plan(edition.reviews, wanted)
     return wanted, wanted != plan
 
 
-def _finished_set(edition: Edition, role: str) -> list[SetImage]:
+def _finished_set(edition: Edition, role: str) -> list[audit.SetImage]:
     """The images of a model's set. Raises CleansetError unless every class is settled."""
     rejected = read_table(edition.rejected(role), REJECTED)
     open_classes = int(rejected.loc[rejected["open"], "class_index"].nunique())
@@ -238,24 +220,24 @@ def _finished_set(edition: Edition, role: str) -> list[SetImage]:
             f"audit of {role}: {open_classes} classes of its set still wait for reviews; expected a finished set: "
             "cleanset review status names them; then run dvc repro"
         )
-    return set_images(read_table(edition.selection(role), SELECTION))
+    return audit.set_images(read_table(edition.selection(role), SELECTION))
 
 
-def outlook(plan: AuditPlan) -> str:
+def outlook(plan: audit.AuditPlan) -> str:
     """A line on the least bound that the draws can give."""
     clean = Draws(len(plan.images), plan.drawn, 0)
     bound = open_bound(clean) if plan.kind == "open" else fixed_bound(clean)
     return (
         f"{plan.model}: {plan.drawn:,} of {len(plan.images):,} images are drawn ({plan.kind}). If all are clean, and "
-        f"the auditors miss nothing, at most {percent(bound, len(plan.images))} of the set is flawed, with 95 % "
+        f"the auditors miss nothing, at most {audit.percent(bound, len(plan.images))} of the set is flawed, with 95 % "
         "confidence."
     )
 
 
-def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
+def run_audit(edition: Edition, role: str | None = None) -> list[audit.AuditResult]:
     """The results of the audits of an edition, of one model or of all. Raises CleansetError without one."""
     params = read_params(edition.folder)
-    roles = audited_roles(edition.reviews, [one_role(params, role)] if role else list(params.models))
+    roles = audit.audited_roles(edition.reviews, [one_role(params, role)] if role else list(params.models))
     if not roles:
         raise CleansetError(
             f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; cleanset review audit "
@@ -266,26 +248,26 @@ def run_audit(edition: Edition, role: str | None = None) -> list[AuditResult]:
     results = []
     for each in roles:
         selection = read_table(edition.selection(each), SELECTION)
-        result = read_audit(edition.reviews, each, list(params.models), votes, index, selection)
+        result = audit.read_audit(edition.reviews, each, list(params.models), votes, index, selection)
         assert result is not None
         results.append(result)
     return results
 
 
-def audit_as_json(results: Sequence[AuditResult]) -> str:
+def audit_as_json(results: Sequence[audit.AuditResult]) -> str:
     """By model, the numbers of each audit; `bound` is the one to state, or null."""
     return json.dumps({each.model: asdict(each) | {"bound": each.bound} for each in results}, indent=2)
 
 
-def as_text(results: Sequence[AuditResult]) -> str:
+def as_text(results: Sequence[audit.AuditResult]) -> str:
     """A paragraph for each audit, the bound first."""
-    return "\n\n".join(f"{each.model}: " + "\n".join(sentences(each)) for each in results)
+    return "\n\n".join(f"{each.model}: " + "\n".join(audit.sentences(each)) for each in results)
 
 
 def run_calibration(edition: Edition) -> list[Calibration]:
     """The calibration of each reviewer, from their answers in reviews and audits. Raises CleansetError without any."""
     params = read_params(edition.folder)
-    found = calibrations(all_gold_answers(edition.reviews, list(params.models)))
+    found = calibrations(audit.all_gold_answers(edition.reviews, list(params.models)))
     if not found:
         raise CleansetError(
             f"{edition.reviews}: no answer to a gold item yet; cleanset review gold makes items, and "

@@ -18,18 +18,7 @@ from cleanset.images.codec import Read
 from cleanset.parsing import read_json
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
-from cleanset.report.figures import (
-    CountsByName,
-    by_size,
-    class_states,
-    distinct_images,
-    funnel,
-    histograms,
-    overlaps,
-    pairwise,
-    plots,
-    rejects,
-)
+from cleanset.report import figures
 from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets
 from cleanset.report.thumbnails import PageImage, before_and_after, file_names, thumbnail
 from cleanset.review.agreement import (
@@ -65,7 +54,7 @@ def run(edition: Edition) -> None:
     with replacing(edition.report) as folder:
         images = save_images(shown_images(report), read, folder)
         written = pages(report, images)
-        for name, text in plots(report.steps, report.states, report.histograms, report.roles).items():
+        for name, text in figures.plots(report.steps, report.states, report.histograms, report.roles).items():
             written[f"plots/{name}"] = text
         for name, text in written.items():
             write_text(folder / name, text)
@@ -92,7 +81,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
     classes, per_class = params.dataset.class_list(), params.export.images_per_class
     verdicts = list(without_board(votes).values())
     counts, by_basis = verdict_counts(verdicts), by_reviewer(votes, BASES, basis_of)
-    states, overlap = class_states(sets, classes, per_class), overlaps(sets)
+    states, overlap = figures.class_states(sets, classes, per_class), figures.overlaps(sets)
     candidates = candidates_by_class(sets, delivered, votes)
     is_scored = any(model.source != "random" for model in params.models.values())
     shared = read_table(edition.shared, SHARED) if is_scored and params.select.pool == "ensemble" else None
@@ -103,14 +92,14 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         notices=notices,
         images_per_class=per_class,
         readings=tuple(readings(params)),
-        steps=tuple(funnel(index, shared, sets, votes)),
+        steps=tuple(figures.funnel(index, shared, sets, votes)),
         states=tuple(states),
-        by_size=by_size(states, sets, per_class),
-        histograms=tuple(histograms(sets)),
-        distinct_images=distinct_images(sets),
+        by_size=figures.by_size(states, sets, per_class),
+        histograms=tuple(figures.histograms(sets)),
+        distinct_images=figures.distinct_images(sets),
         overlaps=tuple(overlap),
-        pairwise=pairwise(overlap, list(sets)),
-        rejects=tuple(rejects(sets, EXAMPLES_PER_REASON)),
+        pairwise=figures.pairwise(overlap, list(sets)),
+        rejects=tuple(figures.rejects(sets, EXAMPLES_PER_REASON)),
         rejected=len(rejected_images(candidates)),
         reviewed=len({image_id for _, image_id in votes}),
         hardest=tuple(hardest_classes(states, candidates, HARDEST_CLASSES)),
@@ -148,7 +137,9 @@ def totals(edition: Edition) -> dict[str, dict[str, float]]:
     return {path.stem: read_json(path, kind, what, "run dvc repro") for path in sorted(folder.glob("*.json"))}
 
 
-def by_reviewer(votes: Votes, kinds: Iterable[str], kind_of: Callable[[Review], str]) -> dict[str, CountsByName]:
+def by_reviewer(
+    votes: Votes, kinds: Iterable[str], kind_of: Callable[[Review], str]
+) -> dict[str, figures.CountsByName]:
     """Number of verdicts of each kind, by reviewer."""
     given = Counter((name, kind_of(vote.review)) for by_name in votes.values() for name, vote in by_name.items())
     names = sorted({name for name, _ in given})

@@ -47,21 +47,7 @@ from cleanset.progress import cache_folder, tracked, writing_cache
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.description import Release, notices_of, release_of
-from cleanset.sets.fetching.repository import (
-    COMMIT,
-    MAX_TEXT_BYTES,
-    PublishedSet,
-    Remote,
-    Snapshot,
-    UnknownRevisionError,
-    directory_md5,
-    files_of,
-    is_release,
-    published_set,
-    record_number,
-    remote_of,
-    snapshot,
-)
+from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, download, store_of
 from cleanset.sets.folder import CROISSANT, class_table_of, one_set, read_entries, read_release, sets_in
 from cleanset.sets.manifest import MANIFEST
@@ -84,13 +70,13 @@ class SetLocation:
 
     commit: str
     directory: str
-    remote: Remote
+    remote: repository.Remote
 
 
 class KeptSet:
     """The files of one set: on this machine, whole or in part, and on its remote."""
 
-    def __init__(self, published: PublishedSet, located: SetLocation) -> None:
+    def __init__(self, published: repository.PublishedSet, located: SetLocation) -> None:
         self.published = published
         self.located = located
         self.of = _name(published.url, published.folder, published.export)
@@ -102,7 +88,7 @@ class KeptSet:
     def listing(self) -> dict[str, str] | None:
         """MD5 of each file of the set, by path; None if the list is not here, or damaged."""
         try:
-            return files_of((self.home / _LIST).read_bytes(), self.located.directory, str(self.home))
+            return repository.files_of((self.home / _LIST).read_bytes(), self.located.directory, str(self.home))
         except (OSError, CleansetError):
             return None
 
@@ -199,7 +185,7 @@ class KeptSet:
             ) from None
         except UnreachableError as error:
             raise self._unreachable(error) from None
-        files = files_of(data, directory, self.store.name)
+        files = repository.files_of(data, directory, self.store.name)
         write_text(self.home / _LIST, data.decode())
         return files
 
@@ -323,8 +309,8 @@ def run(
     """
     if out is not None:
         check_new(out)  # not only after everything has been fetched
-    if not is_release(url):
-        fetched = fetch(published_set(url, rev, folder, model), update, force)
+    if not repository.is_release(url):
+        fetched = fetch(repository.published_set(url, rev, folder, model), update, force)
     elif rev is not None or folder != ".":
         raise CleansetError(f"{url}: a release; expected --rev and --folder with a git repository alone")
     else:
@@ -354,7 +340,7 @@ def render(fetched: FetchedSet) -> str:
 
 
 @writing_cache()
-def fetch(published: PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
+def fetch(published: repository.PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
     """The set, from this machine if it is complete here; otherwise missing and damaged files are fetched. See `run`."""
     kept = KeptSet(published, _located(published, update))
     # without the lock, because a whole set is only read
@@ -381,7 +367,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
 
 
 @writing_cache()
-def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, str, Release]:
+def descriptions(published: repository.PublishedSet, update: bool = False) -> tuple[str, str, Release]:
     """The text of the set's manifest, its name for messages, and the release; fetches no image.
 
     The set's class table is brought into use; without one, ImageNet's.
@@ -406,12 +392,12 @@ def descriptions(published: PublishedSet, update: bool = False) -> tuple[str, st
         raise CleansetError(f"{where}/{MANIFEST}: not a text file ({error}); expected a manifest") from None
 
 
-def _located(published: PublishedSet, update: bool) -> SetLocation:
+def _located(published: repository.PublishedSet, update: bool) -> SetLocation:
     """The location of the set's files: the one kept before, else from the repository."""
     cache = cache_folder()
     revision = cache / "revisions" / f"{_name(published.url, published.rev or '')}.json"
     # a branch or tag may move, a full commit cannot
-    is_commit = published.rev is not None and COMMIT.fullmatch(published.rev) is not None
+    is_commit = published.rev is not None and repository.COMMIT.fullmatch(published.rev) is not None
     commit = published.rev if is_commit else None if update else _read_json(revision).get("commit")
 
     def location(commit: str) -> Path:
@@ -425,22 +411,22 @@ def _located(published: PublishedSet, update: bool) -> SetLocation:
     cache.mkdir(parents=True, exist_ok=True)
     with workspace_for(cache / "repository") as workspace:
         files = _snapshot(published, commit, workspace)
-        found = SetLocation(files.commit, directory_md5(files), remote_of(files))
+        found = SetLocation(files.commit, repository.directory_md5(files), repository.remote_of(files))
     write_text(location(found.commit), json.dumps(asdict(found), indent=2) + "\n")
     if not is_commit:
         write_text(revision, json.dumps({"commit": found.commit, "rev": published.rev}) + "\n")
     return found
 
 
-def _snapshot(published: PublishedSet, commit: object, workspace: Path) -> Snapshot:
+def _snapshot(published: repository.PublishedSet, commit: object, workspace: Path) -> repository.Snapshot:
     """The repository at the commit that the revision was, if it still has that; else as the revision is now."""
     if isinstance(commit, str):
-        with suppress(UnknownRevisionError):
-            return snapshot(published, commit, workspace / "known")
-    return snapshot(published, published.rev or "HEAD", workspace / "now")
+        with suppress(repository.UnknownRevisionError):
+            return repository.snapshot(published, commit, workspace / "known")
+    return repository.snapshot(published, published.rev or "HEAD", workspace / "now")
 
 
-def _verify(published: PublishedSet, folder: Path) -> None:
+def _verify(published: repository.PublishedSet, folder: Path) -> None:
     problems = verify.run(folder, decode=False).problems
     if problems:
         raise CleansetError(
@@ -460,11 +446,11 @@ def opened(place: str | Path, afresh: bool = False) -> Path:
 
     Raises CleansetError for a release that is not the file of its record, or has a set that does not verify.
     """
-    if not is_release(place) or Path(place).is_dir():
+    if not repository.is_release(place) or Path(place).is_dir():
         return Path(place)
     if Path(place).is_file():
         return _unpacked(Path(place), str(place), afresh)
-    if "://" not in str(place) and record_number(str(place)) is None:
+    if "://" not in str(place) and repository.record_number(str(place)) is None:
         raise CleansetError(f"{place}: missing; expected the tar of a release, its address, or a DOI")
     known = cache_folder() / "releases" / f"{_name(str(place))}.json"
     folder = _release_folder(str(_read_json(known).get("sha256")))
@@ -479,11 +465,11 @@ def opened(place: str | Path, afresh: bool = False) -> Path:
 
 def _downloaded(address: str, workspace: Path) -> Path:
     """The tar of a release, compared with the size and MD5 in its record if it is in one."""
-    tar, record, number = workspace / "release.tar", workspace / "record.json", record_number(address)
+    tar, record, number = workspace / "release.tar", workspace / "record.json", repository.record_number(address)
     if number is None:
         download(address, tar, MAX_RELEASE_BYTES)
         return tar
-    download(ZENODO_API + number, record, MAX_TEXT_BYTES)
+    download(ZENODO_API + number, record, repository.MAX_TEXT_BYTES)
     files = parse_json(record.read_text("utf-8", "replace"), ZENODO_API + number, "a record of Zenodo")
     try:
         ((url, size, digest),) = (
