@@ -16,8 +16,7 @@ from rich.table import Table
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.review import agreement
-from cleanset.review import audit
+from cleanset.review import agreement, audit
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.gold import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, GoldScore, calibrations
 from cleanset.review.verdicts import Review

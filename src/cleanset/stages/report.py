@@ -17,8 +17,8 @@ from cleanset.files import replacing, write_text
 from cleanset.images.codec import Read
 from cleanset.parsing import read_json
 from cleanset.progress import found_in_threads, keep_freed_memory
-from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report import figures
+from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets
 from cleanset.report.thumbnails import PageImage, before_and_after, file_names, thumbnail
 from cleanset.review.agreement import (

@@ -40,19 +40,9 @@ from cleanset.review.page.view import render
 from cleanset.review.store import BOARD, MAX_NOTE, review_file, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
 from cleanset.vocabulary import ClassName, class_indices, class_keys, search_classes, search_words
+from cleanset.web import pages
 from cleanset.web.guard import PERSON
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
-from cleanset.web.pages import (
-    FRESH,
-    KEPT,
-    KeyedTab,
-    image_response,
-    kept_tokens,
-    new_application,
-    run_page,
-    serve_page,
-    usual_port,
-)
 
 STATIC = Path(__file__).parent / "static"
 # interval at which all review files are checked for changes, for the progress over all classes
@@ -108,10 +98,10 @@ def run(
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
     if team:
         announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
-    usual = usual_port(edition.folder, "team" if team else reviewers[0])
+    usual = pages.usual_port(edition.folder, "team" if team else reviewers[0])
     secret = edition.folder / ".dvc" / "tmp" / "review_links"
-    people = kept_tokens(secret, team) if team else dict.fromkeys(reviewers, "")
-    run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=people)
+    people = pages.kept_tokens(secret, team) if team else dict.fromkeys(reviewers, "")
+    pages.run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=people)
 
 
 def open_session(
@@ -177,10 +167,10 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
     def session_of(request: Request) -> Session:
         return sessions[request.scope[PERSON]]
 
-    app = new_application(lifespan=lifespan)
+    app = pages.new_application(lifespan=lifespan)
     serve_images(app, session_of)
     build(session_of, lock)
-    serve_page(app, STATIC, "cleanset review")
+    pages.serve_page(app, STATIC, "cleanset review")
     return app
 
 
@@ -206,7 +196,7 @@ def serve_images(app: FastAPI, session_of: Callable[[Request], Session]) -> None
         longest = {"card": CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
         if size not in longest:
             return _unknown("size", size, longest)
-        return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), KEPT)
+        return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), pages.KEPT)
 
     @app.get("/crop/{image_id:path}")
     def crop(request: Request, image_id: str, box: str = "") -> Response:
@@ -221,7 +211,7 @@ def serve_images(app: FastAPI, session_of: Callable[[Request], Session]) -> None
 
     def part(library: Library, image_id: str, box: str, see: Callable[[Image], Image]) -> Response:
         return _answer(
-            library, image_id, lambda image: library.photos.cropped(image_id, _inside(box, image), see), FRESH
+            library, image_id, lambda image: library.photos.cropped(image_id, _inside(box, image), see), pages.FRESH
         )
 
 
@@ -232,11 +222,11 @@ def _answer(
     if image is None:
         return _unknown("image", image_id, ["the id of a candidate"])
     try:
-        return image_response(encode(image), headers)
+        return pages.image_response(encode(image), headers)
     except _AddressError as error:
-        return PlainTextResponse(f"{image_id}: {error}\n", 400, FRESH)
+        return PlainTextResponse(f"{image_id}: {error}\n", 400, pages.FRESH)
     except (CleansetError, OSError, ValueError) as error:
-        return PlainTextResponse(f"{image_id}: {fault_text(error)}\n", 500, FRESH)
+        return PlainTextResponse(f"{image_id}: {fault_text(error)}\n", 500, pages.FRESH)
 
 
 class _AddressError(ValueError):
@@ -375,7 +365,7 @@ _HEAD = """
 """
 
 
-class TabElements(KeyedTab):
+class TabElements(pages.KeyedTab):
     """The elements in a browser that show one tab, and the keys that come from there."""
 
     SENT = ReviewKey

@@ -17,19 +17,8 @@ from starlette.responses import PlainTextResponse, Response
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.judge_page.session import JudgeSession, JudgeTab
 from cleanset.studies.contest.judging import CONTAINS, MAX_COORDINATE, Point
-from cleanset.web import MIN_SHOWN_SECONDS
+from cleanset.web import MIN_SHOWN_SECONDS, pages
 from cleanset.web.keys import SentKey
-from cleanset.web.pages import (
-    FRESH,
-    KEPT,
-    KeyedTab,
-    html_templates,
-    image_response,
-    new_application,
-    run_page,
-    serve_page,
-    usual_port,
-)
 
 ANSWER_WORDS = {
     "definitely_yes": ("Definitely yes", "and no other judge will say no"),
@@ -96,7 +85,7 @@ def _ahead(session: JudgeSession) -> str:
 
 @cache
 def _templates() -> Environment:
-    templates = html_templates("cleanset.studies.contest.judge_page")
+    templates = pages.html_templates("cleanset.studies.contest.judge_page")
     templates.filters["words"] = lambda name: name.replace("_", " ").replace("-", " ")
     return templates
 
@@ -127,7 +116,7 @@ class JudgeKey(SentKey):
     corner: int | None = None
 
 
-class JudgeElements(KeyedTab):
+class JudgeElements(pages.KeyedTab):
     """The element in a browser that shows one tab and sends its keys."""
 
     SENT = JudgeKey
@@ -165,8 +154,8 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
         except (CleansetError, OSError, ValueError) as error:
             # for the terminal alone: a path might tell the judge where the image is from
             print(f"error: {error}", file=sys.stderr, flush=True)
-            return PlainTextResponse("the image cannot be shown\n", 500, FRESH)
-        return image_response(data, KEPT)
+            return PlainTextResponse("the image cannot be shown\n", 500, pages.FRESH)
+        return pages.image_response(data, pages.KEPT)
 
 
 def run(
@@ -175,15 +164,17 @@ def run(
     """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
     session = JudgeSession(contest, judge, on)
     announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
-    usual = usual_port(contest, judge)
+    usual = pages.usual_port(contest, judge)
     command = "cleanset contest judge"
-    run_page(lambda: application(session), announcement, host, port, usual, browser, command, public_url, {judge: ""})
+    pages.run_page(
+        lambda: application(session), announcement, host, port, usual, browser, command, public_url, {judge: ""}
+    )
 
 
 def application(session: JudgeSession) -> FastAPI:
     """Page, images and static files."""
-    app = new_application()
+    app = pages.new_application()
     serve_images(app, session)
     build(session, asyncio.Lock())
-    serve_page(app, STATIC, "Judging images")
+    pages.serve_page(app, STATIC, "Judging images")
     return app
