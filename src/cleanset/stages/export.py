@@ -22,6 +22,7 @@ from cleanset.progress import found_in_threads
 from cleanset.review.audit import read_audit_json
 from cleanset.review.store import GUIDELINES, reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, read_record
+from cleanset.sets import description
 from cleanset.sets.card import card
 from cleanset.sets.delivered import (
     delivered_confidences,
@@ -29,15 +30,6 @@ from cleanset.sets.delivered import (
     with_known_confidences,
     without_unknown_boxes,
     write_image,
-)
-from cleanset.sets.description import (
-    Provenance,
-    Release,
-    determining_params,
-    input_digests,
-    limits,
-    rejected_csv,
-    twins_notice,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.manifest import Entry, duplicates
@@ -76,26 +68,29 @@ def run(edition: Edition, role: str) -> None:
         entries = write_images(folder, role, rows, read)
         for problem in duplicates(dict(enumerate(entries))):
             raise CleansetError(f"export {role}: {problem}: reject one as duplicate")
-        provenance = Provenance(
+        provenance = description.Provenance(
             model=role,
             release=released,
             classes=classes,
             images_per_class=per_class,
             images=scored.images,
             notices=[
-                *limits(
+                *description.limits(
                     unreviewed=params.review.unreviewed == "clean",
                     verified=source_check != "none",
                     images=scored.images,
                 ),
-                *twins_notice(entries),
+                *description.twins_notice(entries),
             ],
             readings=readings(params),
             scored=scored,
-            params=determining_params(params),
-            inputs=input_digests(edition.folder, inputs(edition, role, audited=audit is not None)),
+            params=description.determining_params(params),
+            inputs=description.input_digests(edition.folder, inputs(edition, role, audited=audit is not None)),
         )
-        texts = {CARD: card(provenance, selection, rejected, votes, audit), REJECTED_CSV: rejected_csv(rejected)}
+        texts = {
+            CARD: card(provenance, selection, rejected, votes, audit),
+            REJECTED_CSV: description.rejected_csv(rejected),
+        }
         guidelines = text_of_table(edition.votes(role), GUIDELINES)
         if guidelines:
             texts[GUIDELINES] = guidelines
@@ -116,11 +111,11 @@ def inputs(edition: Edition, role: str, audited: bool = False) -> list[Path]:
     return [edition.index, edition.scored_with(role), *(table(role) for table in tables), *audit]
 
 
-def release(edition: Edition, params: Params, votes: pd.DataFrame) -> Release:
+def release(edition: Edition, params: Params, votes: pd.DataFrame) -> description.Release:
     """The facts about a set that card and Croissant state beside its images."""
     images = params.dataset.images
     digests = read_md5_list(edition.raw_md5) if is_there(edition.raw_md5) else {}
-    return Release(
+    return description.Release(
         version=params.export.version,
         date=params.export.date,
         archive=PurePosixPath(images).name,
