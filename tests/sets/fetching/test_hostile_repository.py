@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.sets.fetching import fetch
+from cleanset.sets.fetching import fetch, repository
 from tests.checkouts import files
 from tests.sets.fetching.publisher import Publisher
 
@@ -39,7 +39,7 @@ def refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: str, settings
     """The one line with which a fetch into a new folder ends."""
     texts = {"dvc.lock": lock, ".dvc/config": settings}
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(fetch, "snapshot", lambda published, *_: Repository(published, texts))
+    monkeypatch.setattr(repository, "snapshot", lambda published, *_: Repository(published, texts))
     before = files(tmp_path)
     with pytest.raises(CleansetError) as raised:
         fetch.run("https://example.org/sets.git", "standard", COMMIT, ".", tmp_path / "out")
