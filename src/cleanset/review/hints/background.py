@@ -167,9 +167,11 @@ class BackgroundHints:
         self._comparing.close()
         if self._reading is not None:
             self._reading.close()
-        if self._process is not None:
+        with self._starting:
+            process = self._process
+        if process is not None:
             # waits: at the interpreter's end, which would wait too, the pool may write to a pipe that it is closing
-            self._process.shutdown(cancel_futures=True)
+            process.shutdown(cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
         from cleanset.review.hints.measures import measure
