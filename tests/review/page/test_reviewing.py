@@ -20,12 +20,12 @@ const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage"
 Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
   let free = 0;
   set.call(this, (event) => {
-    free = Math.max(performance.now(), free + 100);
+    free = Math.max(performance.now(), free + 300);
     setTimeout(() => handle(event), free - performance.now());
   });
 } });
 """
-"""What the server sends arrives in its order, but with 100 ms at least between two messages."""
+"""What the server sends arrives in its order, but with 300 ms at least between two messages."""
 
 
 def with_one_model(edition: Path) -> None:
@@ -270,7 +270,7 @@ def test_what_is_typed_at_once_stays(edition: Path, start: Serve, visit: Open) -
     for text in ("a stamp", "no stamp, a shadow"):
         at.press("e")
         at.page.locator(".q-dialog textarea").fill(text)
-        at.page.wait_for_timeout(300)
+        at.page.wait_for_timeout(900)
         at.page.keyboard.press("Enter")
         at.page.wait_for_selector(".q-dialog__inner", state="detached")
     at.press("u")
