@@ -156,18 +156,8 @@ NOT_RUN = {
     "hints": "needs the built sample",
 }
 LONG = {
-    "attacks",
-    "effort",
-    "export",
-    "judge_page",
-    "presses",
-    "pull",
-    "robustness",
-    "score",
-    "study",
-    "tables",
-    "waiting",
-}
+    "attacks", "effort", "export", "judge_page", "presses", "pull", "robustness", "score", "study", "tables", "waiting",
+}  # fmt: skip
 EXHAUSTIVE = {"full_size", "page", "report", "seeing", "single_pass"}
 """These take more than ten seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
