@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -131,7 +131,8 @@ def serving(folder: Path, context: ssl.SSLContext | None = None) -> Iterator[Web
             self.send_response(web.status or (200 if path.is_file() else 404))
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data[: len(data) // 2] if breaks else data)
+            with suppress(OSError):  # who refuses an answer hangs up, maybe while it is still sent
+                self.wfile.write(data[: len(data) // 2] if breaks else data)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         if context is not None:
