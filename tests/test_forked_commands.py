@@ -131,4 +131,5 @@ def test_what_may_differ() -> None:
 
 
 def test_the_server_has_the_commands() -> None:
-    assert sorted(path.name for path in forked_commands().iterdir()) == ["cleanset", "dvc", "python", "socket"]
+    names = ["cleanset", "cleanset-python.socket", "dvc", "dvc.socket", "python"]
+    assert sorted(path.name for path in forked_commands().iterdir()) == names
