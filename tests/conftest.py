@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from playwright.sync_api import Browser, BrowserContext, Playwright, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.review.hints.background import NO_TEXT
 from cleanset.vocabulary import imagenet, use_classes
 from tests import own_edition
+from tests.browser_tab import WINDOW, Pages
 from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.forked_commands import SHARED, forked_commands
 from tests.forked_workers import forked_worker
@@ -146,19 +147,17 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def _file_context(chromium: Browser) -> Iterator[BrowserContext]:
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    yield context
+def _file_pages(chromium: Browser) -> Iterator[Pages]:
+    context = chromium.new_context(viewport=WINDOW)
+    yield Pages(context)
     context.close()
 
 
 @pytest.fixture
-def file_context(_file_context: BrowserContext, browser: Browser) -> Iterator[BrowserContext]:
-    """The browser context of all tests of a file, without cookies: scripts and images stay in its cache."""
-    yield _file_context
-    for page in _file_context.pages:
-        page.close()
-    _file_context.clear_cookies()
+def file_pages(_file_pages: Pages, browser: Browser) -> Iterator[Pages]:
+    """The pages of all tests of a file, without cookies; an error in a page's scripts fails the test."""
+    yield _file_pages
+    assert _file_pages.end_test() == []
 
 
 @pytest.fixture(scope="session")

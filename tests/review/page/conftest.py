@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Error, Page
 
-from tests.browser_tab import Server
+from tests.browser_tab import Pages, Server
 from tests.checkouts import Checkout
 from tests.once import once
 
@@ -100,26 +99,12 @@ def start(edition: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
 
 
 @pytest.fixture
-def visit(file_context: BrowserContext) -> Iterator[Open]:
-    """Open pages, which close with the test; an error in the page's scripts fails it.
-
-    `script` runs in a page before its own scripts.
-    """
-    pages: list[Page] = []
-    failures: list[str] = []
+def visit(file_pages: Pages) -> Open:
+    """Open pages; `script` runs in a page before its own scripts."""
 
     def opened(server: Server, path: str = "", script: str = "") -> Reviewing:
-        page = file_context.new_page()
-        page.add_init_script(script)
+        page = file_pages.new(script) if script else file_pages.take()
         page.clock.resume()  # the context's clock may stand still since the test before
-        page.on("pageerror", lambda error: failures.append(str(error)))
-        pages.append(page)
         return Reviewing(page, server.address + path)
 
-    yield opened
-    for page in pages:
-        try:
-            page.close()
-        except Error:
-            failures.append("a page crashed")
-    assert failures == []
+    return opened

@@ -199,3 +199,4 @@ def test_little_goes_over_the_line_and_what_is_looked_at_comes_first(edition: Pa
         at.page.url.partition("?")[0] + "static/page.css", headers={"If-None-Match": answer.headers["etag"]}
     )
     assert again.status == 304
+    at.page.close()  # its script would run for the tests after this one

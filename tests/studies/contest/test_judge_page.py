@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Page, Request
+from playwright.sync_api import Browser, Page, Request
 
 from cleanset.studies.contest.entering import enter, sign_entry
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeTab
 from cleanset.studies.contest.log import read_state
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
-from tests.browser_tab import PATIENCE, Server
+from tests.browser_tab import PATIENCE, WINDOW, Pages, Server
 from tests.measure.compare.command import cleanset
 from tests.remotes.servers import free_port
 from tests.report.pages import violations
@@ -62,7 +62,7 @@ def start(contest: Path, port: int) -> Iterator[Start]:
 
 
 @pytest.fixture
-def visit(browser: Browser, file_context: BrowserContext) -> Iterator[Visit]:
+def visit(browser: Browser, file_pages: Pages) -> Iterator[Visit]:
     """Open pages, which close with the test; an error in the page's scripts fails it.
 
     `listen` is called with the page before it is opened, which then has an empty cache and a clock of its own.
@@ -70,9 +70,9 @@ def visit(browser: Browser, file_context: BrowserContext) -> Iterator[Visit]:
     failures: list[str] = []
 
     def opened(server: Server, listen: Callable[[Page], None] | None = None) -> Judging:
-        page = browser.new_page(viewport={"width": 1280, "height": 800}) if listen else file_context.new_page()
-        page.on("pageerror", lambda error: failures.append(str(error)))
+        page = browser.new_page(viewport=WINDOW) if listen else file_pages.take()
         if listen:
+            page.on("pageerror", lambda error: failures.append(str(error)))
             listen(page)
         return Judging(page, server.address)
 
