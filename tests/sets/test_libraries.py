@@ -181,7 +181,7 @@ def test_croissant_tells_the_provenance_of_each_file(export_folder: Path) -> Non
         }
         """
     )
-    found = {tuple(str(value)[:19] for value in row) for row in rows}  # type: ignore[union-attr]
+    found = {tuple(str(value)[:19] for value in row) for row in rows}
     assert found == {
         ("ILSVRC2012_img_val.", "Review by people", "One reviewer is eno", "ann"),
         ("ILSVRC2012_img_val.", "Review by people", "One reviewer is eno", "bob"),
