@@ -148,6 +148,7 @@ def test_an_image_is_enlarged_in_place(report: Path, page: Page) -> None:
     assert page.locator("li:target").inner_text().startswith("00000407")
 
 
+@pytest.mark.long
 def test_without_a_script_nothing_dead_is_shown(report: Path, browser: Browser) -> None:
     """No control that does nothing; what is enlarged by script is a link to the image."""
     context = browser.new_context(java_script_enabled=False)

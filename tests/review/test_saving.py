@@ -245,7 +245,11 @@ for number in range(1000):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "old", "new"),
-    [("new", "", TEXT_OF_FIRST), ("more", TEXT_OF_FIRST, TEXT_OF_BOTH), ("last", TEXT_OF_FIRST, "")],
+    [
+        ("new", "", TEXT_OF_FIRST),
+        ("more", TEXT_OF_FIRST, TEXT_OF_BOTH),
+        pytest.param("last", TEXT_OF_FIRST, "", marks=pytest.mark.long),
+    ],
 )
 def test_killed_at_every_step(reviews: Path, kind: str, old: str, new: str) -> None:
     """A process is killed at each call that the module makes; what it leaves hinders nobody."""

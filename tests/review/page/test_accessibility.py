@@ -57,6 +57,7 @@ def test_no_violation_in_any_state(start: Serve, visit: Open, width: int, scheme
     assert at.page.get_attribute("html", "lang") == "en-US"
 
 
+@pytest.mark.long
 def test_none_at_the_board_and_at_the_end(edition: Path, start: Serve, visit: Open) -> None:
     _, at = in_conflict(edition, start, visit)
     for scheme in ("light", "dark"):

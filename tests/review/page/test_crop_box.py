@@ -51,6 +51,7 @@ def zoom_by_wheel(at: Reviewing) -> None:
     )
 
 
+@pytest.mark.long
 def test_zooming_and_moving_the_image_leave_the_box(edition: Path, at: Reviewing) -> None:
     at.draw([86, 58, 266, 188])
     box = at.box()
@@ -163,6 +164,7 @@ def test_a_changed_box_takes_the_statement_back(looking: Reviewing) -> None:
     assert "fully visible" in looking.notice
 
 
+@pytest.mark.long
 def test_enter_and_space_press_the_focused_button(looking: Reviewing) -> None:
     looking.draw([86, 58, 266, 188])
     looking.press("w", "v")

@@ -24,6 +24,7 @@ def open_again(at: Reviewing, text: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_note_stays_until_it_is_saved_by_mouse(edition: Path, start: Serve, visit: Open) -> None:
     server = start(alone=True)
     at = visit(server)
@@ -61,6 +62,7 @@ def test_a_note_stays_until_it_is_saved_by_mouse(edition: Path, start: Serve, vi
     assert set(reviews(edition)[GOLDFISH]) == {second} != {first}
 
 
+@pytest.mark.long
 def test_a_drawn_box_stays_until_it_is_saved(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     second = at.shown[1]

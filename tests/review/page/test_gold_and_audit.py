@@ -248,6 +248,7 @@ def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
         resumed.hints.close()
 
 
+@pytest.mark.long
 def test_the_verdicts_of_others_give_no_item_away(with_items: Path) -> None:
     """Where two review each image, all but the gold items would show what the first has found."""
     params = with_items / "params.yaml"

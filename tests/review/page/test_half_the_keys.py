@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from cleanset.review.page.keys import READ_SECONDS
 from tests.browser_tab import PATIENCE
 
@@ -119,6 +121,7 @@ def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve
     assert list(saved.values()) == [GRID] * 7
 
 
+@pytest.mark.long
 def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     for _ in range(60):
@@ -132,6 +135,7 @@ def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, v
     assert at.notice == ""
 
 
+@pytest.mark.long
 def test_keys_lost_with_the_connection_are_told(start: Serve, visit: Open) -> None:
     server = start(alone=True)
     at = visit(server)

@@ -67,6 +67,7 @@ def test_the_browser_shows_the_stored_pixels(edition: Path, unchanged: Server, v
         assert in_browser(at, f"img[data-image='{image_id}']") == told(stored(edition, image_id))
 
 
+@pytest.mark.long
 def test_a_crop_of_a_turned_image_drawn_with_the_mouse(edition: Path, at: Reviewing) -> None:
     wnid, image_id = TURNED
     at.open(wnid, image_id)

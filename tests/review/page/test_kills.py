@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 from cleanset.edition.paths import Edition
@@ -92,6 +93,7 @@ def told(reading: int, first: bytes = b"") -> list[tuple[Flat, list[str]]]:
     return [tuple(json.loads(line)) for line in lines]
 
 
+@pytest.mark.long
 def test_no_verdict_is_lost_in_kills_at_random_moments(edition: Path) -> None:
     """What a tab showed is on the disk, and at most the one key after it, with all of its images or none."""
     rng, library = Random(20_11), open_library(Edition(edition))

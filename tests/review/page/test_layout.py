@@ -126,6 +126,7 @@ OVERPRINTED = """
 """
 
 
+@pytest.mark.long
 def test_a_message_covers_no_card(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     for width, height in ((1280, 800), (1000, 700), (800, 600), (700, 500)):
@@ -155,6 +156,7 @@ def test_the_keys_fit_or_are_scrolled(unchanged: Server, visit: Open) -> None:
     assert at.mode == "class"
 
 
+@pytest.mark.long
 def test_the_end_leads_to_rules_verdicts_and_short_classes(edition: Path, start: Serve, visit: Open) -> None:
     before = TabAlone(edition, share="1/12")
     short = before.wnid

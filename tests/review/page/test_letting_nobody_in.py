@@ -153,6 +153,7 @@ def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monke
     assert opened.read_text() == f"http://localhost:{server.port}/ada/?token={token}\n"
 
 
+@pytest.mark.long
 def test_behind_a_proxy_with_tls(start: Serve, browser: Browser, repository: Path, tmp_path: Path) -> None:
     """By docs/study.md's configuration of nginx: websocket, keys, and the token that is printed."""
     port = free_port()

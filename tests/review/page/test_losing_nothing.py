@@ -72,6 +72,7 @@ def no_room(server: Server) -> Iterator[None]:
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, old)
 
 
+@pytest.mark.long
 def test_a_verdict_that_cannot_be_written_is_not_shown_as_saved(edition: Path, start: Serve, visit: Open) -> None:
     server = start(installed=True)  # its process is the command's
     at = visit(server)
@@ -133,6 +134,7 @@ def test_an_edit_by_hand_is_shown_and_not_overwritten(edition: Path, start: Serv
     assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure"}}}
 
 
+@pytest.mark.long
 def test_two_tabs_do_not_overwrite_each_other(edition: Path, start: Serve, visit: Open) -> None:
     server = start()
     one, two = visit(server), visit(server)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from cleanset.review.store import check_reviews, read_reviews
@@ -260,6 +261,7 @@ def test_two_reviewers_that_differ_and_the_board(edition: Path, start: Serve, vi
     assert reviews(edition, "board") == {BALLOON: {image: {"verdict": "clean", "note": "the haze of a low sun"}}}
 
 
+@pytest.mark.long
 def test_what_is_typed_at_once_stays(edition: Path, start: Serve, visit: Open) -> None:
     """Nothing that comes from the server after a field is shown takes away what was typed there."""
     at = visit(start(), script=SLOW)
