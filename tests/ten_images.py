@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,28 @@ PRELOADED = [
     "cleanset.sets.rebuild", "cleanset.sets.verify", "cleanset.sets.archive", "cleanset.review.status",
     "tests.ten_images", "tests.measure.compare.command",
 ]  # fmt: skip
-PRELOADED_WITH_TORCH = ["cleanset.scoring.engine", "cleanset.scoring.validity", "cleanset.stages.score"]
+PRELOADED_WITH_TORCH = [
+    "cleanset.scoring.engine", "cleanset.scoring.validity", "cleanset.stages.score",
+    "cleanset.studies.attacks.attacking", "cleanset.studies.robustness.corruptions.changes",
+    "cleanset.studies.robustness.evaluation", "cleanset.studies.robustness.perturbations.changes",
+    "cleanset.studies.robustness.scenarios.changes",
+]  # fmt: skip
 FORK_SERVER.set_forkserver_preload(PRELOADED)
+
+
+_SERVER: Any = vars(forkserver)["_forkserver"]
+
+
+def server_address() -> str:
+    """Start the server of forks, unless it runs; return where it listens, for `share_server`."""
+    forkserver.ensure_running()
+    return str(_SERVER._forkserver_address)
+
+
+def share_server(address: str) -> None:
+    """Let this server fork what this process starts, in place of one of its own that imports everything anew."""
+    _SERVER._forkserver_address = address
+    forkserver.ensure_running = _SERVER.ensure_running = lambda: None
 
 
 def id_of(number: int) -> str:
@@ -120,7 +141,8 @@ def write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def _in_child(folder: str, arguments: Sequence[str], stderr: str, most_bytes: int | None) -> None:
+def _in_child(folder: str, arguments: Sequence[str], stderr: str, most_bytes: int | None, server: str) -> None:
+    share_server(server)
     os.chdir(folder)
     os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     if most_bytes is not None:
@@ -177,7 +199,8 @@ class Made:
 
     def start(self, *arguments: str, most_bytes: int | None = None) -> ForkServerProcess:
         """The command line in a process of its own, in the edition's folder."""
-        process = FORK_SERVER.Process(target=_in_child, args=(str(self.folder), arguments, self._stderr, most_bytes))
+        given = str(self.folder), arguments, self._stderr, most_bytes, server_address()
+        process = FORK_SERVER.Process(target=_in_child, args=given)
         process.start()
         return process
 

@@ -9,12 +9,13 @@ from contextlib import chdir
 from pathlib import Path
 
 from cleanset.cli import main
-from tests.ten_images import FORK_SERVER
+from tests.ten_images import FORK_SERVER, server_address, share_server
 
 LIMIT_SECONDS = 120
 
 
-def _in_child(arguments: tuple[str, ...], cwd: str, variables: Mapping[str, str], folder: str) -> None:
+def _in_child(arguments: tuple[str, ...], cwd: str, variables: Mapping[str, str], folder: str, server: str) -> None:
+    share_server(server)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(variables)
@@ -31,9 +32,10 @@ def cleanset(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         variables = os.environ | {"COLUMNS": "80"}
-        process = FORK_SERVER.Process(target=_in_child, args=(arguments, str(cwd), dict(variables), folder))
         # the server of forks imports what it is asked to from the folder in which it starts
         with chdir(Path(__file__).parents[3]):
+            given = arguments, str(cwd), dict(variables), folder, server_address()
+            process = FORK_SERVER.Process(target=_in_child, args=given)
             process.start()
         process.join(LIMIT_SECONDS)
         if process.exitcode is None:
