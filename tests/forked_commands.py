@@ -55,9 +55,13 @@ SERVERS = {"dvc": ("dvc",), "all": ("cleanset", PYTHON)}
 """The programs of each server; the first forks ten times as fast, since it has not imported torch."""
 MAY_DIFFER = {
     "BROWSER", "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "NO_PROXY",
-    "OLDPWD", "OPENCV_FFMPEG_LOGLEVEL", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
+    "OLDPWD", "OPENCV_FFMPEG_LOGLEVEL", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING", "_",
 }  # fmt: skip
-MAY_DIFFER_FROM = ("CLEANSET_", "DVC_", "GIT_", "MAKE", "PYTEST_")
+MAY_DIFFER_FROM = (
+    "CLEANSET_", "DVC_", "GIT_", "GROUP_", "LOCAL_", "MAKE", "MASTER_", "PYTEST_", "RANK", "ROLE_", "TORCHELASTIC_",
+    "WORLD_SIZE",
+)  # fmt: skip
 """Environment variables that no library looks at when it is imported, and how others of them begin."""
 REFUSED = b"installed"
 SHARED = "CLEANSET_TEST_COMMANDS"

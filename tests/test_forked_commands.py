@@ -125,6 +125,7 @@ def test_what_may_differ() -> None:
     server = {"HOME": "/root", "PATH": "/bin"}
     same = server | {"PYTHONPATH": "/clone/src", "PATH": "/usr/bin", "DVC_STAGE": "score", "COLUMNS": "80"}
     assert may_be_forked(same, server)
+    assert may_be_forked(same | {"MASTER_PORT": "1", "RANK": "0", "TORCHELASTIC_RUN_ID": "x"}, server)
     for change in ({"HOME": "/"}, {"SSL_CERT_FILE": "x"}, {"PYTHONPATH": "/watch"}, {"OMP_NUM_THREADS": "2"}):
         assert not may_be_forked(same | change, server)
     assert not may_be_forked({name: value for name, value in same.items() if name != "HOME"}, server)

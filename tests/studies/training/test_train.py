@@ -28,9 +28,11 @@ from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.recipes import Standard
 from cleanset.studies.training.study import TrainingStudy, model_entry
 from tests.checkouts import Checkout
+from tests.forked_commands import forking
 from tests.studies.training.coloured_study import coloured_study, write_params
 
 pytestmark = pytest.mark.slow
+SOURCE = Path(__file__).parents[3] / "src"
 FOLD = "fold_01"
 
 
@@ -262,8 +264,9 @@ IN_TWO: dict[str, Any] = {"network": {"source": "timm", "name": "test_vit"}, "au
 def torchrun(study: TrainingStudy) -> subprocess.CompletedProcess[str]:
     """Run `cleanset training train` in two processes, as a user does."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
-    command = ["--", sys.executable, "-c", "from cleanset.cli import main; main()", "training", "train", "--run", "one"]
-    return subprocess.run([*launcher, *command], cwd=study.folder, capture_output=True, text=True, check=False)
+    command = [*launcher, "--", "cleanset", "training", "train", "--run", "one"]
+    environment = os.environ | forking(SOURCE)
+    return subprocess.run(command, cwd=study.folder, capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.mark.long
