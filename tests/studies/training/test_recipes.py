@@ -1,6 +1,8 @@
 """Recipes: the divergence on literal distributions, the ascent on networks whose best change is known."""
 
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
 from itertools import pairwise
 from math import log
 from typing import cast
@@ -48,7 +50,13 @@ def linear() -> nn.Module:
 
 
 def convolutional() -> nn.Sequential:
-    """A network with batch norm, fitted a little to noise, so that its loss is not flat."""
+    """A copy of `fitted`."""
+    return deepcopy(fitted())
+
+
+@cache
+def fitted() -> nn.Sequential:
+    """A network with batch norm, fitted a little to noise, so that its loss is not flat; not to be changed."""
     torch.manual_seed(3)
     network = nn.Sequential(
         nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 3)
