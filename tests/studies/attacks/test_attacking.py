@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 from pathlib import Path
@@ -35,6 +34,7 @@ from cleanset.studies.robustness.images import MASKS
 from cleanset.tables import SCORES, read_table, write_table
 from tests.studies.attacks.conftest import contents, copied
 from tests.studies.attacks.study import ROLE
+from tests.ten_images import FORK_SERVER
 
 pytestmark = pytest.mark.slow
 
@@ -220,7 +220,7 @@ def run_fatally(folder: Path) -> None:
 
 
 def test_a_kill_loses_one_group(study: AttackStudy, attacked: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=run_fatally, args=(study.folder,))
+    process = FORK_SERVER.Process(target=run_fatally, args=(study.folder,))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL

@@ -273,7 +273,7 @@ def test_steps_that_gradients_pass_straight_through(folder: Path) -> None:
 def test_a_command(folder: Path) -> None:
     """It is asked for classes; images made on a network with a gradient break it; other signs cannot be told."""
     command = f"command:{sys.executable} answer.py"
-    found = evaluated(folder, "command", [command], "none,transfer", transfer_from=["mine:honest"], images=4)
+    found = evaluated(folder, "command", [command], "none,transfer", transfer_from=["mine:honest"], images=2)
     assert accuracies(found, command) == [1, 0]
     record = found.warnings[command]
     assert record.warnings == ()
