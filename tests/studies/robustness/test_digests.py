@@ -32,7 +32,9 @@ from cleanset.studies.robustness.family import Changing
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
+from tests.measure.compare.command import cleanset
 from tests.studies.robustness.drawn import drawn
+from tests.studies.robustness.few_classes import keep_classes
 from tests.studies.robustness.sources import sources_of
 
 pytestmark = pytest.mark.slow
@@ -167,14 +169,15 @@ def test_a_familys_names() -> None:
 def test_verify(built: Checkout, tmp_path: Path) -> None:
     """On a study of one corruption; then a digest is another one, then an image is left out, then there are none."""
     clone = built.clone_with_data(tmp_path / "cleanset")
+    keep_classes(clone.folder)
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text("corruptions: {names: [contrast], severities: [2]}\n")
     images.run(study)
     answers.run(study)
     assert not list(study.folder.rglob("*partial*"))
     lines = list(verify(study, workers=1).lines())
-    # 71 images, in two families with one change or none and the unchanged image; and none has a mask
-    assert lines[0] == "all 213 changed images are the same"
+    # 21 images, in two families with one change or none and the unchanged image; and none has a mask
+    assert lines[0] == "all 63 changed images are the same"
     assert lines[1:] == [f"{library} {version}" for library, version in installed_versions().items()]
     path = study.digests / "corruptions.parquet"
     table = pd.read_parquet(path)
@@ -183,12 +186,12 @@ def test_verify(built: Checkout, tmp_path: Path) -> None:
     rewritten(table, path)
     versions = study.digests / VERSIONS
     versions.write_text(json.dumps(json.loads(versions.read_text()) | {"numpy": "1.0.0"}))
-    done = clone.run("cleanset", "robustness", "verify", cwd="studies/robustness", check=False)
+    done = cleanset("robustness", "verify", cwd=study.folder)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"corruptions {name[0]} {name[1]} {name[2]:02}: ")
     assert lines[0].endswith("; expected 000000000000...")
-    assert lines[1] == "1 of 213 changed images differ"
+    assert lines[1] == "1 of 63 changed images differ"
     assert "; the digests were made with 1.0.0" in next(line for line in lines if line.startswith("numpy "))
     rewritten(table[1:], path)
     with pytest.raises(CleansetError, match=r"corruptions\.parquet: of other images or changes than the study has"):

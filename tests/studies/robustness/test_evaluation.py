@@ -23,13 +23,10 @@ from rich.console import Console
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.measure.command import Wanted
 from cleanset.measure.compare.results import read_results
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.sets.folder import CHECKSUMS, checksums, read_checksums
-from cleanset.sets.manifest import MANIFEST
 from cleanset.studies.robustness import (
     answering,
     answers,
@@ -49,6 +46,7 @@ from cleanset.studies.robustness.scenarios.params import Scenarios
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import soup
+from tests.studies.robustness.few_classes import CLASSES, keep_classes
 from tests.ten_images import FORK_SERVER
 
 pytestmark = pytest.mark.slow
@@ -58,8 +56,6 @@ PARAMS = {
     "corruptions": {"names": ["contrast", "pixelate"], "severities": [2]},
     "bootstrap": {"draws": 20},
 }
-CLASSES = ("n02782093", "n02814860", "n04507155", "n07734744", "n07753592")
-"""Of the sample's classes: 21 images in the sets, 13, 13 and 12 of the models; 5 of them are in all three."""
 OTHER = "again"
 """A further model: the sample's norm_robust by another role."""
 
@@ -80,13 +76,7 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
     """
     clone = built.clone_with_data(tmp_path_factory.mktemp("evaluated") / "cleanset")
     edition = Edition(clone.folder)
-    for manifest in clone.folder.glob("data/export/*/manifest.csv"):
-        head, *rows = manifest.read_text().splitlines(keepends=True)
-        text = head + "".join(row for row in rows if row.split(",")[1] in CLASSES)
-        listed = read_checksums(manifest.parent)[1] | {MANIFEST: sha256(text.encode())}
-        for path, new in ((manifest, text), (manifest.with_name(CHECKSUMS), checksums(listed))):
-            path.unlink()  # a link to the cache
-            path.write_text(new)
+    keep_classes(clone.folder)
     models = yaml.safe_load(edition.params_yaml.read_text())["models"]
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
@@ -441,7 +431,7 @@ def test_a_network_that_runs_in_float32_alone(
 @pytest.mark.long
 def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     """One process; and three, the other order and smaller batches and shards."""
-    params = PARAMS | {"perturbations": {"names": ["shot_noise"], "max_images": 3}}
+    params = PARAMS | {"perturbations": {"names": ["shot_noise"], "max_images": 2}}
     one, three = studies = [Study(edition.folder / "studies" / name) for name in ("one", "three")]
     one.folder.mkdir()
     one.params_yaml.write_text(yaml.safe_dump(params))
