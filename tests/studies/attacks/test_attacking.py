@@ -118,11 +118,8 @@ def test_lpips_is_measured_where_there_are_weights(study: AttackStudy) -> None:
     weights = study.folder / "alexnet.safetensors"
     save_file(alexnet(weights=None).state_dict(), weights)
     settings = SETTINGS.model_copy(update={"lpips": weights.name})
-    for name in ("none", "pgd"):
-        run_attack(study, ROLE, name, settings)
-    assert results(study, "none")["lpips"].tolist() == [0, 0, 0, 0]
-    found = results(study, "pgd")
-    assert (found["lpips"] > 0).all()
+    run_attack(study, ROLE, "pgd", settings)
+    assert (results(study, "pgd")["lpips"] > 0).all()
     record = json.loads((folder_of(study, "pgd") / "record.json").read_text())
     assert record["lpips_weights_sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert record["versions"]["lpips"] == "0.1.4"

@@ -169,7 +169,7 @@ def settings(study: AttackStudy) -> AttackParams:
     return AttackParams.model_validate(
         {
             "search_precision": "float64",
-            "attacks": {"none": {}, "spsa": {"steps": 2, "samples": 4, "after": None}, "pgd": {"steps": 2, "group": 2}},
+            "attacks": {"none": {}, "pgd": {"steps": 2, "group": 2}},
             "probe": {"images": 4, "steps": 1, "group": 2, "spsa_steps": 1, "spsa_samples": 2},
             "wrapped": {
                 "random": {"model": ROLE, "wrapper": "uninteresting"},
@@ -210,11 +210,11 @@ def test_groups(attacked: AttackStudy, settings: AttackParams) -> None:
 
 
 def test_the_record_says_what_is_around(attacked: AttackStudy, settings: AttackParams) -> None:
-    record = json.loads(attacked.results("spsa", "both").record.read_text())
+    record = json.loads(attacked.results("pgd", "both").record.read_text())
     groups = settings.wrapped["both"].groups
     assert record["wrapped"] == {"model": ROLE, "wrapper": "uninteresting", "groups": groups, "images": None}
     assert record["images"] == 3
-    assert "wrapped" not in json.loads(attacked.results("spsa", ROLE).record.read_text())
+    assert "wrapped" not in json.loads(attacked.results("pgd", ROLE).record.read_text())
 
 
 class Noisy(Uninteresting):
@@ -234,9 +234,10 @@ class Noisy(Uninteresting):
 
 @pytest.fixture
 def noisy(settings: AttackParams, monkeypatch: pytest.MonkeyPatch) -> AttackParams:
-    """Settings with a wrapped model `noisy`."""
+    """Settings with SPSA and a wrapped model `noisy`."""
     monkeypatch.setattr(targets, "wrap_network", lambda network, *_: Noisy(network))
-    return settings.model_copy(update={"wrapped": {"noisy": settings.wrapped["random"]}})
+    attacks = settings.attacks | {"spsa": SpsaAttack(steps=2, samples=4, after=None)}
+    return settings.model_copy(update={"attacks": attacks, "wrapped": {"noisy": settings.wrapped["random"]}})
 
 
 def test_a_stored_file_gives_its_logits_again(study: AttackStudy, noisy: AttackParams) -> None:
