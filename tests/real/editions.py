@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -15,6 +15,7 @@ from tests.forked_commands import forking
 SOURCE = Path(__file__).parents[2] / "src"
 ROLES = ("standard", "norm_robust", "corruption_robust")
 TAR, DEVKIT = "ILSVRC2012_img_val.tar", "ILSVRC2012_devkit_t12.tar.gz"
+EVERY = range(2000)
 
 
 def pinned(weights: Path) -> dict[str, str]:
@@ -23,20 +24,21 @@ def pinned(weights: Path) -> dict[str, str]:
 
 
 def make_edition(
-    folder: Path, real: Path, models: Mapping[str, Mapping[str, str]], precision: str, images: int = 2000
+    folder: Path, real: Path, models: Mapping[str, Mapping[str, str]], precision: str, taken: Sequence[int] = EVERY
 ) -> None:
-    """An edition of the first `images` of them; an image that nobody has reviewed counts as clean."""
+    """An edition of those `taken`, by their places in the tar; an image that nobody has reviewed counts as clean."""
     subprocess.run(["cleanset", "edition", str(folder)], check=True)
     raw = folder / "data" / "raw"
     (raw / DEVKIT).symlink_to(real / DEVKIT)
-    if images == 2000:
+    if taken == EVERY:
         (raw / TAR).symlink_to(real / TAR)
     else:
         with tarfile.open(real / TAR) as whole, tarfile.open(raw / TAR, "w") as part:
-            for member in whole.getmembers()[:images]:
+            members = whole.getmembers()
+            for member in (members[place] for place in taken):
                 part.addfile(member, whole.extractfile(member))
     params = yaml.safe_load((folder / "params.yaml").read_text())
-    params["dataset"] |= {"expect_images": images, "classes": wnids(real)}
+    params["dataset"] |= {"expect_images": len(taken), "classes": wnids(real)}
     params["models"] = dict(models)
     params["score"] |= {"precision": precision, "batch_size": 8}
     params["review"]["unreviewed"] = "clean"

@@ -16,7 +16,7 @@ from torch import nn
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.vocabulary import class_indices
-from tests.real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
+from tests.real.editions import EVERY, ROLES, TAR, make_edition, pinned, reproduced, wnids
 from tests.scoring.networks import ENSEMBLE, random_resnet50
 
 pytestmark = pytest.mark.exhaustive
@@ -51,7 +51,7 @@ def edition(real: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: 
         save_random_weights(path, seed, pixels, [class_indices()[wnid] for wnid in wnids(real)])
         models[role] = ENSEMBLE[role] | pinned(path)
     precision = pytestconfig.getoption("--real-precision")
-    make_edition(folder / "edition", real, models, precision, images=2000 if precision == "float64" else 40)
+    make_edition(folder / "edition", real, models, precision, EVERY if precision == "float64" else range(40))
     return reproduced(folder / "edition")
 
 
