@@ -1,8 +1,5 @@
 """Editions to run the stage on."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +53,3 @@ def write_params(folder: Path, **score: Any) -> None:
         "score": {"device": "cpu"} | score,
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
-
-
-def start(edition: Edition) -> subprocess.Popen[str]:
-    """The stage, in a process of its own."""
-    command = [sys.executable, "-m", "cleanset", "score", "--model", "standard"]
-    return subprocess.Popen(
-        [sys.executable, "-c", "from cleanset.cli import main; main()", *command[3:]],
-        cwd=edition.folder, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONWARNINGS": "ignore"},
-    )  # fmt: skip

@@ -1,10 +1,13 @@
 """`kill -9` in the middle of the stage, and what the next run takes over."""
 
+import os
 import re
-import time
+import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from cleanset.edition.paths import Edition
@@ -13,23 +16,40 @@ from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, read_table, write_table
-from tests.scoring.editions import make_edition, start, write_params, write_weights
+from tests.scoring.editions import make_edition, write_params, write_weights
+from tests.ten_images import FORK_SERVER
 
 pytestmark = pytest.mark.slow
 
-COUNT = 640
-"""A shard of 512 images and a rest."""
+COUNT, SHARD = 24, 16
+"""A shard of 16 images and a rest."""
 
 
-def shard_files(edition: Edition) -> list[Path]:
-    return sorted(edition.partial_scores("standard").glob("*/*.parquet"))
+class SmallShards(Shards):
+    """Shards of few images."""
+
+    def __init__(self, folder: Path, fingerprint: str, image_ids: Sequence[Any], batch_size: int, **rest: Any) -> None:
+        super().__init__(folder, fingerprint, image_ids, batch_size, SHARD, **rest)
+
+
+class KillingShards(SmallShards):
+    """The first that is kept is the last thing that its process does."""
+
+    def keep(self, number: int, table: pd.DataFrame) -> None:
+        super().keep(number, table)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def score_until_killed(folder: Path) -> None:
+    engine.Shards = KillingShards  # type: ignore[misc]
+    score.run(Edition(folder), "standard")
 
 
 def taken_over(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Run the stage to its end here; which shards it did not compute."""
     missing: list[int] = []
 
-    class Watched(Shards):
+    class Watched(SmallShards):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             missing.extend(self.missing)
@@ -39,21 +59,13 @@ def taken_over(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return [number for number in range(2) if number not in missing]
 
 
-@pytest.mark.long
 def test_kill_minus_nine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edition = make_edition(tmp_path, COUNT)
-    process = start(edition)
-    deadline = time.monotonic() + 200
-    while not shard_files(edition):
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    assert process.stderr is not None
-    process.stderr.close()
-    names = [path.name for path in shard_files(edition)]
-    assert names == ["00000.parquet"]
+    process = FORK_SERVER.Process(target=score_until_killed, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert [path.name for path in edition.partial_scores("standard").glob("*/*")] == ["00000.parquet"]
     assert not edition.scores("standard").exists()
 
     assert taken_over(edition, monkeypatch) == [0]
