@@ -17,8 +17,8 @@ pytestmark = pytest.mark.real
 
 
 def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
-    """The three models classify 88.3 to 90.8 % correctly of 1,000 photographs, these 150 among them."""
-    photographs = {path.name: path for path in sorted((real / "photos").iterdir())}
+    """Of every third as many as a plain loop with timm's own transform; of 1,000 photographs it knows 88.3 %."""
+    photographs = {path.name: path for path in sorted((real / "photos").iterdir())[::3]}
     weights = real / "weights" / "tf_efficientnet_lite0.safetensors"
     sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()
     model = load_model(
@@ -33,8 +33,7 @@ def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
     scores = score_few(model, read, Settings(choose_devices("cpu"), "float32", 4, 2), names)
     wanted = [class_indices()[name.split("_")[0]] for name in names]
     correct = sum(top5[0] == label for top5, label in zip(scores["top5_class"], wanted, strict=True))
-    assert len(names) == 150
-    assert 125 <= correct <= 140
+    assert (len(names), correct) == (50, 43)
 
 
 def test_every_photograph_is_decoded(real: Path) -> None:

@@ -34,13 +34,13 @@ IMAGES = {id_of(number): jpeg(drawn_image(130 + number, 120, seed=number)) for n
 
 
 def resnet50(role: str, folder: Path) -> LoadedModel:
-    """One of the three with random weights and statistics, as it is loaded; its images are 96 x 96, for time."""
+    """One of the three with random weights and statistics, as it is loaded; its images are 64 x 64, for time."""
     network = random_resnet50(5)
     nn.init.normal_(network.fc.weight, std=0.1)
     path = folder / f"{role}.safetensors"
     save_file(dict(network.state_dict()), path)
     named = Model.model_validate(ENSEMBLE[role] | {"weights": str(path), "sha256": sha256(path.read_bytes())})
-    return replace(load_model(named, folder), preprocessing=ResizeAndCrop("small", 110, 96, "bilinear"))
+    return replace(load_model(named, folder), preprocessing=ResizeAndCrop("small", 74, 64, "bilinear"))
 
 
 @pytest.mark.parametrize("role", ["standard", pytest.param("norm_robust", marks=pytest.mark.exhaustive)])
