@@ -42,6 +42,16 @@ def draw(folder: Path) -> Drawn:
     return Drawn(archive, table, folder / "scooter", written)
 
 
+published_votes = cache(published_verdicts)
+"""The published verdicts, which take half a second to read."""
+
+
+@pytest.fixture(autouse=True)
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every set of this folder's tests be made of verdicts that are read once."""
+    monkeypatch.setattr(image_set, "published_verdicts", published_votes)
+
+
 @cache
 def few_candidates(model: str) -> pd.DataFrame:
     """Rows of the published files, whose ranks are written there."""
@@ -54,7 +64,7 @@ def few_candidates(model: str) -> pd.DataFrame:
 
 @cache
 def few_verdicts() -> Votes:
-    return {key: votes for key, votes in published_verdicts().items() if key[0] < FEW_CLASSES}
+    return {key: votes for key, votes in published_votes().items() if key[0] < FEW_CLASSES}
 
 
 def take_few(patch: pytest.MonkeyPatch) -> None:
