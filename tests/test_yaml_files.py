@@ -163,7 +163,7 @@ scalars = st.text("0123456789_.:eExXobBaAfFinN+-~yY=<", max_size=8) | st.sampled
 
 
 @pytest.mark.slow
-@examples(2000)
+@examples(800)
 @given(scalars, st.sampled_from(["a: {}", "- {}", "{{a: {}}}", "[{}, 1]", "{}: 1", "? {}\n: 2"]))
 def test_what_is_accepted_is_what_dvc_reads(scalar: str, form: str) -> None:
     text = form.format(scalar)

@@ -142,7 +142,7 @@ def test_one_class_is_unsettled_until_a_review_is_added(
     path = checkout.folder / "reviews" / "ada" / "n02165456.yaml"
     sha256 = index.loc[image_id, "sha256"]
     path.write_text(path.read_text() + f"  {image_id}:\n    verdict: clean\n    sha256: {sha256}\n")
-    ran = checkout.stages_run()
+    ran = checkout.stages_run("export", "count")
     assert [stage for stage in ran if stage.startswith("export")] == ["export@corruption_robust"]
     unsettled = json.loads((checkout.folder / "metrics" / "totals" / "classes_unsettled.json").read_text())
     assert unsettled == dict.fromkeys(ROLES, 0)

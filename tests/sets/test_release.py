@@ -41,7 +41,7 @@ from tests.ten_images import drawn_image, jpeg
 
 PROGRAM = Path(from_verdicts.__file__)
 NAME = "cleanset-1.0.0"
-PLANTS = 20
+PLANTS = 10
 """Planted changes of each kind."""
 
 
@@ -389,7 +389,7 @@ def as_review(vote: Verdict) -> Review:
     return Review.model_validate(fields)
 
 
-@examples(1000)
+@examples(400)
 @given(
     st.lists(votes, max_size=5), st.none() | votes, st.sampled_from(["single", "majority", "unanimous"]),
     st.integers(1, 3), st.sampled_from([0.0, 0.02]),
@@ -415,7 +415,7 @@ notes = (
 )
 
 
-@examples(300)
+@examples(120)
 @given(st.lists(st.tuples(votes, notes), min_size=1, max_size=3), st.sampled_from([20, 80]), st.booleans())
 def test_both_programs_read_alike(written: list[tuple[Verdict, str | None]], width: int, own: bool) -> None:
     """Review files with any notes, as the review page or PyYAML writes them."""
