@@ -144,7 +144,7 @@ class Shift(nn.Module):
         return (pixels - self.mean) / self.std
 
 
-class NarrowSwin(swin_transformer.SwinTransformer):
+class NarrowSwin(swin_transformer.SwinTransformer):  # type: ignore[misc]
     """A Swin transformer with a quarter of the channels."""
 
     def __init__(self, **options: Any) -> None:
