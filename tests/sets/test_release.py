@@ -380,6 +380,7 @@ votes = st.one_of(
     st.just(Verdict("unsure", None, None, "explicit", "")),
     st.builds(lambda reason, box: Verdict("crop", reason, box, "explicit", ""), reasons, st.none() | boxes),
 )
+crops = st.builds(lambda box: Verdict("crop", "text", box, "explicit", ""), boxes)
 
 
 def as_review(vote: Verdict) -> Review:
@@ -391,8 +392,8 @@ def as_review(vote: Verdict) -> Review:
 
 @examples(400)
 @given(
-    st.lists(votes, max_size=5), st.none() | votes, st.sampled_from(["single", "majority", "unanimous"]),
-    st.integers(1, 3), st.sampled_from([0.0, 0.02]),
+    st.lists(votes, max_size=5) | st.lists(crops, max_size=5), st.none() | votes,
+    st.sampled_from(["single", "majority", "unanimous"]), st.integers(1, 3), st.sampled_from([0.0, 0.02]),
 )  # fmt: skip
 def test_both_programs_decide_alike(
     others: list[Verdict], board: Verdict | None, policy: queue.Policy, least: int, tolerance: float
