@@ -192,7 +192,7 @@ def common(texts: tuple[str, str]) -> int:
     return next((at for at, (one, two) in enumerate(zip(*texts, strict=False)) if one != two), min(map(len, texts)))
 
 
-@examples(300)
+@examples(120, fast=30)
 @given(documents(), st.data())
 def test_what_is_added_is_one_piece_and_can_be_removed_to_the_same_bytes(text: str, data: st.DataObject) -> None:
     content = yaml.safe_load(text)
@@ -212,7 +212,7 @@ def test_what_is_added_is_one_piece_and_can_be_removed_to_the_same_bytes(text: s
     assert edited_text(more, content, "f") == text
 
 
-@examples(300)
+@examples(120, fast=30)
 @given(documents(), st.data())
 def test_other_lines_stay_when_an_entry_is_removed(text: str, data: st.DataObject) -> None:
     content = yaml.safe_load(text)

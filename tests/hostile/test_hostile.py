@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.hostile
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_case_ends_well(kind: str) -> None:
-    cases = examples(1200).max_examples
+    cases = examples(400, fast=120).max_examples
     outcomes = run_cases(kind, range(cases))
     assert outcomes.defects == {}
     assert outcomes.cases == cases

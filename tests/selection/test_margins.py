@@ -62,7 +62,7 @@ def test_the_difference_of_two_float32_is_exact() -> None:
     assert margin == 0.10000000149011612 - 0.09999998658895493
 
 
-@examples(40)
+@examples(20, fast=4)
 @given(worlds())
 def test_against_an_oracle(world: World) -> None:
     expected = list[Row]()

@@ -19,6 +19,8 @@ from tests.properties import examples
 from tests.selection.by_hand import after_crop_of, index_of, scores_of
 
 small = examples(100)
+fewer = examples(50, fast=10)
+"""For what takes a tenth of a second each."""
 
 STEPS = (
     ("top5", "clean"), ("top5", "crop"),
@@ -184,8 +186,12 @@ def shared_by_code(world: World, index: pd.DataFrame) -> pd.DataFrame:
 
 
 def candidates_by_code(world: World, model: int) -> pd.DataFrame:
+    return candidates_among(shared_by_code(world, index_of(world.labels)), world, model)
+
+
+def candidates_among(common: pd.DataFrame, world: World, model: int) -> pd.DataFrame:
+    """As `candidates_by_code`, of shared images that are known."""
     index = index_of(world.labels)
-    common = shared_by_code(world, index)
     return candidates(index, common, scores_of(world.models[model]), world.classes, Rule(world.count))
 
 
@@ -239,40 +245,29 @@ def open_ids(filled: Filled) -> set[str]:
 # What must hold
 
 
-@small
-@given(worlds())
-def test_shared_images(world: World) -> None:
-    by_code = shared_by_code(world, index_of(world.labels))
-    expected = {
+@pytest.mark.slow
+@fewer
+@given(worlds(), st.integers(0, 2))
+def test_from_labels_to_the_finished_classes(world: World, model: int) -> None:
+    common = shared_by_code(world, index_of(world.labels))
+    assert set(common.itertuples(index=False, name=None)) == {
         (image.image_id, image.labels[0])
         for image in world.images(0)
         if len(image.labels) == 1 and all(predictions == image.labels[0] for predictions in image.predictions)
     }
-    assert set(by_code.itertuples(index=False, name=None)) == expected
 
-
-@small
-@given(worlds(), st.integers(0, 2))
-def test_candidates(world: World, model: int) -> None:
+    table = candidates_among(common, world, model)
+    of_class = {each: ranked(world.images(model), each, world.count) for each in world.classes}
     columns = ["class_index", "rank", "image_id", "tier", "confidence"]
-    by_code = candidates_by_code(world, model)[columns].sort_values(["class_index", "rank"])
-    expected = [
+    by_code = table[columns].sort_values(["class_index", "rank"])
+    assert list(by_code.itertuples(index=False, name=None)) == [
         (class_index, rank, image.image_id, image.tier, image.confidence)
-        for class_index in world.classes
-        for rank, image in enumerate(ranked(world.images(model), class_index, world.count), start=1)
+        for class_index, images in of_class.items()
+        for rank, image in enumerate(images, start=1)
     ]
-    assert list(by_code.itertuples(index=False, name=None)) == expected
 
-
-@pytest.mark.slow
-@small
-@given(worlds(), st.integers(0, 2))
-def test_from_labels_to_the_finished_classes(world: World, model: int) -> None:
-    table = candidates_by_code(world, model)
     filled = fill(with_verdicts(table, world.verdicts), world.places)
-    columns = ["class_index", "place", "image_id"]
-    by_code = filled.selection[columns].sort_values(["class_index", "place"])
-    of_class = {index: ranked(world.images(model), index, world.count) for index in world.classes}
+    by_code = filled.selection[["class_index", "place", "image_id"]].sort_values(["class_index", "place"])
     assert list(by_code.itertuples(index=False, name=None)) == [
         (class_index, place, image_id)
         for class_index, images in of_class.items()
@@ -334,7 +329,7 @@ def test_no_worse_step_while_a_better_image_is_left(images: list[OracleImage], p
 
 
 @pytest.mark.slow
-@examples(50)
+@examples(25, fast=5)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter(world: World, random: Random) -> None:
     def shuffled(frame: pd.DataFrame) -> pd.DataFrame:
