@@ -38,8 +38,10 @@ from cleanset.studies.contest.entering import check, enter_runs
 from cleanset.studies.contest.files import Defence, ModelOfEdition
 from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, Objects
 from cleanset.studies.contest.rules import parse_instant
+from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
 from tests.documents import blocks
+from tests.forked_commands import forking
 from tests.studies.contest.made import day
 from tests.studies.contest.on_disk import MODEL, OnDisk, digest, key, png
 from tests.studies.robustness.entries import entry
@@ -664,6 +666,7 @@ def test_on_the_sample(built: Checkout, repository: Path, tmp_path: Path) -> Non
 def test_what_the_command_refuses(options: tuple[str, str], message: str, repository: Path) -> None:
     """One line, before any model runs."""
     command = ["cleanset", "contest", "threshold", "--contest", "studies/contest", "--model", "standard", *options]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    environment = os.environ | forking(SOURCE)
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert message in done.stderr

@@ -22,7 +22,9 @@ from cleanset.studies.contest.entering import check, image_entry, kind_of, sign_
 from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, entry_of
 from cleanset.studies.contest.report import notices
 from cleanset.studies.contest.standing import standing
+from tests.browser_tab import SOURCE
 from tests.documents import blocks
+from tests.forked_commands import forking
 from tests.studies.contest.made import BIRD, BIRD_OR_BICYCLE, JUDGES, UNSURE, day
 from tests.studies.contest.on_disk import CLEAN, MODEL, OPEN, OnDisk, digest, key, named, png
 from tests.time_limits import at_most
@@ -380,8 +382,9 @@ def test_a_week_of_answers_is_a_long_file(made: OnDisk) -> None:
 
 def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["cleanset", "contest", *arguments], cwd=made.folder, capture_output=True, text=True, check=False
-    )
+        ["cleanset", "contest", *arguments], cwd=made.folder, env=os.environ | forking(SOURCE),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,8 +23,10 @@ from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, Objects, r
 from cleanset.studies.contest.page import write_page
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
+from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
 from tests.documents import block
+from tests.forked_commands import forking
 from tests.report.pages import soup
 from tests.studies.contest.made import day
 from tests.studies.contest.on_disk import key, public
@@ -74,7 +77,10 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
     shutil.rmtree(copy / "results" / "page_images")
     (copy / "results" / "page.html").unlink()
     lines = block(repository, "cleanset contest check --contest studies/contest")
-    done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-ec", lines], cwd=tmp_path, env=os.environ | forking(SOURCE), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "4 defences, 3 submissions with 4 images" in done.stdout
     assert "Standing on 2026-11-14" in done.stdout
