@@ -19,7 +19,7 @@ from tests.remotes.servers import breaking, free_port, nginx
 from tests.report.pages import violations
 from tests.studies.realness.conftest import ANSWERABLE, rows
 
-BROWSERS = int(os.environ.get("CLEANSET_BROWSERS", "5"))
+BROWSERS = int(os.environ.get("CLEANSET_BROWSERS", "3"))
 SERVE = "cleanset study serve --plan build/study --port 8080 --no-browser --public-url https://study.example.org \\"
 ANALYSE = "cleanset study analyse build/study/answers/*.csv --plan build/study --out build/analysis"
 COMPLETION = "https://app.prolific.com/submissions/complete?cc=CODE"
