@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -106,12 +107,14 @@ def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Pa
     assert found.model_copy(update={"images_per_minute": 0.0}) == recorded.model_copy(update={"images_per_minute": 0.0})
 
 
-def test_the_log_is_built_from_what_came_by_mail(built: Checkout, repository: Path, tmp_path: Path) -> None:
+def test_the_log_is_built_from_what_came_by_mail(
+    built: Checkout, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Log, signature and objects, byte for byte, from sample/contest and the answers of defences in the log."""
     copy = copy_with_data(built, repository / "studies" / "contest", tmp_path)
     (copy / OBJECTS / next(iter(sorted(path.name for path in (copy / OBJECTS).iterdir())))).unlink()
-    program = "import sys; sys.path.insert(0, 'sample'); import contest_log; contest_log.main([sys.argv[1]])"
-    subprocess.run([sys.executable, "-c", program, str(copy)], cwd=repository, check=True, capture_output=True)
+    monkeypatch.chdir(repository)
+    runpy.run_path(str(repository / "sample" / "contest_log.py"))["main"]([str(copy)])
     for name in (LOG, LOG_SIGNATURE):
         assert (copy / name).read_bytes() == (repository / CONTEST / name).read_bytes()
     assert {path.name for path in (copy / OBJECTS).iterdir()} == {
