@@ -16,7 +16,7 @@ from cleanset.sets.manifest import Entry
 from tests.properties import examples
 from tests.sets.entries import ENCODER, WHOLE, changed, checked
 
-small = examples(200)
+small = examples(100, fast=20)
 
 Answer = tuple[list[int], list[float]]
 

@@ -86,7 +86,7 @@ def test_every_image_misclassified() -> None:
     assert (found.confidences.misclassified, found.confidences.largest, found.confidences.mean) == (["a"], None, None)
 
 
-@examples(100)
+@examples(50, fast=10)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.25, 0.5, 1.0])), min_size=1, max_size=24
