@@ -1,8 +1,10 @@
 """The judge page in a real browser: nothing gives an image away, no answer is lost; outlines by keyboard and mouse."""
 
 import io
+import os
 import re
 import resource
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +14,14 @@ import yaml
 from PIL import Image
 from playwright.sync_api import Browser, Page, Request
 
+from cleanset.errors import CleansetError
 from cleanset.studies.contest.entering import enter, sign_entry
-from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeTab
+from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession, JudgeTab
 from cleanset.studies.contest.log import read_state
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
-from tests.browser_tab import PATIENCE, WINDOW, Pages, Server
-from tests.measure.compare.command import cleanset
+from tests.browser_tab import PATIENCE, SOURCE, WINDOW, Pages, Server
+from tests.forked_commands import forking
 from tests.remotes.servers import free_port
 from tests.report.pages import violations
 from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
@@ -316,22 +319,14 @@ def test_nothing_that_the_browser_receives_gives_an_image_away(contest: Path, st
         for what, pattern in GIVES_AWAY.items():
             found = re.search(pattern, data, re.IGNORECASE)
             assert not found, (what, url, found)
+    # encoded anew: the bytes of a file itself would tell by their SHA-256 which it is
+    images = {data for _, data in received if data.startswith(b"\x89PNG")}
+    assert len(images) == 8
+    assert images.isdisjoint(path.read_bytes() for path in (contest / "objects").iterdir())
     tokens = {url.rsplit("/", 1)[1] for url, _ in received if "/image/" in url}
     other = visit(start(ADA, "--port", "0"))
     other.press("?")
     assert tokens.isdisjoint(other.page.eval_on_selector_all("img", "all => all.map(i => i.src.split('/').pop())"))
-
-
-def test_images_are_sent_encoded_anew(contest: Path, start: Start, visit: Visit) -> None:
-    """The bytes of the file itself would tell by their SHA-256 which it is."""
-    received: list[tuple[str, bytes]] = []
-    at = visit(start(), listen=lambda page: everything_received(page, received))
-    at.press("Enter")
-    at.page.wait_for_timeout(300)
-    files = {path.read_bytes() for path in (contest / "objects").iterdir()}
-    images = [data for url, data in received if data.startswith(b"\x89PNG")]
-    assert len(images) == 8
-    assert not files.intersection(images)
 
 
 def test_every_step_is_accessible_and_fits(contest: Path, start: Start, visit: Visit) -> None:
@@ -382,23 +377,23 @@ def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
     assert at.step == "outline"
 
 
-@pytest.mark.parametrize(
-    ("judge", "message"),
-    [
-        ("00000000", "error: judge 00000000: not in the roster; expected one who has been entered\n"),
-        ("../ada", "error: judge ../ada: not in the roster; expected one who has been entered\n"),
-    ],
-)
-@pytest.mark.slow
-def test_who_is_no_judge(contest: Path, judge: str, message: str) -> None:
-    done = cleanset("contest", "judge", "--judge", judge, "--on", DAY, "--no-browser", cwd=contest)
-    assert (done.returncode, done.stdout, done.stderr.replace("'", "")) == (1, "", message)
+def test_who_is_no_judge(contest: Path) -> None:
+    message = ": not in the roster; expected one who has been entered"
+    with pytest.raises(CleansetError, match=re.escape(f"judge '../ada'{message}")):
+        JudgeSession(contest, "../ada", day(DAY))
+    done = subprocess.run(
+        ["cleanset", "contest", "judge", "--judge", "00000000", "--on", DAY, "--no-browser"], cwd=contest,
+        env=os.environ | forking(SOURCE), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: judge '00000000'{message}\n"
 
 
-def test_the_file_is_as_people_write_it(contest: Path, start: Start, visit: Visit) -> None:
+def test_the_file_is_as_people_write_it(contest: Path) -> None:
     """Also for other YAML readers."""
-    at = visit(start())
-    at.press("Enter", "4", "4")
+    tab = JudgeTab(JudgeSession(contest, ADA, day(DAY)))
+    for key in ("Enter", "4", "4"):
+        tab.press(key, seen=tab.session.tokens.values())
     (image,) = answers(contest)
     text = (contest / "answers" / ADA / f"{WEEK}.yaml").read_text()
     assert text == (

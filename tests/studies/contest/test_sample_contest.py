@@ -17,8 +17,9 @@ from scipy.optimize import minimize
 
 from cleanset.edition.create import make_edition
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.defending import run_defence
+from cleanset.studies.contest.defending import CommandDefence, run_defence
 from cleanset.studies.contest.entering import check, enter
+from cleanset.studies.contest.files import ContestFiles, DefenceRun
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
 from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, Objects, read, read_content, read_state
 from cleanset.studies.contest.page import write_page
@@ -33,7 +34,9 @@ from tests.studies.contest.made import day
 from tests.studies.contest.on_disk import key, public
 from tests.studies.contest.sample_copy import MAIL, colors, copy_with_data
 
-DEFENCES = ("tide/standard", "reef/corruption_robust", "reef/colors", "reef/uninteresting")
+COMMAND = "reef/colors"
+DEFENCES = ("tide/standard", "reef/corruption_robust", COMMAND, "reef/uninteresting")
+LAST_RUN = day("2026-11-14")
 
 
 @pytest.fixture
@@ -96,15 +99,30 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=pytest.mark.long if each == "reef/colors" else ()) for each in DEFENCES]
+    "name", [pytest.param(each, marks=pytest.mark.exhaustive if each == COMMAND else ()) for each in DEFENCES]
 )
 def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Path, tmp_path: Path) -> None:
     """Only the rate differs from run to run."""
     copy = copy_with_data(built, contest, tmp_path)
     files = read_state(copy)
-    (recorded,) = [each for each in files.runs if (each.defence, each.date) == (name, day("2026-11-14"))]
-    found = run_defence(copy, files, name, day("2026-11-14"))
+    found = run_defence(copy, files, name, LAST_RUN)
+    recorded = run_of(files, name)
     assert found.model_copy(update={"images_per_minute": 0.0}) == recorded.model_copy(update={"images_per_minute": 0.0})
+
+
+@pytest.mark.long
+def test_its_command_answers_as_recorded(contest: Path) -> None:
+    """To the submitted images; it runs anew for each, which takes long for the clean ones."""
+    files, objects = read_state(contest), Objects(contest)
+    recorded = run_of(files, COMMAND).answers
+    answer = CommandDefence(objects, files.defences[COMMAND], files.rules.groups().names)
+    assert answer({each: objects.path(each) for each in recorded})[0] == recorded
+
+
+def run_of(files: ContestFiles, name: str) -> DefenceRun:
+    """The last run of a defence."""
+    (found,) = [each for each in files.runs if (each.defence, each.date) == (name, LAST_RUN)]
+    return found
 
 
 def test_the_log_is_built_from_what_came_by_mail(
