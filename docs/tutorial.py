@@ -21,8 +21,10 @@ PAGE, NOTEBOOK = DOCS / "tutorial.md", DOCS / "tutorial.ipynb"
 WORK = DOCS.parent / "build" / "tutorial"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 CELL = re.compile(r"(?ms)^```(python|bash)\n(.*?)\n```$")
-ENVIRONMENT = {"COLUMNS": "80", "HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(WORK / "cache")}
-"""As wide as the page, and without a network."""
+WIDTH = {"COLUMNS": "80"}
+"""As wide as the page."""
+OFFLINE = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(WORK / "cache")}
+"""The library `datasets` uses no network; only Python cells import it."""
 
 
 class Cell(NamedTuple):
@@ -61,11 +63,14 @@ def notebook(page: str, outputs: Iterator[list[dict[str, Any]]]) -> dict[str, An
 def run(page: str) -> Iterator[list[dict[str, Any]]]:
     """Run the code cells of a page one after another, from docs/ as a notebook there; the outputs of each."""
     os.chdir(DOCS)
-    os.environ |= ENVIRONMENT
+    environment = os.environ | WIDTH
+    os.environ |= WIDTH | OFFLINE
     names: dict[str, Any] = {"__name__": "__main__"}
     for cell in cells(page):
         if cell.kind == "bash":
-            done = subprocess.run(["bash", "-e"], input=cell.text, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["bash", "-e"], input=cell.text, capture_output=True, text=True, check=False, env=environment
+            )
             if done.returncode:
                 raise SystemExit(f"{cell.text}\n{done.stdout}{done.stderr}")
             yield printed(done.stdout)
