@@ -204,21 +204,35 @@ def installed_at(folder: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
+def at_address(folder: Path) -> dict[str, str]:
+    """Variables with which git finds a repository of the disk at the address of the documents."""
+    return {
+        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.file://{folder}.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://example.org/cleanset.git",
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def installed(repository: Path, pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which pip has installed what the README's first line says."""
+    folder = tmp_path_factory.mktemp("installed")
+    done = shell(pristine, install(repository), folder, **installed_at(folder), **at_address(pristine.folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
 @pytest.mark.long
-def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
+def test_the_first_blocks_of_the_readme(repository: Path, installed: Path, pristine: Checkout, tmp_path: Path) -> None:
     """With a drawn archive in place of ImageNet's, whose table of digests declares its MD5; as installed by pip."""
     archive = draw_archive(tmp_path / ARCHIVE, select_images(PublishedChoice()).candidates["image_id"])
     digests.run(archive, tmp_path / "digests.csv")
-    source = pristine.clone(tmp_path / "source")
     pip, command = block(repository, INSTALL).splitlines()
     assert pip == INSTALL
     (load,) = blocks(repository, "python", "README.md")
     shown = "print(repr(images), image.mode, class_index, record['image_id'], cleanset.__file__)\n"
     look = block(repository, "cleanset verify scooter")
-    lines = f"{install(repository)}{command} --digests digests.csv\n{look}"
-    lines += f"python - <<'END'\n{load}{shown}END\ncleanset cite\n"
-    lines = lines.replace("git+https://example.org/cleanset.git", f"{source.folder.as_uri()}")
-    done = shell(pristine, lines, tmp_path, **installed_at(tmp_path))
+    lines = f"{command} --digests digests.csv\n{look}python - <<'END'\n{load}{shown}END\ncleanset cite\n"
+    done = shell(pristine, lines, tmp_path, **installed_at(installed))
     assert done.returncode == 0, done.stderr
     printed, _, cited = done.stdout.partition("@misc{cleanset,")
     written, left_out, _, verified, *looked, loaded = printed.splitlines()
@@ -227,23 +241,19 @@ def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tm
     assert looked[0] == "scooter: 2,857 of 2,857 images are good"
     assert looked[-1] == "scooter-look/index.html: 2,857 images; open it in a browser"
     assert loaded.startswith("ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') Made from an archive with ")
-    assert loaded.endswith(f" RGB 0 ILSVRC2012_val_00024327 {tmp_path}/packages/cleanset/__init__.py")
+    assert loaded.endswith(f" RGB 0 ILSVRC2012_val_00024327 {installed}/packages/cleanset/__init__.py")
     (bibtex,) = blocks(repository, "bibtex", "README.md")
     assert bibtex in cited
 
 
 @pytest.mark.long
-def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: Path) -> None:
-    """The lines of docs/use.md, verbatim but for the address, and for what pip need not bring here."""
+def test_using_a_published_set(repository: Path, installed: Path, published: Checkout, tmp_path: Path) -> None:
+    """The lines of docs/use.md, verbatim but for the address."""
     lines = block(repository, FETCH).replace("https://…/", "https://example.org/")
-    lines = install(repository) + lines
     (load,) = blocks(repository, "python", "README.md")
     load = load.replace('"norm_robust", "scooter"', '"standard", "standard"')
     shown = "print(len(images), image.mode, class_index, record['rank'], cleanset.__file__)\n"
-    variables = installed_at(tmp_path) | {
-        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.file://{published.folder}.insteadOf",
-        "GIT_CONFIG_VALUE_0": "https://example.org/cleanset.git",
-    }  # fmt: skip
+    variables = installed_at(installed) | at_address(published.folder)
     done = shell(published, f"{lines}python - <<'END'\n{load}{shown}END\n", tmp_path, **variables)
     assert done.returncode == 0, done.stderr
     fetched, trial, verified, again, loaded = done.stdout.splitlines()
@@ -251,7 +261,7 @@ def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: 
     assert verified == "standard: 34 of 34 images are good"
     assert trial == again
     assert trial.endswith("which is not ImageNet's official one: a trial, not for a study.")
-    assert loaded == f"34 RGB 1 1 {tmp_path}/packages/cleanset/__init__.py"
+    assert loaded == f"34 RGB 1 1 {installed}/packages/cleanset/__init__.py"
 
 
 def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
