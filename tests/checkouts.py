@@ -56,11 +56,16 @@ class Checkout:
         subprocess.run(["git", "clone", "--quiet", str(self.folder), str(folder)], check=True)
         return Checkout(folder, variables)
 
-    def clone_with_data(self, folder: Path) -> "Checkout":
-        """A fresh clone with all of DVC's data, which shares this checkout's cache."""
+    def clone_with_cache(self, folder: Path) -> "Checkout":
+        """A fresh clone that shares this checkout's cache, of which nothing is in its folders yet."""
         checkout = self.clone(folder)
         cache = self.folder / ".dvc" / "cache"
         (folder / ".dvc" / "config.local").write_text(f"[cache]\n    dir = {cache}\n")
+        return checkout
+
+    def clone_with_data(self, folder: Path) -> "Checkout":
+        """A fresh clone with all of DVC's data, which shares this checkout's cache."""
+        checkout = self.clone_with_cache(folder)
         checkout.run("dvc", "checkout", "--quiet")
         return checkout
 

@@ -1,6 +1,5 @@
 """The sample edition, reproduced in fresh clones by a real DVC."""
 
-import csv
 import json
 import os
 import re
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.checkouts import INSTALLED, Checkout, files
 from tests.small_edition import STAGES, small_checkout, write_small_edition
@@ -48,28 +46,6 @@ def test_metrics_of_one_class(built: Checkout) -> None:
     name = sorted((built.folder / "metrics" / "classes").iterdir())[0].name
     lines = built.run("dvc", "metrics", "show", f"metrics/classes/{name}").stdout.splitlines()
     assert len(lines) == 2
-
-
-@pytest.fixture(scope="module")
-def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str, list[str]]:
-    """A clone that pulls, rejects an image of a class that has no other, reproduces and commits.
-
-    With it, the class of the image and the stages that ran.
-    """
-    checkout = published.clone(tmp_path_factory.mktemp("reviewed") / "cleanset")
-    checkout.run("dvc", "pull", "--quiet")
-    with (checkout.folder / "data" / "export" / "standard" / "manifest.csv").open(newline="") as file:
-        wnid, image_id = next(
-            (row["wnid"], row["image_id"]) for row in csv.DictReader(file) if row["wnid"] == "n07734744"
-        )
-    path = next((checkout.folder / "reviews").glob(f"*/{wnid}.yaml"))
-    reviews = yaml.safe_load(path.read_text())
-    assert reviews[wnid][image_id]["verdict"] == "clean"
-    reviews[wnid][image_id] |= {"verdict": "reject", "reason": "drawing"}
-    path.write_text(yaml.safe_dump(reviews, sort_keys=False))
-    ran = checkout.stages_run()
-    checkout.commit("Reject an image")
-    return checkout, wnid, ran
 
 
 def test_only_reviews_changed_so_nothing_upstream_runs(reviewed: tuple[Checkout, str, list[str]]) -> None:
