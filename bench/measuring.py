@@ -24,6 +24,8 @@ REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real
 BIN = Path(sys.executable).parent
 """Where the environment keeps its commands."""
 PYTHON = Path(sys.executable)
+START = "spawn"
+"""Start method of the processes of `in_child`: new ones, without the memory of the bench."""
 
 Result = TypeVar("Result")
 _MIB = 2**20
@@ -69,7 +71,7 @@ def cleanset(*arguments: str, edition: Path) -> Run:
 
 def in_child(work: Callable[..., Result], *arguments: Any) -> Result:
     """The result of a function in a process of its own, which takes its memory with it."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=get_context(START)) as pool:
         return pool.submit(work, *arguments).result()
 
 

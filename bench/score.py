@@ -36,6 +36,8 @@ TIMM_BATCH = 64
 LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
 ROLE = "standard"
 CLEANSET = (sys.executable, "-c", "from cleanset.cli import main; main()")
+START = "forkserver"
+"""Start method of the processes of `in_process`."""
 """The command, which need not be installed as one."""
 LIBRARIES = ["numpy", "pandas", "PIL.Image", "pyarrow.parquet", "pydantic", "safetensors.torch", "timm", "torch"]
 """Libraries that are imported once for all ways."""
@@ -130,7 +132,7 @@ def stage(edition: Path) -> Times:
 
 def in_process(name: str, folder: Path, arguments: argparse.Namespace, way: Callable[..., Any] | None = None) -> Any:
     """The result of a way of this file, or of `way`, in a process of its own, with libraries that are imported once."""
-    context = get_context("forkserver")
+    context: Any = get_context(START)
     context.set_forkserver_preload(LIBRARIES)
     ours, theirs = context.Pipe(duplex=False)
     options = argparse.Namespace(**(vars(arguments) | {"way": name, "folder": folder}))

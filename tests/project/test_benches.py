@@ -43,7 +43,8 @@ MINIATURES = {
     ),
     "attacks": Miniature(
         "test_efficientnet in float32 on cpu, 2 images",
-        constants={"attacks": {"ROUNDS": "1", "ON_CPU": '("test_efficientnet", "float32", 2, 4)'}},
+        constants={"attacks": {"ROUNDS": "1", "ON_CPU": '("test_efficientnet", "float32", 2, 4)',
+                              "STEPS, BOUNDARY_STEPS": '{"cpu": 1}, {"cpu": 3}'}},
         codes=(0, 1),
     ),
     "audit": Miniature(
@@ -113,7 +114,7 @@ MINIATURES = {
     "score": Miniature(
         "test_vit, float32, 4 images",
         ("--images", "4", "--rounds", "1", "--model", "test_vit", "--precision", "float32"),
-        {"score": {"CLEANSET": '("cleanset",)'}},
+        {"score": {"CLEANSET": '("cleanset",)', "START": '"fork"'}},
     ),
     "single_pass": Miniature(
         "1 images x 2 changes",
@@ -211,7 +212,11 @@ def copy_project(repository: Path, folder: Path, miniature: Miniature) -> None:
     shutil.copytree(repository / "bench", folder / "bench", ignore=shutil.ignore_patterns("__pycache__"))
     forked = forked_commands()
     for module, constants in {
-        "measuring": {"BIN": f"Path({str(forked)!r})", "PYTHON": f"Path({str(forked / PYTHON)!r})"},
+        "measuring": {
+            "BIN": f"Path({str(forked)!r})",
+            "PYTHON": f"Path({str(forked / PYTHON)!r})",
+            "START": '"fork"',  # a new process imports everything anew
+        },
         **miniature.constants,
     }.items():
         path = folder / "bench" / f"{module}.py"
