@@ -389,19 +389,33 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "build")
 
 
-LONG_DEFENCES = (
-    "rounded", "noisy", "hashed_noise", "turned_around", "scaled", "one_hot", "standard", "norm_robust",
+DEFENCES = (
+    "rounded", "shattered", "noisy", "hashed_noise", "turned_around", "scaled", "one_hot", "standard", "norm_robust",
     "corruption_robust",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("shattered", marks=pytest.mark.long),
-        *(pytest.param(each, marks=pytest.mark.exhaustive) for each in LONG_DEFENCES),
-    ],
-)
+@pytest.mark.long
+def test_a_defence_in_small(repository: Path, checkout: Checkout) -> None:
+    """With 3 images in place of 12, of which the block's model gives the first sign of its row in the table."""
+    params = checkout.folder / "docs" / "defences.yaml"
+    text = params.read_text()
+    params.write_text(text.replace("12", "3"))
+    done = shell(checkout, block(repository, ATTACK))
+    params.write_text(text)
+    assert done.returncode == 0, done.stderr
+    (model,) = json.loads((checkout.folder / "build" / "shattered" / "attack_results.json").read_text())["models"]
+    assert model["robust_accuracy"] == {"images": 3, "value": None, "interval": None}
+    assert {name: each["success"]["value"] for name, each in model["attacks"].items()} == {
+        "pgd": 0.0, "square": 0.0, "transfer": 1.0,
+    }  # fmt: skip
+    (row,) = re.findall(r"(?m)^\| `shattered` .*$", (repository / "docs" / "attacks.md").read_text())
+    assert [each["sign"] for each in model["warnings"]["warnings"]] == re.findall(r"`(\w+)`", row)[1:2]
+    shutil.rmtree(checkout.folder / "build" / "shattered")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", DEFENCES)
 def test_defences_and_honest_models(name: str, repository: Path, checkout: Checkout) -> None:
     """The row of the table is what the block gives, for each model in place of the one that it names."""
     shell(checkout, block(repository, ATTACK).replace("shattered", name))
