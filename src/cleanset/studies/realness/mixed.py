@@ -20,7 +20,7 @@ effects are one dense group, takes longer than a minute for 2,000.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -77,11 +77,11 @@ class _Type:
         self._of_image, self._sums = counts.astype(np.float64), sums[:, :people]
         chosen = [csr_array(sums[np.flatnonzero(counts == each)]) for each in self.counts]
         self.of_images = np.stack([(each.T @ each).toarray() for each in chosen])
+        self.reduced_products = lru_cache(maxsize=4)(self._reduced_products)  # a search changes one ratio at a time
 
-    def reduced_products(self, ratio: float) -> Floats:
+    def _reduced_products(self, ratio: float) -> Floats:
         """The products with the images eliminated (Woodbury's formula), for the images' ratio to the residual."""
-        weights = ratio**2 / (1 + self.counts * ratio**2)
-        return np.asarray(self.products - np.tensordot(weights, self.of_images, axes=1))
+        return np.asarray(self.products - np.tensordot(ratio**2 / (1 + self.counts * ratio**2), self.of_images, axes=1))
 
     def log_determinant(self, ratio: float) -> float:
         """The images' part of log |V|."""
