@@ -321,6 +321,7 @@ def test_the_best_comes_first_and_equal_ones_as_given() -> None:
     assert [model["correct"] for model in order] == [2958, 2957, 2956]
 
 
+@pytest.mark.long
 def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their weights, here random ones, lie where they would be downloaded to."""
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))

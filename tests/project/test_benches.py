@@ -156,11 +156,9 @@ NOT_RUN = {
     "checkpoints": "needs weights of timm's ResNet-50s",
     "hints": "needs the built sample",
 }
-LONG = {
-    "attacks", "effort", "export", "judge_page", "presses", "pull", "robustness", "score", "study", "tables", "waiting",
-}  # fmt: skip
-EXHAUSTIVE = {"full_size", "page", "report", "seeing", "single_pass"}
-"""These take more than ten seconds of processor time each."""
+LONG = {"attacks", "effort", "export", "judge_page", "presses", "pull", "robustness", "score", "tables"}
+EXHAUSTIVE = {"full_size", "page", "report", "seeing", "single_pass", "study", "waiting"}
+"""These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 
 

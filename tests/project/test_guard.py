@@ -158,7 +158,10 @@ def mutate(checkout: Checkout, module: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-@pytest.mark.parametrize("mutation", ["decoding", pytest.param("scoring", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "mutation",
+    [pytest.param("decoding", marks=pytest.mark.long), pytest.param("scoring", marks=pytest.mark.exhaustive)],
+)
 def test_a_changed_rule_without_a_raised_version_fails(mutation: str, copy: Checkout) -> None:
     """With VERSION raised and the lock committed it passes."""
     stage, version, out = CAUGHT_IN[mutation]

@@ -105,6 +105,7 @@ def test_plots_show_what_lies_in_the_report(reviewed: tuple[Checkout, str, list[
         assert drawn == written
 
 
+@pytest.mark.long
 def test_dvc_get_and_api_work_on_a_git_url(published: Checkout, tmp_path: Path) -> None:
     url = f"file://{published.folder}"
     subprocess.run(

@@ -61,6 +61,7 @@ def whole(checkout: Checkout, built: Checkout) -> bool:
     return manifest_holds(folder) and files(folder) == files(built.folder / SET)
 
 
+@pytest.mark.long
 def test_damaged_objects(web: Remote, objects: Objects, clone: Cloning, built: Checkout) -> None:
     """With one flipped bit, an image cut short, or none, the set is named and not delivered, however often."""
     good = objects.image.read_bytes()

@@ -119,6 +119,7 @@ def rest(folder: Path) -> dict[str, str]:
     return {name: sum_ for name, sum_ in files(folder).items() if "/" in name and not name.startswith("n02782093")}
 
 
+@pytest.mark.long
 def test_nothing_is_scored_where_nothing_can_be_pulled(
     repository: Path, machine: Machine, built: Checkout, tmp_path: Path
 ) -> None:

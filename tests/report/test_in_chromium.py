@@ -101,7 +101,7 @@ def test_images_stand_side_by_side_on_a_telephone(report: Path, page: Page) -> N
     assert first["y"] == second["y"]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [KINDS[0], *(pytest.param(each, marks=pytest.mark.long) for each in KINDS[1:])])
 @pytest.mark.parametrize(
     "looks",
     [

@@ -36,8 +36,7 @@ def violations(at: Reviewing, inside: str = "html") -> list[str]:
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [
-        (1280, "light"),
-        pytest.param(800, "dark", marks=pytest.mark.long),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((1280, "light"), (800, "dark"))),
         *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in ((800, "light"), (1280, "dark"))),
     ],
 )
@@ -57,7 +56,6 @@ def test_no_violation_in_any_state(start: Serve, visit: Open, width: int, scheme
     assert at.page.get_attribute("html", "lang") == "en-US"
 
 
-@pytest.mark.long
 def test_none_at_the_board_and_at_the_end(edition: Path, start: Serve, visit: Open) -> None:
     _, at = in_conflict(edition, start, visit)
     for scheme in ("light", "dark"):

@@ -202,6 +202,7 @@ def test_reload_kill_and_restart_go_on_where_one_was(contest: Path, start: Start
     assert len(answers(contest)) == 2
 
 
+@pytest.mark.long
 def test_two_judges_at_once(contest: Path, start: Start, visit: Visit) -> None:
     """Each in their own order, to a standing that counts both."""
     servers = [start(ADA), start(BEN)]
@@ -329,6 +330,7 @@ def test_nothing_that_the_browser_receives_gives_an_image_away(contest: Path, st
     assert tokens.isdisjoint(other.page.eval_on_selector_all("img", "all => all.map(i => i.src.split('/').pop())"))
 
 
+@pytest.mark.long
 def test_every_step_is_accessible_and_fits(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
 

@@ -44,6 +44,7 @@ UNTRANSLATED = """
 WIDTHS = (1280, 390)
 
 
+@pytest.mark.long
 def test_a_whole_list_in_another_language(plan: Path, translation: Path, browser: Browser) -> None:
     """From consent to thanks, with the left image of a pair on the left, and no word of the usual texts."""
     (plan.parent / "consent.html").write_text(CONSENT)

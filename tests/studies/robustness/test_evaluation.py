@@ -615,6 +615,7 @@ def test_answers_with_something_else_are_not_measured(edition: Edition, key: str
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.long
 def test_published_images_give_the_answers_of_made_ones(
     edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
