@@ -108,6 +108,7 @@ def test_a_damaged_list_of_files_and_a_killed_pull(
     assert whole(checkout, built)
 
 
+@pytest.mark.long
 def test_a_connection_that_breaks(web: Remote, clone: Cloning, built: Checkout) -> None:
     """Every connection ends after 30,000 bytes."""
     address = urlsplit(web.url)

@@ -53,6 +53,7 @@ def write_often(path: Path, times: int) -> None:
                 (folder / str(name)).write_text("x" * 1000)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_processes_replace_a_folder(tmp_path: Path) -> None:
     path = tmp_path / "set"

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.shown_class import verdict_options
@@ -117,6 +119,7 @@ def test_another_decision_needs_a_note_of_its_own(edition: Path) -> None:
         assert reviews(edition, "board")[GOLDFISH][image] == saved
 
 
+@pytest.mark.long
 def test_its_own_crop_begins_with_the_boxes_in_conflict(edition: Path, start: Serve, visit: Open) -> None:
     image, at = in_conflict(edition, start, visit)
     at.press("x")
@@ -137,6 +140,7 @@ def test_its_own_crop_begins_with_the_boxes_in_conflict(edition: Path, start: Se
     assert reviews(edition, "board")[GOLDFISH][image]["crop"] == [20, 10, 300, 199]
 
 
+@pytest.mark.long
 def test_others_see_two_crops_apart_too(edition: Path, start: Serve, visit: Open) -> None:
     image, _ = in_conflict(edition, start, visit)
     ada = visit(start("ada"), f"?class={GOLDFISH}")

@@ -99,6 +99,7 @@ MOVES = ([(0.7, 0.8)], [(0.5, 0.15), (0.7, 0.8)], [(0.4, 0.3), (0.6, 0.7), (0.7,
 """Few and long movements, as shares of the image; the first maybe along one axis."""
 
 
+@pytest.mark.long
 def test_a_new_box_follows_the_mouse_from_its_first_movement(looking: Reviewing) -> None:
     """Each box is drawn in place of the one before, from outside of it, forwards or backwards."""
     left, top, width, height = shown_image(looking)
@@ -120,6 +121,7 @@ def test_a_new_box_follows_the_mouse_from_its_first_movement(looking: Reviewing)
         assert (drawn["x"] + drawn["width"], drawn["y"] + drawn["height"]) == pytest.approx((high_x, high_y), abs=2)
 
 
+@pytest.mark.long
 def test_a_saved_crop_is_not_changed_by_looking(edition: Path, at: Reviewing) -> None:
     image_id = at.focus
     at.draw([86, 58, 266, 188])
@@ -139,6 +141,7 @@ def test_a_saved_crop_is_not_changed_by_looking(edition: Path, at: Reviewing) ->
     assert reviews(edition)[GOLDFISH][image_id]["crop"] == box
 
 
+@pytest.mark.long
 def test_an_edge_that_is_dragged_moves_alone(looking: Reviewing) -> None:
     looking.draw([86, 58, 266, 188])
     box = looking.box()
@@ -153,6 +156,7 @@ def test_an_edge_that_is_dragged_moves_alone(looking: Reviewing) -> None:
     assert looking.box()[:2] + looking.box()[3:] == box[:2] + box[3:]
 
 
+@pytest.mark.long
 def test_a_changed_box_takes_the_statement_back(looking: Reviewing) -> None:
     looking.draw([86, 58, 266, 188])
     looking.press("w", "v")

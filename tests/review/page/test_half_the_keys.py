@@ -61,6 +61,7 @@ def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, vis
     assert (at.wnid, at.notice, reviews(edition)) == (GOLDFISH, "Undone: clean, 3 images.", {})
 
 
+@pytest.mark.long
 def test_what_is_not_whole_on_the_screen_is_left(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.resize(900, 500)
@@ -79,6 +80,7 @@ def test_what_is_not_whole_on_the_screen_is_left(edition: Path, start: Serve, vi
 PLACES = "[...document.querySelectorAll('#cards .photo')].map(each => JSON.stringify(each.getBoundingClientRect()))"
 
 
+@pytest.mark.long
 def test_an_exception_is_one_press_and_its_reason_another(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second, third = at.shown[:3]
@@ -104,6 +106,7 @@ def test_an_exception_is_one_press_and_its_reason_another(edition: Path, start: 
     assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": "blur"}}}
 
 
+@pytest.mark.long
 def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.page.reload()
@@ -149,6 +152,7 @@ def test_keys_lost_with_the_connection_are_told(start: Serve, visit: Open) -> No
     assert at.notice == "The connection was lost, and 3 keys with it: look which verdicts are missing."
 
 
+@pytest.mark.long
 def test_the_magnifier_shows_the_pixels_under_the_mouse_while_q_is_held(
     edition: Path, start: Serve, visit: Open
 ) -> None:

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from cleanset.edition.paths import use_classes_of
 from tests import own_edition
 from tests.browser_tab import PATIENCE
@@ -22,6 +24,7 @@ def click(at: Reviewing, selector: str) -> None:
     at.answered(before)
 
 
+@pytest.mark.long
 def test_a_crop_at_200_percent(edition: Path, start: Serve, visit: Open) -> None:
     """The size of the box, the error and the way out stay in view, whatever is scrolled."""
     at = visit(start())
@@ -39,6 +42,7 @@ def test_a_crop_at_200_percent(edition: Path, start: Serve, visit: Open) -> None
     assert at.page.evaluate("document.querySelector('#panel').scrollTop") > 0
 
 
+@pytest.mark.long
 def test_each_action_of_the_close_up_has_a_button(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]

@@ -67,6 +67,7 @@ def test_replacements_move_no_image(
         assert places(at, first) == before
 
 
+@pytest.mark.long
 def test_a_replacement_below_is_told_and_moves_nothing(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
@@ -89,6 +90,7 @@ def test_a_replacement_below_is_told_and_moves_nothing(edition: Path, start: Ser
     assert at.wnid != wnid
 
 
+@pytest.mark.long
 def test_replacements_share_a_place(edition: Path, start: Serve, visit: Open) -> None:
     """Each is as large as can be, and two are large enough to be judged, upright or not."""
     with_one_model(edition)
@@ -125,6 +127,7 @@ def test_images_fill_the_window(edition: Path, start: Serve, visit: Open, models
     assert set(at.page.evaluate(WHOLE)) == set(at.shown)
 
 
+@pytest.mark.long
 def test_a_portrait_and_a_strip_of_the_same_area_are_both_large_enough(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     image = at.page.locator("[data-card] .photo").first

@@ -1,5 +1,6 @@
 """Fingers move the image, where it is looked at and where it is cropped."""
 
+import pytest
 from playwright.sync_api import Browser, CDPSession
 
 from .conftest import Serve
@@ -21,6 +22,7 @@ def drag(fingers: CDPSession, start: tuple[int, int], end: tuple[int, int]) -> N
     fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
+@pytest.mark.long
 def test_an_image_is_moved_by_touch(browser: Browser, start: Serve) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 800}, has_touch=True)
     page = context.new_page()

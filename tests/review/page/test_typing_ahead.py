@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve
@@ -28,6 +30,7 @@ def wait_for(at: Reviewing, pressed: int) -> None:
     )
 
 
+@pytest.mark.long
 def test_each_n_goes_one_class_on(start: Serve, visit: Open) -> None:
     at = visit(start(), script=SLOW)
     order = [at.wnid]
@@ -42,6 +45,7 @@ def test_each_n_goes_one_class_on(start: Serve, visit: Open) -> None:
     assert at.wnid == order[3]
 
 
+@pytest.mark.long
 def test_a_word_typed_at_once_is_searched(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start(), script=SLOW)
     at.page.keyboard.type("/cucumber")
@@ -56,6 +60,7 @@ def test_a_word_typed_at_once_is_searched(edition: Path, start: Serve, visit: Op
     assert (at.wnid, reviews(edition)) == (LADYBUG, {})
 
 
+@pytest.mark.long
 def test_a_note_typed_at_once_is_kept(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start(), script=SLOW)
     at.page.keyboard.type("ea stamp, not cut")
@@ -94,6 +99,7 @@ def test_keys_before_the_image_is_there(start: Serve, visit: Open) -> None:
     at.page.wait_for_function("document.querySelector('#zoom-ratio').textContent === '200 %'")
 
 
+@pytest.mark.long
 def test_a_key_that_the_connection_lost_is_sent_again_and_counts_once(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.page.evaluate(
@@ -121,6 +127,7 @@ Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
 """What the server sends between `holdBack()` and `letArrive()` arrives at the latter."""
 
 
+@pytest.mark.long
 def test_a_key_held_down_stops_when_it_is_let_go(start: Serve, visit: Open) -> None:
     """It steps as fast as it is answered; nothing is left over. No answer comes meanwhile, however slow the machine."""
     at = visit(start(), script=HELD_BACK)
@@ -134,6 +141,7 @@ def test_a_key_held_down_stops_when_it_is_let_go(start: Serve, visit: Open) -> N
     assert at.of_view("pressed") == "2"
 
 
+@pytest.mark.long
 def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None:
     at = visit(start())
     at.ready()
@@ -146,6 +154,7 @@ def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None
     assert at.of_view("pressed") == "4"
 
 
+@pytest.mark.long
 def test_back_goes_to_the_class_before(start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("n")
@@ -161,6 +170,7 @@ def test_back_goes_to_the_class_before(start: Serve, visit: Open) -> None:
     at.page.wait_for_selector(f"[data-class-key={LADYBUG}]")
 
 
+@pytest.mark.long
 def test_a_click_on_a_card_counts_once(start: Serve, visit: Open) -> None:
     """A key after it is answered next, and one with Enter opens the image that was clicked."""
     at = visit(start())

@@ -161,6 +161,7 @@ def test_after_a_kill_only_the_rest_is_fetched(
     assert not (cache(tmp_path) / "n00000000").exists()
 
 
+@pytest.mark.long
 def test_two_at_once_fetch_once(publisher: Publisher, server: Web, commit: str, export: Path, tmp_path: Path) -> None:
     processes = [subprocess.Popen(command(publisher.url, "standard"), stdout=subprocess.DEVNULL) for _ in range(3)]
     assert [process.wait(60) for process in processes] == [0, 0, 0]

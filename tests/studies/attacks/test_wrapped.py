@@ -312,6 +312,7 @@ def test_groups_that_no_image_is_of(study: AttackStudy) -> None:
         run_attack(study, "mine", "none", AttackParams.model_validate({"wrapped": wrapped}))
 
 
+@pytest.mark.long
 def test_the_page_and_the_table(attacked: AttackStudy, settings: AttackParams, tmp_path: Path) -> None:
     """The signs of the wrapper; predictions by group; no guess on wrapped models."""
     for model in settings.models([ROLE]):

@@ -144,6 +144,7 @@ def test_what_is_asked_depends_on_the_answers(contest: Path, start: Start, visit
     assert "creature" in at.page.inner_text(".question h1")
 
 
+@pytest.mark.long
 def test_an_outline_that_is_none(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter", *FRUIT)
@@ -158,6 +159,7 @@ def test_an_outline_that_is_none(contest: Path, start: Start, visit: Visit) -> N
     assert answers(contest) == {}
 
 
+@pytest.mark.long
 def test_undo_goes_back_through_everything(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter", *FRUIT)
@@ -227,6 +229,7 @@ def test_two_judges_at_once(contest: Path, start: Start, visit: Visit) -> None:
         assert set(answers(contest, judge)) - set(submitted) <= set(files.controls)
 
 
+@pytest.mark.long
 def test_two_tabs_and_two_servers_of_one_judge(contest: Path, start: Start, visit: Visit) -> None:
     one, other = visit(start()), visit(start(ADA, "--port", "0"))
     one.press("Enter", "4", "4")
@@ -369,6 +372,7 @@ def test_a_press_within_half_a_second_of_the_image_is_no_answer(contest: Path, s
     assert (len(answers(contest)), at.notice[:28]) == (2, "Not shown for half a second ")
 
 
+@pytest.mark.long
 def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     for text in ("begin", "Definitely no", "Definitely yes"):
@@ -421,6 +425,7 @@ def test_a_corner_is_moved_inside_the_image_and_never_onto_another() -> None:
     assert tab.notice == "Two corners cannot be at one place: the corner stays where it was."
 
 
+@pytest.mark.long
 def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter", *FRUIT)
@@ -453,6 +458,7 @@ def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start
     assert others == [(x, y + 50), (x + 51, y + 50)]
 
 
+@pytest.mark.long
 def test_a_triangle_by_keys_in_under_15_presses(contest: Path, start: Start, visit: Visit) -> None:
     """By ninths of the image: three digits and Space for a corner, each within 2 % of the sides."""
     at = visit(start())
@@ -477,6 +483,7 @@ def test_a_triangle_by_keys_in_under_15_presses(contest: Path, start: Start, vis
                for (x, y), (a, b) in zip(triangle, found, strict=True))  # fmt: skip
 
 
+@pytest.mark.long
 def test_focus_stays_with_the_task_and_answers_are_announced(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     focus = "document.activeElement.dataset.key ?? document.activeElement.innerText"
@@ -499,6 +506,7 @@ def test_focus_stays_with_the_task_and_answers_are_announced(contest: Path, star
     assert re.match(r"Saved\.\s+Image 2 of 4 · judge 3f9c2a71 Is there", told.inner_text())
 
 
+@pytest.mark.long
 def test_a_corner_is_dragged_on_the_magnified_image(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter", *FRUIT)
@@ -524,6 +532,7 @@ def test_a_corner_is_dragged_on_the_magnified_image(contest: Path, start: Start,
     assert len(answer["outline"].split()) == len(SQUARE)
 
 
+@pytest.mark.long
 def test_a_corner_that_was_taken_up_and_removed_is_held_no_more(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter", *FRUIT)

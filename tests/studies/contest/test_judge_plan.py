@@ -194,6 +194,7 @@ def test_saving_only_over_what_was_read(tmp_path: Path) -> None:
     assert path.read_text() == "answers: ["
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_processes_save_at_once(tmp_path: Path) -> None:
     program = (

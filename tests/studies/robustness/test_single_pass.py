@@ -140,6 +140,7 @@ def test_a_model_that_fails_stops_no_other(tmp_path: Path) -> None:
     assert shards_in(tmp_path / "broken").missing == [3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_an_image_that_cannot_be_made(tmp_path: Path) -> None:
     models = {"one": ModelInPass(sized(32), shards_in(tmp_path / "one"), top5)}
     with pytest.raises(CleansetError, match=r"^30\.png fog 01: cannot be made$"):
