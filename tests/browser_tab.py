@@ -68,7 +68,7 @@ class Pages:
         return page
 
     def end_test(self) -> list[str]:
-        """Leave nothing in the pages, and close those of the test; the errors of their scripts meanwhile."""
+        """Empty the pages that were taken, and close the others; the errors of all their scripts in the test."""
         errors, self._taken, taken = self._errors[:], [], self._taken
         for page in self._context.pages:
             try:
