@@ -24,6 +24,7 @@ from cleanset.files import (
     open_file,
     read_bytes,
     read_text,
+    replacing,
 )
 from cleanset.measure.compare import report as compare
 from cleanset.sets.archive import signer
@@ -117,6 +118,21 @@ def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     (tmp_path / "link").symlink_to("file")
     assert read_bytes(tmp_path / "link") == b"abc"
+
+
+def test_a_folder_takes_the_place_of_a_link(tmp_path: Path) -> None:
+    """As of an output that DVC links to its cache: what the link leads to stays as it was."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "before").touch()
+    (tmp_path / "out").symlink_to("cache")
+    with replacing(tmp_path / "out") as new:
+        new.mkdir()
+        (new / "after").touch()
+    assert not (tmp_path / "out").is_symlink()
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*")) == [
+        "cache/before",
+        "out/after",
+    ]
 
 
 @pytest.mark.parametrize("read", [read_bytes, read_regular_file])
