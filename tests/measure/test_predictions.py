@@ -185,6 +185,8 @@ def test_what_a_model_wrote_is_read_and_gives_the_same_page(mine: str, folder: P
         again = run(NOWHERE, wanted)[1][0]
         assert again.measures == row.measures
         assert (tmp_path / "again" / "index.html").read_text() == text
+    both = run(NOWHERE, Wanted(str(folder), [name], predictions=[f"other={tmp_path / 'p.csv'}"]))[1]
+    assert sorted(each.name for each in both) == [name, "other"]
     (folder / "n01440764" / "red.png").write_bytes((folder / "n01443537" / "green.png").read_bytes())
     with pytest.raises(CleansetError, match=r"row 1: predicted on other bytes of n01440764/red.png than the set has"):
         read_predictions(out / "mine_colours.parquet", images_of(folder))
