@@ -58,7 +58,7 @@ NOT_RUN = {
     "reviews: tests/review/page/test_gold_and_audit.py makes gold items of the sample",
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
     "cleanset review labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
-    "make test LONG=1                # with the long tests, as CI does: 17 minutes on two cores": "takes hours in all; "
+    "make test LONG=1                # with the long tests, as CI does: 13 minutes on two cores": "takes hours in all; "
     "tests/project/test_house.py checks the recipes",
     "cleanset review calibration": "needs answers to gold items: tests/review/page gives some",
     "cleanset contest enter contest.yaml": "needs mail and a key: tests/studies/contest/test_entering.py has both",
@@ -300,6 +300,7 @@ def test_the_columns_of_the_manifest(repository: Path) -> None:
     assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == MANIFEST_COLUMNS
 
 
+@pytest.mark.long
 def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, "set -o pipefail\n" + block(repository, ". .venv/bin/activate"))
     assert done.returncode == 0, done.stderr
@@ -374,6 +375,7 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "build")
 
 
+@pytest.mark.long
 def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, EVALUATE), COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
@@ -438,6 +440,7 @@ def test_a_model_of_ones_own(repository: Path, checkout: Checkout) -> None:
     (checkout.folder / "my_model.py").unlink()
 
 
+@pytest.mark.long
 def test_comparing_results(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, COMPARE_RESULTS), COLUMNS="80")
     assert done.returncode == 0, done.stderr
@@ -472,6 +475,7 @@ def test_predictions_made_elsewhere(repository: Path, checkout: Checkout) -> Non
     shutil.rmtree(checkout.folder / "build")
 
 
+@pytest.mark.long
 def test_arrays(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, "cleanset arrays --preprocessing keras256 build/keras256"))
     assert done.returncode == 0, done.stderr

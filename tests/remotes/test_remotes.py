@@ -90,6 +90,7 @@ def test_the_readers_lines_over_https(repository: Path, web: Remote, clone: Clon
     assert (checkout.folder / "build" / "images" / "images.npy").is_file()
 
 
+@pytest.mark.long
 def test_fetched_over_https(web: Remote, built: Checkout, tmp_path: Path) -> None:
     """Without dvc, which checks no file that it reads from another repository."""
     clone = built.clone(tmp_path / "clone", **web.variables)

@@ -70,6 +70,7 @@ def read(window: Page) -> tuple[str, list[str]]:
     return " ".join(window.inner_text("body").split()), [each.get_attribute("id") or "" for each in choices]
 
 
+@pytest.mark.long
 def test_ten_models(tmp_path: Path, browser: Browser) -> None:
     """Tench: a to e are surer of 2 and 3, the others of 3 and 4; goldfish: all keep 5 and 6."""
     folder = made(tmp_path, TEN, "clean")

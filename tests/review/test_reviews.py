@@ -143,6 +143,7 @@ def test_refused(text: str, message: str) -> None:
     assert "\n" not in words
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_committed_files_read_alike_in_both_versions_of_yaml(repository: Path) -> None:
     """As PyYAML (1.1) reads them, which was the reader of reviews, and as ruamel.yaml (1.2)."""

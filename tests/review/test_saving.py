@@ -247,7 +247,7 @@ for number in range(1000):
     ("kind", "old", "new"),
     [
         ("new", "", TEXT_OF_FIRST),
-        ("more", TEXT_OF_FIRST, TEXT_OF_BOTH),
+        pytest.param("more", TEXT_OF_FIRST, TEXT_OF_BOTH, marks=pytest.mark.long),
         pytest.param("last", TEXT_OF_FIRST, "", marks=pytest.mark.long),
     ],
 )

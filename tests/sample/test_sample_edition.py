@@ -129,6 +129,7 @@ def test_one_class_stays_short_and_says_why(edition: Edition) -> None:
     assert all("noise" in reasons for reasons in short["rejected"])
 
 
+@pytest.mark.long
 def test_one_class_is_unsettled_until_a_review_is_added(
     built: Checkout, tmp_path: Path, reviewed: pd.DataFrame
 ) -> None:

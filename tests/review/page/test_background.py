@@ -62,6 +62,7 @@ def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatc
     hints.close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(
     not can_read_text() and not os.environ.get("CLEANSET_NO_SKIP"), reason="the extra text is not installed"

@@ -176,6 +176,7 @@ def test_the_end_leads_to_rules_verdicts_and_short_classes(edition: Path, start:
     assert "on card 1 (ILSVRC2012_val_" in at.page.inner_text(".q-dialog .title")
 
 
+@pytest.mark.long
 def test_an_archive_that_is_missing_or_damaged_is_told_on_the_card(edition: Path, start: Serve, visit: Open) -> None:
     data = (edition / "data").resolve()
     (edition / "data").unlink()

@@ -139,6 +139,7 @@ def test_off_loopback_a_token_is_needed(start: Serve, visit: Open) -> None:
     assert (kept["name"], kept["httpOnly"], kept["sameSite"]) == (f"cleanset-{server.port}-ada", True, "Lax")
 
 
+@pytest.mark.long
 def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the token; not for another, nor for several people, who are at other machines."""
     opened, program = tmp_path / "opened", tmp_path / "browser"

@@ -81,6 +81,7 @@ def test_looking_back(edition: Path, start: Serve, visit: Open) -> None:
     assert len(reviews(edition)[GOLDFISH]) == 3
 
 
+@pytest.mark.long
 def test_guidelines_with_own_and_drawn_examples(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]

@@ -99,6 +99,7 @@ def test_a_verdict_that_cannot_be_written_is_not_shown_as_saved(edition: Path, s
     assert reviews(edition) == {}
 
 
+@pytest.mark.long
 def test_a_file_broken_by_hand_says_so_and_heals(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]

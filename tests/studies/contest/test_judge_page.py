@@ -129,6 +129,7 @@ def test_a_whole_image_in_firefox(contest: Path, start: Start, firefox: Browser)
     page.close()
 
 
+@pytest.mark.long
 def test_what_is_asked_depends_on_the_answers(contest: Path, start: Start, visit: Visit) -> None:
     """No outline where both are there, where neither is, and where one is not definitely absent."""
     at = visit(start())
@@ -257,6 +258,7 @@ def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, vi
     assert len(answers(contest)) == 1
 
 
+@pytest.mark.long
 def test_an_image_that_cannot_be_shown(contest: Path, start: Start, visit: Visit) -> None:
     server = start()
     at = visit(server)

@@ -339,6 +339,7 @@ def test_settings_that_are_refused(plan: Path, settings: str, message: str) -> N
 PEOPLE = 200
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_200_people_at_once(plan: Path) -> None:
     """Each over a connection of their own, with no pause between answers; no answer is lost, and lists are balanced."""

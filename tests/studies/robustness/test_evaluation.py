@@ -456,7 +456,9 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
         assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("images", ["union", pytest.param("own", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "images", [pytest.param("union", marks=pytest.mark.long), pytest.param("own", marks=pytest.mark.exhaustive)]
+)
 def test_the_images_are_made_once_for_all_stages(
     edition: Edition, monkeypatch: pytest.MonkeyPatch, images: str
 ) -> None:

@@ -224,6 +224,7 @@ def test_mixing_without_its_consistency() -> None:
     assert "consistency 12" in recipe_text(run.model_copy(update={"recipe": "augmix"}))
 
 
+@pytest.mark.long
 def test_the_pages_can_be_read_by_everybody(study: TrainingStudy, browser: Browser) -> None:
     """No violation that axe finds, nothing from elsewhere, and nothing wider than a phone."""
     for path, page in opened(browser, study.report):

@@ -53,6 +53,7 @@ def scenes_of(folder: Path, path: Path, background: Path) -> tuple[StudyFile, Sc
     return StudyFile(*image, path.stem), SceneImage(masks, photographs, wanted=AS_CODED)
 
 
+@pytest.mark.long
 @pytest.mark.real
 @pytest.mark.slow
 def test_as_coded_every_value_is_that_of_the_published_code(real: Path, tmp_path: Path) -> None:
