@@ -44,6 +44,8 @@ def test_one_model(tmp_path: Path, browser: Browser) -> None:
     page = soup(folder / "index.html")
     assert page.h1 is not None
     assert page.h1.get_text() == "A clean set of 2 classes for 1 model"
+    notices = [each.get_text() for each in page.select(".notice")]
+    assert any(each.startswith("Images that nobody has reviewed were taken for clean") for each in notices)
     assert tables(page, "sets")[0][0][:2] == ["predictions from", "images kept, of 4"]
     assert tables(page, "sets")[0][1:] == [["timm any", "4", "0", "2", "0", "0"]]
     assert [row[0] for row in tables(page, "funnel")[0]][:3] == ["step", "all images", "classified correctly"]
