@@ -36,9 +36,9 @@ TIMM_BATCH = 64
 LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
 ROLE = "standard"
 CLEANSET = (sys.executable, "-c", "from cleanset.cli import main; main()")
+"""The command, which need not be installed as one."""
 START = "forkserver"
 """Start method of the processes of `in_process`."""
-"""The command, which need not be installed as one."""
 LIBRARIES = ["numpy", "pandas", "PIL.Image", "pyarrow.parquet", "pydantic", "safetensors.torch", "timm", "torch"]
 """Libraries that are imported once for all ways."""
 FEW, MANY = 1_000, 50_000

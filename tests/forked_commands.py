@@ -52,7 +52,7 @@ LIBRARIES = (
     "rich.columns", "safetensors.torch", "scipy.stats", "skimage.draw", "timm", "typer", "uvicorn",
 )  # fmt: skip
 SERVERS = {"dvc": ("dvc",), "all": ("cleanset", PYTHON)}
-"""The programs of each server; the first forks ten times as fast, since it has not imported torch."""
+"""The programs of each server; the first forks several times faster, since it has not imported torch."""
 MAY_DIFFER = {
     "BROWSER", "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "LINES", "MFLAGS", "NO_COLOR", "NO_PROXY",
     "OLDPWD", "OPENCV_FFMPEG_LOGLEVEL", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR",

@@ -251,9 +251,9 @@ def handwritten(draw: st.DrawFn) -> str:
     return "\n".join(lines).replace("\n", draw(st.sampled_from(["\n", "\r\n"]))) + draw(st.sampled_from(["", "\n"]))
 
 
+@pytest.mark.long
 @examples(100, fast=30)
 @given(handwritten(), st.sampled_from([{"mine": MINE}, {"mine": MINE, "local": LOCAL}, {"local": LOCAL}]))
-@pytest.mark.long
 def test_what_is_added_to_a_handwritten_file_can_be_removed(text: str, new: dict[str, Model]) -> None:
     models = models_of(text)
     more = with_models(text, models | new)

@@ -30,7 +30,7 @@ EXPECTED: dict[int, dict[str, object]] = {
 }  # fmt: skip
 """By the number of photographs; of metrics the three models' values."""
 SOME_CLASSES = {235, 438, 625, 951, 978}
-"""So many of theirs, among the first 200 photographs, are recognised that each tier and its end occur."""
+"""The models recognise enough of their photographs, among the first 200, for images in every tier."""
 METRICS = ("correct_of_one_label", "images", "images_top5", "images_reserve", "images_relaxed")
 
 

@@ -27,12 +27,12 @@ from cleanset.studies.training.images import read_fold
 from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.recipes import Standard
 from cleanset.studies.training.study import TrainingStudy, model_entry
+from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
 from tests.forked_commands import forking
 from tests.studies.training.coloured_study import coloured_study, write_params
 
 pytestmark = pytest.mark.slow
-SOURCE = Path(__file__).parents[3] / "src"
 FOLD = "fold_01"
 
 
