@@ -26,12 +26,12 @@ from PIL import Image, ImageFilter
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import simulation
+from cleanset.classes import MAX_CLASSES, ClassName, ClassTable, use_classes
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.stages import intersect, select
 from cleanset.tables import INDEX, LOCATIONS, read_table, write_table
-from cleanset.vocabulary import MAX_CLASSES, ClassName, ClassTable, use_classes
 from measuring import BIN, Measure, print_machine, print_measures, scratch
 
 CANDIDATES = 15
@@ -136,7 +136,7 @@ def images_of(arguments: list[str]) -> list[bytes]:
 def make_large_edition(folder: Path, images: list[bytes]) -> None:
     """As many classes as there may be, of images that are not ImageNet's."""
     names = [f"thing {number:04d}" for number in range(LARGE)]
-    table = ClassTable([ClassName(number, name, name) for number, name in enumerate(names)])
+    table = ClassTable(tuple(ClassName(number, name, name) for number, name in enumerate(names)))
     use_classes(table)
     Edition(folder).classes.parent.mkdir()
     Edition(folder).classes.write_text(table.text)

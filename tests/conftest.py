@@ -12,9 +12,9 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
+from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.review.hints.background import NO_TEXT
-from cleanset.vocabulary import imagenet, use_classes
 from tests import own_edition
 from tests.browser_tab import WINDOW, Pages
 from tests.checkouts import Checkout, copy_checkout, holds_data

@@ -237,7 +237,7 @@ def test_several_crops_of_an_image_are_sorted_by_box(tmp_path: Path) -> None:
 @examples(100)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(-2, 2)), max_size=4))
 def test_any_key_is_compared_as_python_compares_it(tmp_path_factory: pytest.TempPathFactory, keys: list[Any]) -> None:
-    step = Column(pa.int8(), "a step", lambda values: np.full(len(values), True))
+    step = Column(pa.int8(), "a step", lambda values, _: np.full(len(values), True))
     names = Table(key=("name", "step"), name=FILE, step=step)
     path = tmp_path_factory.getbasetemp() / "keys"
     pq.write_table(pa.Table.from_pylist([dict(zip(names.names, key, strict=True)) for key in keys], names.schema), path)
@@ -251,10 +251,10 @@ def test_any_key_is_compared_as_python_compares_it(tmp_path_factory: pytest.Temp
 
 def test_some_columns_are_read_and_all_are_checked(tmp_path: Path) -> None:
     table, good = GOOD["candidates"]
-    found = read_table(put(tmp_path / "t", table, good), table, ["rank", "image_id"])
+    found = read_table(put(tmp_path / "t", table, good), table, columns=["rank", "image_id"])
     assert found.to_dict("records") == [{"rank": 1, "image_id": ID}]
     with pytest.raises(CleansetError, match="column confidence, row 1"):
-        read_table(put(tmp_path / "t", table, good | {"confidence": 1.5}), table, ["image_id"])
+        read_table(put(tmp_path / "t", table, good | {"confidence": 1.5}), table, columns=["image_id"])
 
 
 def test_other_columns_and_types(tmp_path: Path) -> None:

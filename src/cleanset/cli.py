@@ -178,10 +178,10 @@ def make_edition(
         old = carried.read_old_reviews(reviews)
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
+        from cleanset.classes import use_classes
         from cleanset.dataset.folder import read_images
         from cleanset.edition.about import read_about
         from cleanset.scoring.brought import models_of
-        from cleanset.vocabulary import use_classes
 
         found = read_images(images, labels, names)
         # before scores and reviews are read, which name classes

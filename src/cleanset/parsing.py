@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -134,17 +134,19 @@ def parse_rows(
     invalid: list[str] | None = None,
     *,
     others: bool = False,
+    context: object = None,
 ) -> Iterator[tuple[str, Row]]:
     """Each row of a CSV text as a `kind`, after its place in messages.
 
     `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field of
     the expected type for each column, or a function of the cells by column that raises ValueError. `key`: columns whose
-    values are unique together. `others`: more columns may be there, in any order. Raises CleansetError, naming `where`,
-    line and column, for a row that is not valid; with `invalid` only for another header: such a row is then left out,
-    and its message appended.
+    values are unique together. `others`: more columns may be there, in any order. `context`: what the validators of a
+    dataclass need beside the cell, such as the class table. Raises CleansetError, naming `where`, line and column, for
+    a row that is not valid; with `invalid` only for another header: such a row is then left out, and its message
+    appended.
     """
     wanted = fields(kind) if is_dataclass(kind) else ()
-    check = TypeAdapter(kind).validate_python if wanted else kind  # type: ignore[arg-type]
+    check = partial(TypeAdapter(kind).validate_python, context=context) if wanted else kind  # type: ignore[arg-type]
     # fields beyond the columns are not read
     column_of = dict(zip([each.name for each in wanted] or columns, columns, strict=False))
     needed = sum(each.default is MISSING for each in wanted) or len(columns)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from cleanset.classes import ClassTable, classes_in_use
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, replacing
 from cleanset.validation import shown
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS, classes_in_use, column_name
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
 Valid = NDArray[np.bool]
 """Whether each row is valid."""
+
+ValuesCheck = Callable[[pa.Array, ClassTable], Valid]
+"""Maps the values of a column, and the classes of the dataset, to whether each is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +37,17 @@ class Column:
 
     type: pa.DataType
     form: str
-    is_valid: Callable[[pa.Array], Valid]
+    is_valid: ValuesCheck
     nullable: bool = False
 
-    @property
-    def expected(self) -> str:
-        """The expected value in words, for the classes in use."""
-        like_id = " like ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else ""
-        return self.form.format(last_class=last_class(), like_id=like_id)
+    def expected(self, classes: ClassTable) -> str:
+        """The expected value in words."""
+        like_id = " like ILSVRC2012_val_00000001" if classes.is_imagenet else ""
+        return self.form.format(last_class=len(classes) - 1, like_id=like_id)
 
-    def invalid_row(self, values: pa.Array) -> int | None:
+    def invalid_row(self, values: pa.Array, classes: ClassTable) -> int | None:
         """The first row with an unexpected value, counted from 0; None if all are valid."""
-        valid = self.is_valid(values)
+        valid = self.is_valid(values, classes)
         missing = values.is_null().to_numpy(zero_copy_only=False)
         valid = valid | missing if self.nullable else valid & ~missing
         return None if valid.all() else int(np.argmin(valid))
@@ -60,24 +63,25 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
     return found
 
 
-def _matches(pattern: str) -> Callable[[pa.Array], Valid]:
+def _matches(pattern: str) -> ValuesCheck:
     # the group lets ^ and $ hold for every alternative of a pattern
-    return lambda values: _numpy(pc.fill_null(pc.match_substring_regex(values, f"^(?:{pattern})$"), False))
+    return lambda values, _: _numpy(pc.fill_null(pc.match_substring_regex(values, f"^(?:{pattern})$"), False))
 
 
-def _one_of(*choices: str) -> Callable[[pa.Array], Valid]:
-    return lambda values: _numpy(pc.is_in(values, value_set=pa.array(choices)))
+def _one_of(*choices: str) -> ValuesCheck:
+    return lambda values, _: _numpy(pc.is_in(values, value_set=pa.array(choices)))
 
 
-def between(least: float, most: float) -> Callable[[pa.Array], Valid]:
+def between(least: float, most: float) -> ValuesCheck:
     """A check of a closed range, of every value in lists of one length; NaN lies outside every range."""
 
-    def is_valid(values: pa.Array) -> Valid:
-        numbers = _rows(values) if pa.types.is_fixed_size_list(values.type) else _numpy(values)[:, None]
-        valid: Valid = np.all((numbers >= least) & (numbers <= most), axis=1)
-        return valid
+    return lambda values, _: _in_range(values, least, most)
 
-    return is_valid
+
+def _in_range(values: pa.Array, least: float, most: float) -> Valid:
+    numbers = _rows(values) if pa.types.is_fixed_size_list(values.type) else _numpy(values)[:, None]
+    valid: Valid = np.all((numbers >= least) & (numbers <= most), axis=1)
+    return valid
 
 
 def _rows(values: pa.Array) -> NDArray[Any]:
@@ -85,55 +89,52 @@ def _rows(values: pa.Array) -> NDArray[Any]:
     return _numpy(values.values).reshape(len(values), values.type.list_size)
 
 
-def _five_classes(values: pa.Array) -> Valid:
+def _five_classes(values: pa.Array, classes: ClassTable) -> Valid:
     # sorted, so that equal classes are neighbours
     rows = np.sort(_rows(values), axis=1)
     # of fewer than five classes, -1 stands for those that are missing
-    missing = max(0, rows.shape[1] - len(classes_in_use()))
+    missing = max(0, rows.shape[1] - len(classes))
     are_distinct = np.all(rows[:, missing + 1 :] > rows[:, missing:-1], axis=1)
-    valid: Valid = (
-        np.all(rows[:, :missing] == -1, axis=1) & (rows[:, missing] >= 0) & (rows[:, -1] <= last_class()) & are_distinct
-    )
+    are_known = (rows[:, missing] >= 0) & (rows[:, -1] < len(classes))
+    valid: Valid = np.all(rows[:, :missing] == -1, axis=1) & are_known & are_distinct
     return valid
 
 
-def _box(values: pa.Array) -> Valid:
+def _box(values: pa.Array, _: ClassTable) -> Valid:
     left, top, right, bottom = _rows(values).T
     valid: Valid = (left >= 0) & (top >= 0) & (left < right) & (top < bottom)
     return valid
 
 
-def _distinct_classes(values: pa.Array) -> Valid:
-    rows, classes = _numpy(pc.list_parent_indices(values)), _numpy(pc.list_flatten(values))
+def _distinct_classes(values: pa.Array, classes: ClassTable) -> Valid:
+    rows = _numpy(pc.list_parent_indices(values))
+    indices = _numpy(pc.list_flatten(values))
     valid = np.ones(len(values), dtype=np.bool)
-    valid[rows[~((classes >= 0) & (classes <= last_class()))]] = False
+    valid[rows[~((indices >= 0) & (indices < len(classes)))]] = False
     # the lists differ in length: all classes are compared in one flat array, equal ones of a row side by side
-    order = np.lexsort((classes, rows))
-    rows, classes = rows[order], classes[order]
-    valid[rows[1:][(rows[1:] == rows[:-1]) & (classes[1:] == classes[:-1])]] = False
+    order = np.lexsort((indices, rows))
+    rows = rows[order]
+    indices = indices[order]
+    valid[rows[1:][(rows[1:] == rows[:-1]) & (indices[1:] == indices[:-1])]] = False
     return valid
 
 
-def _not_empty(values: pa.Array) -> Valid:
+def _not_empty(values: pa.Array, _: ClassTable) -> Valid:
     return _numpy(pc.fill_null(pc.greater(pc.list_value_length(values), 0), False))
 
 
-def any_value(values: pa.Array) -> Valid:
+def any_value(values: pa.Array, _: ClassTable) -> Valid:
     """A check that every value passes."""
     return np.ones(len(values), dtype=np.bool)
 
 
-def last_class() -> int:
-    """The highest class index of the classes in use."""
-    return len(classes_in_use()) - 1
+def _is_class(values: pa.Array, classes: ClassTable) -> Valid:
+    return _in_range(values, 0, len(classes) - 1)
 
 
-def _is_class(values: pa.Array) -> Valid:
-    return between(0, last_class())(values)
-
-
-def _is_image_id(values: pa.Array) -> Valid:
-    return _matches("ILSVRC2012_val_[0-9]{8}" if classes_in_use().is_imagenet else "[^\\x00-\\x1f]+")(values)
+def _is_image_id(values: pa.Array, classes: ClassTable) -> Valid:
+    pattern = "ILSVRC2012_val_[0-9]{8}" if classes.is_imagenet else "[^\\x00-\\x1f]+"
+    return _matches(pattern)(values, classes)
 
 
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
@@ -172,8 +173,17 @@ FRAME = Column(pa.int8(), "a frame from 0 to 40", between(0, 40))
 BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an area", _box)
 """Edges in pixels of the whole image; right and bottom excluded."""
 
-_Check = Callable[[pa.Table], "tuple[str, int, str] | None"]
-"""Maps a table to the first problem across columns: column, row (from 0), expected value."""
+
+class Invalid(NamedTuple):
+    """An invalid value of a table: its column, its row (from 0), and the expected value in words."""
+
+    column: str
+    row: int
+    expected: str
+
+
+_Check = Callable[[pa.Table], Invalid | None]
+"""Maps a table to the first problem across columns."""
 
 
 class Table:
@@ -203,15 +213,19 @@ class Table:
         )
 
 
-def _single_is_one_label(table: pa.Table) -> tuple[str, int, str] | None:
+def _single_is_one_label(table: pa.Table) -> Invalid | None:
     one = pc.equal(pc.list_value_length(table["real_classes"]), 1)
     differs = pc.not_equal(one, table["single"]).to_numpy()
-    return ("single", int(np.argmax(differs)), "true where there is one of real_classes") if differs.any() else None
+    if not differs.any():
+        return None
+    return Invalid("single", int(np.argmax(differs)), "true where there is one of real_classes")
 
 
-def _unknown_box_is_none(table: pa.Table) -> tuple[str, int, str] | None:
+def _unknown_box_is_none(table: pa.Table) -> Invalid | None:
     wrong = pc.and_(table["box_unknown"], pc.is_valid(table["crop"])).to_numpy()
-    return ("box_unknown", int(np.argmax(wrong)), "false where crop has a box") if wrong.any() else None
+    if not wrong.any():
+        return None
+    return Invalid("box_unknown", int(np.argmax(wrong)), "false where crop has a box")
 
 
 INDEX = Table(
@@ -291,11 +305,19 @@ VOTES = Table(
 )
 
 
-def write_table(path: Path, frame: pd.DataFrame, table: Table, texts: Mapping[str, str] | None = None) -> None:
-    """Write `frame` sorted by its key: the same rows give the same bytes.
+def write_table(
+    path: Path,
+    frame: pd.DataFrame,
+    table: Table,
+    classes: ClassTable | None = None,
+    *,
+    texts: Mapping[str, str] | None = None,
+) -> None:
+    """Write `frame`, about images of `classes`, sorted by its key: the same rows give the same bytes.
 
     `texts`: texts by name that go with the table, for `text_of_table`. Raises ValueError if a key occurs twice.
     """
+    classes = classes or classes_in_use()
     keys = pd.Series(_keys(*(frame[name] for name in table.key)), index=frame.index, dtype=object).sort_values()
     if keys.duplicated().any():
         raise ValueError(f"{path}: {' '.join(map(str, keys[keys.duplicated()].iloc[0]))} occurs twice")
@@ -304,7 +326,7 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table, texts: Mapping[st
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in table.schema]
     content = pa.Table.from_arrays(columns, schema=table.schema)
     # before the texts, which it would drop
-    content = content.rename_columns([column_name(name) for name in content.column_names])
+    content = content.rename_columns([classes.column(name) for name in content.column_names])
     if texts:
         content = content.replace_schema_metadata(dict(sorted(texts.items())))
     with replacing(path) as partial, partial.open("wb") as file:
@@ -325,22 +347,26 @@ def _keys(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
     return [sum(row, ()) for row in zip(*parts, strict=True)]
 
 
-def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a table, or some columns of it, while all are checked.
+def read_table(
+    path: Path, table: Table, classes: ClassTable | None = None, *, columns: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Read a table about images of `classes`, or some columns of it, while all are checked.
 
     Raises CleansetError if it is missing, or naming the first column and row that is not valid.
     """
+    classes = classes or classes_in_use()
     content = _read(path, parquet_content)
-    names = {column_name(name): name for name in table.names}
+    names = {classes.column(name): name for name in table.names}
     content = content.rename_columns([names.get(name, name) for name in content.column_names])
     _check_schema(path, content.schema, table.schema)
     for name, column in table.columns.items():
-        row = column.invalid_row(content[name].combine_chunks())
+        row = column.invalid_row(content[name].combine_chunks(), classes)
         if row is not None:
-            raise _invalid(path, content, table.key[0], name, row, column.expected)
+            problem = Invalid(name, row, column.expected(classes))
+            raise _invalid(path, content, table.key[0], problem, classes)
     found = table.check(content) if table.check else None
     if found:
-        raise _invalid(path, content, table.key[0], *found)
+        raise _invalid(path, content, table.key[0], found, classes)
     _check_order(path, content, table.key)
     frame: pd.DataFrame = content.select(columns or table.names).to_pandas()
     return frame
@@ -410,9 +436,9 @@ def _parts(values: pa.Array) -> list[pa.Array]:
     return [pa.array(edge) for edge in edges.T]
 
 
-def _invalid(path: Path, content: pa.Table, key: str, name: str, row: int, expected: str) -> CleansetError:
-    value = content[name][row].as_py()
-    where = f"{path}, column {column_name(name)}, row {row + 1}"
-    if name != key:
-        where += f" ({content[key][row].as_py()})"
-    return CleansetError(f"{where}: {shown(value)}; expected {expected}: {REMEDY}")
+def _invalid(path: Path, content: pa.Table, key: str, problem: Invalid, classes: ClassTable) -> CleansetError:
+    value = content[problem.column][problem.row].as_py()
+    where = f"{path}, column {classes.column(problem.column)}, row {problem.row + 1}"
+    if problem.column != key:
+        where += f" ({content[key][problem.row].as_py()})"
+    return CleansetError(f"{where}: {shown(value)}; expected {problem.expected}: {REMEDY}")

@@ -100,10 +100,13 @@ def first_names(names: Sequence[str], most: int) -> str:
 Record = TypeVar("Record", bound=BaseModel)
 
 
-def validate(kind: type[Record], content: object, where: object, after: str = "") -> Record:
-    """The content as a `kind`. Raises CleansetError, from `where` to `after`, for the first problem in it."""
+def validate(kind: type[Record], content: object, where: object, after: str = "", *, context: object = None) -> Record:
+    """The content as a `kind`. Raises CleansetError, from `where` to `after`, for the first problem in it.
+
+    `context`: what validators need beside the value, such as the class table.
+    """
     try:
-        return kind.model_validate(content)
+        return kind.model_validate(content, context=context)
     except ValidationError as error:
         raise CleansetError(f"{where}: {first_problem(error)}{after}") from None
 

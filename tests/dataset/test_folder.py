@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from cleanset.classes import class_table, parse_class_table
 from cleanset.cli import app
 from cleanset.dataset.folder import LabelledImages, exported_name, groups_of, read_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import inspect
 from cleanset.stages.preprocess import measure
-from cleanset.vocabulary import class_table, parse_class_table
 
 
 def picture(kind: str = "JPEG", mode: str = "RGB", seed: int = 0, **options: object) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cleanset.classes import class_table, use_classes
 from cleanset.edition.about import About, read_about
 from cleanset.edition.params import checked_params
 from cleanset.edition.readings import readings
@@ -16,7 +17,6 @@ from cleanset.sets.archive import unpack, write_tar
 from cleanset.sets.card import front_matter
 from cleanset.sets.catalogues import citation_cff, croissant_json, deposit_json
 from cleanset.sets.description import Release, licence_text, release_of
-from cleanset.vocabulary import class_table, use_classes
 
 IMAGES = {"source": "Our clinic", "licence": "CC0-1.0", "people": "None."}
 CARD: dict[str, Any] = {

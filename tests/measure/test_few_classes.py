@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 import cleanset as package
+from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.measure.measures import measures
 from cleanset.selection.metrics import accuracy
 from cleanset.tables import INDEX, SCORES, read_table
-from cleanset.vocabulary import imagenet, use_classes
 from tests.measure.compare.command import cleanset, says
 
 ANSWER = {

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from cleanset.classes import check_class_key
 from cleanset.errors import CleansetError
 from cleanset.review.audit import AuditPlan, draws_of_auditor
 from cleanset.review.store import review_file
@@ -13,7 +14,6 @@ from cleanset.studies.attacks.study import read_attack_params
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.families import read_study_params
 from cleanset.validation import Role, first_problem, validate
-from cleanset.vocabulary import check_class_key
 
 RULES = {
     "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]}, "teams": ["red", "blue"], "board": {"ada": {}},

@@ -5,9 +5,9 @@ import io
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.report.thumbnails import Thumbnail, before_and_after, file_names, thumbnail
-from cleanset.vocabulary import imagenet, use_classes
 
 RED, GREEN, BLUE, WHITE = (200, 30, 30), (30, 160, 40), (30, 40, 200), (245, 245, 245)
 AMBER = (255, 179, 0)

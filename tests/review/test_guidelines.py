@@ -40,7 +40,7 @@ def test_the_usual_ones_have_a_rule_for_each_reason() -> None:
 def test_a_table_without_texts_keeps_its_bytes(tmp_path: Path) -> None:
     plain, with_text = tmp_path / "a.parquet", tmp_path / "b.parquet"
     write_table(plain, ONE, VOTES)
-    write_table(with_text, ONE, VOTES, {"GUIDELINES.md": "# Ours – und so\n"})
+    write_table(with_text, ONE, VOTES, texts={"GUIDELINES.md": "# Ours – und so\n"})
     assert text_of_table(with_text, "GUIDELINES.md") == "# Ours – und so\n"
     assert text_of_table(plain, "GUIDELINES.md") is None
     assert text_of_table(with_text, "other") is None

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.classes import class_table, use_classes
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.review.labels import Contradiction, contradictions
@@ -18,7 +19,6 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, parse_reviews
-from cleanset.vocabulary import class_table, use_classes
 from tests import own_edition
 from tests.measure.compare.command import cleanset, says
 from tests.review.texts import save, sent

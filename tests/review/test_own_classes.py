@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import class_table, use_classes
 from cleanset.dataset.folder import check_image_names
 from cleanset.errors import CleansetError
 from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
 from cleanset.review.save import with_reviews
 from cleanset.review.store import read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews
-from cleanset.vocabulary import class_keys, class_table, use_classes
+from cleanset.vocabulary import class_keys
 from tests.properties import examples
 from tests.review.texts import save
 

@@ -21,6 +21,7 @@ from PIL import Image
 from torchvision.datasets import ImageFolder
 
 import cleanset
+from cleanset.classes import parse_class_table, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.sets import publish, verify
@@ -28,7 +29,6 @@ from cleanset.sets.archive import pack
 from cleanset.sets.description import Release
 from cleanset.sets.folder import checksums, derived_texts
 from cleanset.sets.manifest import read_manifest
-from cleanset.vocabulary import parse_class_table, use_classes
 from tests import own_edition
 from tests.edition.test_about import CARD
 

@@ -16,13 +16,13 @@ import pytest
 from PIL import Image
 
 import cleanset as cleanset_package
+from cleanset.classes import ClassTable, class_table, imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.sets import verify
 from cleanset.sets.description import Release
 from cleanset.sets.folder import read_entries, write_descriptions
 from cleanset.sets.manifest import duplicates
-from cleanset.vocabulary import ClassTable, class_table, imagenet, use_classes
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import FILES, edit, trial
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from cleanset.classes import ClassTable, classes_in_use, imagenet
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
 from cleanset.progress import tracked
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices, classes_in_use
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,7 @@ def locate(images: Path) -> dict[str, Location]:
         image_id, wnid = parsed
         if image_id in locations:
             raise CleansetError(f"{where}: {image_id} occurs twice; remove one of the two")
-        if wnid and wnid not in class_indices():
+        if wnid and wnid not in imagenet().indices:
             raise CleansetError(f"{where}: {wnid} is not one of the 1,000 wnids; take the name of the official image")
         if wnid and location.wnid not in (None, wnid):
             raise CleansetError(
@@ -277,7 +277,7 @@ def visible_entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 def _wnid(name: str) -> str | None:
-    return name if name in class_indices() else None
+    return name if name in imagenet().indices else None
 
 
 def check_size(where: str, size: int) -> None:
@@ -302,12 +302,12 @@ def from_table(table: "pd.DataFrame", images: Path) -> dict[str, Location]:
     return dict(zip(table["image_id"].tolist(), locations, strict=True))
 
 
-def located(images: Path, ids: Iterable[str]) -> Mapping[str, Location]:
+def located(images: Path, ids: Iterable[str], classes: ClassTable | None = None) -> Mapping[str, Location]:
     """The locations of ImageNet's images, which may lie in any layout; others are where their `ids` say, if they are.
 
     Raises CleansetError as `locate` does.
     """
-    if classes_in_use().is_imagenet:
+    if (classes or classes_in_use()).is_imagenet:
         return locate(images)
     paths = {image_id: images / image_id for image_id in ids}
     return {name: Location(str(path), 0, path.stat().st_size) for name, path in paths.items() if path.is_file()}
@@ -320,16 +320,17 @@ class VerifiedImages:
     or no longer true; so the index holds no location, and is the same for every layout.
     """
 
-    def __init__(self, images: Path, locations: Path, index: "pd.DataFrame") -> None:
+    def __init__(self, images: Path, locations: Path, index: "pd.DataFrame", classes: ClassTable | None = None) -> None:
         self._images = images
+        self._classes = classes or classes_in_use()
         self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
         self._looked_up = not locations.is_file()
         if self._looked_up:
-            self._locations: Mapping[str, Location] = located(self._images, self._sha256_of)
+            self._locations: Mapping[str, Location] = located(self._images, self._sha256_of, self._classes)
         else:
             from cleanset.tables import LOCATIONS, read_table  # needs pyarrow, which a set's users may lack
 
-            self._locations = from_table(read_table(locations, LOCATIONS), self._images)
+            self._locations = from_table(read_table(locations, LOCATIONS, self._classes), self._images)
 
     def read(self, image_id: str) -> bytes:
         """The bytes of an image. Raises CleansetError if it is missing or not the indexed one."""
@@ -341,7 +342,7 @@ class VerifiedImages:
             if self._looked_up and self._locations is used:
                 raise
         if not self._looked_up:  # else another thread has looked them up in the meantime
-            self._locations = located(self._images, self._sha256_of)
+            self._locations = located(self._images, self._sha256_of, self._classes)
             self._looked_up = True
         return self._read(image_id)
 
@@ -352,7 +353,7 @@ class VerifiedImages:
         data = location.read()
         found, expected = sha256(data), self._sha256_of[image_id]
         if found != expected:
-            anew = "dvc repro --force preprocess" if classes_in_use().is_imagenet else "cleanset edition --accept"
+            anew = "dvc repro --force preprocess" if self._classes.is_imagenet else "cleanset edition --accept"
             raise CleansetError(
                 f"{self._images}: {image_id} has SHA-256 {found}, expected {expected} as in the index: "
                 f"fetch the images again, or run {anew} if the new ones are meant"

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationInfo
 
+from cleanset.classes import ClassTable, class_table, classes_in_use, context_classes, folded_name
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
 from cleanset.parsing import csv_text, parse_rows, read_rows
 from cleanset.progress import print_notice
-from cleanset.validation import checked, hidden_character, join_names, normal_text, shown
-from cleanset.vocabulary import ClassTable, class_table, classes_in_use, folded_name
+from cleanset.validation import hidden_character, join_names, normal_text, shown
 
 SPLITS = re.compile(r"(?i)(train|training|val|valid|validation|dev|test|testing|eval|hold-?out)([-_ ]?(set|[0-9]+))?")
 """Names of folders that are parts of a dataset, not classes."""
@@ -192,20 +192,27 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
                 )
 
 
-def is_image_id(text: str) -> bool:
-    """Whether a text is an image id of the dataset in use."""
-    if classes_in_use().is_imagenet:
+def is_image_id(text: str, classes: ClassTable | None = None) -> bool:
+    """Whether a text is an image id: of ImageNet, or the path of an image of your own."""
+    if (classes or classes_in_use()).is_imagenet:
         return parse_image_name(f"{text}.JPEG") == (text, None) and image_number(text) <= VALIDATION_IMAGES
     return _oddity(text) is None and _has_suffix(text)
 
 
-def example_id() -> str:
+def example_id(classes: ClassTable | None = None) -> str:
     """An image id as messages show it."""
-    return "ILSVRC2012_val_00000001" if classes_in_use().is_imagenet else "robin/0001.jpg"
+    return "ILSVRC2012_val_00000001" if (classes or classes_in_use()).is_imagenet else "robin/0001.jpg"
 
 
-ImageId = Annotated[str, checked(is_image_id, lambda: f"an image id such as {example_id()}")]
-"""A cell with an image id of the dataset in use."""
+def _checked_id(text: str, info: ValidationInfo) -> str:
+    classes = context_classes(info)
+    if not is_image_id(text, classes):
+        raise ValueError(f"expected an image id such as {example_id(classes)}")
+    return text
+
+
+ImageId = Annotated[str, AfterValidator(_checked_id)]
+"""A cell with an image id; the class table, which tells ImageNet's images from your own, is the validation context."""
 
 
 def check_image_names(image_ids: Collection[str], where: str) -> None:

@@ -11,13 +11,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_not_sparse, check_size
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import is_there
 from cleanset.parsing import parse_json, read_rows
 from cleanset.validation import checked, shown
-from cleanset.vocabulary import class_indices
 
 KAGGLE_LABELS = "LOC_val_solution.csv"
 KAGGLE_COLUMNS = ("ImageId", "PredictionString")
@@ -119,12 +119,12 @@ def _kaggle_labels(path: Path) -> dict[str, int]:
         name = parse_image_name(f"{row['ImageId']}.JPEG")
         # the wnid is followed by the boxes of the localization task
         wnid = row["PredictionString"].split(" ")[0]
-        if name is None or wnid not in class_indices():
+        if name is None or wnid not in imagenet().indices:
             raise CleansetError(
                 f"{where}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
                 "and a PredictionString that begins with a wnid"
             )
-        class_of[name[0]] = class_indices()[wnid]
+        class_of[name[0]] = imagenet().indices[wnid]
     # ids are distinct here, so the highest number is the count if none is missing
     if not class_of or max(map(image_number, class_of)) != len(class_of):
         raise CleansetError(f"{path}: {len(class_of)} images; expected one line for each image, starting with image 1")

@@ -130,7 +130,7 @@ def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[
         if model.source == "random":
             from cleanset.tables import INDEX, read_table  # needs pyarrow, which a set's users may lack
 
-            found[role] = frozenset(read_table(Edition(folder).index, INDEX, ["image_id"])["image_id"])
+            found[role] = frozenset(read_table(Edition(folder).index, INDEX, columns=["image_id"])["image_id"])
             continue
         found[role] = frozenset(each.image_id for each in images_beyond(folder, model))
     return found

@@ -9,12 +9,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from cleanset.classes import imagenet
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
 from cleanset.parsing import data_beside, parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import Role, Section, Sha256, checked, first_problem, join_names, missing_keys, shown
-from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys, imagenet
+from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cleanset.classes import ClassTable, imagenet, parse_class_table, use_classes
 from cleanset.files import PathBelow, PathOfName, is_there, read_text, remove_abandoned
-from cleanset.vocabulary import imagenet, parse_class_table, use_classes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,12 @@ class Edition:
     def path(self, relative: str) -> Path:
         """A path that params.yaml names."""
         return self.folder / relative
+
+    def read_classes(self) -> ClassTable:
+        """The class table of the images: ImageNet's, or the one that stage preprocess wrote for your own."""
+        if not is_there(self.classes):
+            return imagenet()
+        return parse_class_table(read_text(self.classes, "run dvc repro"), str(self.classes))
 
     params_yaml = PathBelow("params.yaml")
     dvc_yaml = PathBelow("dvc.yaml")
@@ -67,11 +73,13 @@ class Edition:
     export = PathOfName("data/export/{}")
 
 
-def verified_images(edition: Edition, images: str, index: "pd.DataFrame") -> "VerifiedImages":
+def verified_images(
+    edition: Edition, images: str, index: "pd.DataFrame", classes: ClassTable | None = None
+) -> "VerifiedImages":
     """The images of an edition that its index lists; `images` is dataset.images of its params."""
     from cleanset.dataset.archives import VerifiedImages  # needs pandas, which a set's users may lack
 
-    return VerifiedImages(edition.path(images), edition.locations, index)
+    return VerifiedImages(edition.path(images), edition.locations, index, classes)
 
 
 def images_are_official(edition: Edition, images: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cleanset.classes import classes_in_use
 from cleanset.measure.comparability import (
     CLEAN_ACCURACY,
     CardClasses,
@@ -29,7 +30,7 @@ from cleanset.measure.sets import EvaluationSet
 from cleanset.parsing import with_digest
 from cleanset.statistics.finite import in_percent
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
-from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, has_top5
+from cleanset.vocabulary import TIERS, class_column, class_keys, has_top5
 
 # images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly
 MIN_FOR_CHANCE = 20

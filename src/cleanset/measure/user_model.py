@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.images import codec
@@ -47,7 +48,7 @@ from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.validation import shown
-from cleanset.vocabulary import class_column, class_indices, classes_in_use, example_key
+from cleanset.vocabulary import class_column, class_indices, example_key
 
 # the distance in nats that the logits of other classes are put below the smallest: their probability is 0
 BELOW = 1000.0

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from PIL import Image, ImageDraw, ImageOps
 
+from cleanset.classes import classes_in_use
 from cleanset.images.boxes import Box
 from cleanset.images.codec import ORIENTATION, cropped, decode, set_orientation
-from cleanset.vocabulary import classes_in_use
 
 THUMBNAIL_PIXELS = 400
 """Longer side of a thumbnail."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cleanset.classes import use_classes
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import read_about
@@ -20,7 +21,6 @@ from cleanset.review.carried import carry_over, read_old_reviews
 from cleanset.review.gold import without_golds
 from cleanset.scoring.brought import read_scores
 from cleanset.tables import INDEX, read_table
-from cleanset.vocabulary import use_classes
 
 
 def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> str:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from cleanset.classes import ClassOfKey
 from cleanset.dataset.folder import ImageId
 from cleanset.files import is_there, read_text
 from cleanset.parsing import csv_text, parse_rows
 from cleanset.review.verdicts import Review, Vote, votes_that
 from cleanset.statistics.finite import exact_interval, likelihood_ratio
 from cleanset.validation import EmptyIsNone, matching, one_of
-from cleanset.vocabulary import REASONS, ClassOfKey, class_column, class_keys
+from cleanset.vocabulary import REASONS, class_column, class_keys
 
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.classes import classes_in_use
 from cleanset.dataset.folder import LABEL_COLUMNS, groups_of
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -21,7 +22,7 @@ from cleanset.review.store import BOARD
 from cleanset.selection.candidates import check_same_images
 from cleanset.tables import INDEX, SCORES, read_table, text_of_table
 from cleanset.validation import first_names
-from cleanset.vocabulary import class_keys, classes_in_use, label_names
+from cleanset.vocabulary import class_keys, label_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from cleanset.classes import classes_in_use
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_rows
 from cleanset.validation import checked, shown
-from cleanset.vocabulary import class_column, class_indices, classes_in_use
+from cleanset.vocabulary import class_column, class_indices
 
 OPINION_COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""

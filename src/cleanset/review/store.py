@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.classes import classes_in_use
 from cleanset.errors import CleansetError, cut
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews, votes_that
 from cleanset.selection.fill import Filled
-from cleanset.vocabulary import VERDICTS, class_column, class_indices, classes_in_use, example_key
+from cleanset.vocabulary import VERDICTS, class_column, class_indices, example_key
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""

@@ -19,13 +19,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import Device, Wait
 from cleanset.scoring.logits import ReadOff, ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel
-from cleanset.vocabulary import classes_in_use
 
 # types of weights and pixels; bfloat16 is autocast's, operation by operation
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.float32}

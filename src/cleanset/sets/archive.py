@@ -21,13 +21,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from cleanset.classes import CLASSES_FILE, classes_in_use
 from cleanset.dataset.archives import check_member
 from cleanset.errors import CleansetError, one_line, reason
 from cleanset.files import new_folder, read_text
 from cleanset.sets.folder import check_outside, read_entries, read_image
 from cleanset.sets.manifest import Entry, check_set, columns
 from cleanset.validation import shown
-from cleanset.vocabulary import CLASSES_FILE, classes_in_use
 
 _REMEDY = "expected one of cleanset publish"
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
+from cleanset.classes import classes_in_use
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
 from cleanset.sets.manifest import Entry, columns
 from cleanset.sets.texts import filled, templates
-from cleanset.vocabulary import class_keys, classes_in_use
+from cleanset.vocabulary import class_keys
 
 _LABELS = ("class_index", "class_name")
 _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}

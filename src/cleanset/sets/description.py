@@ -8,6 +8,7 @@ from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cleanset.classes import classes_in_use
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES
 from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
@@ -16,7 +17,7 @@ from cleanset.files import md5, sha256
 from cleanset.parsing import csv_text, parse_rows
 from cleanset.sets.manifest import twins
 from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
-from cleanset.vocabulary import TIERS, class_column, class_keys, classes_in_use, label_names
+from cleanset.vocabulary import TIERS, class_column, class_keys, label_names
 
 if TYPE_CHECKING:
     import pandas as pd

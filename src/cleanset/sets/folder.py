@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cleanset.classes import CLASSES_FILE, ClassTable, classes_in_use, imagenet, parse_class_table, use_classes
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.review.store import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
-from cleanset.vocabulary import CLASSES_FILE, ClassTable, classes_in_use, imagenet, parse_class_table, use_classes
 
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""

@@ -15,12 +15,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from cleanset.classes import classes_in_use
 from cleanset.dataset.folder import CROPPED, GROUP, example_id, exported_name, is_image_id
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
 from cleanset.parsing import csv_text
 from cleanset.validation import checked
-from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, classes_in_use, column_name, label_names
+from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, column_name, label_names
 
 MANIFEST = "manifest.csv"
 MANIFEST_COLUMNS = (
@@ -121,8 +122,8 @@ class Entry(BaseModel):
         index, labels = class_indices()[self.wnid], len(self.real_classes)
         if self.class_index != index:
             raise ValueError(f"class_index {self.class_index}; expected {index} of {self.wnid}")
-        label, older = label_names()[index], classes_in_use().older_labels[index]
-        if self.class_name not in (label, older):
+        label = label_names()[index]
+        if self.class_name != label:
             raise ValueError(f"class_name {self.class_name}; expected {label} of {self.wnid}")
         if index not in self.real_classes:
             name = column_name("real_classes")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleanset.classes import classes_in_use
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, new_folder, sha256
 from cleanset.review.store import GUIDELINES
@@ -28,7 +29,6 @@ from cleanset.sets.folder import (
     released_texts,
 )
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.vocabulary import classes_in_use
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cleanset.classes import CLASSES_FILE, classes_in_use
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
@@ -26,7 +27,7 @@ from cleanset.sets.catalogues import deposit_json
 from cleanset.sets.description import limits_of, summary_of
 from cleanset.sets.folder import CARD, CHECKSUMS, SIGNATURE, check_outside, checksums, read_regular_file, released_texts
 from cleanset.sets.publish import Publication, finish, publishable, write_set
-from cleanset.vocabulary import CLASSES_FILE, class_keys, classes_in_use
+from cleanset.vocabulary import class_keys
 
 PROGRAM = Path(from_verdicts.__file__)
 _DECIDING: dict[str, Any] = {

@@ -7,9 +7,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.about import About, ImageSource
 from cleanset.parsing import read_yaml
-from cleanset.vocabulary import class_keys, classes_in_use
+from cleanset.vocabulary import class_keys
 
 SCOOTER = "scooter"
 """The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""

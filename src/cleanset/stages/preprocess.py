@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 import pandas as pd
 
+from cleanset.classes import use_classes
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
@@ -20,7 +21,7 @@ from cleanset.images.codec import inspect
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.validation import MAX_LIST, join_names
-from cleanset.vocabulary import class_indices, class_keys, use_classes
+from cleanset.vocabulary import class_indices, class_keys
 
 
 def run(edition: Edition) -> None:
@@ -38,7 +39,7 @@ def run(edition: Edition) -> None:
     if dataset.is_own:
         check_one_class(dict(zip(facts["image_id"], facts["pixels_sha256"], strict=True)), found.original, "pixels")
     index = join(facts, found.original, found.reassessed)
-    write_table(edition.index, index, INDEX, found.texts)
+    write_table(edition.index, index, INDEX, texts=found.texts)
     write_table(edition.locations, to_table(found.locations, edition.path(dataset.images)), LOCATIONS)
 
 

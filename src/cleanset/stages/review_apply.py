@@ -30,7 +30,9 @@ def run(edition: Edition, role: str) -> None:
     # with the votes, from which export takes them: the stage must not read reviews that its set does not need
     guidelines = own_guidelines(edition.reviews)
     texts = {GUIDELINES: guidelines} if guidelines else None
-    write_table(edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES, texts)
+    write_table(
+        edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES, texts=texts
+    )
     write_table(edition.selection(role), filled.selection, SELECTION)
     write_table(edition.rejected(role), filled.rejected, REJECTED)
     audit = read_audit(edition.reviews, role, list(params.models), votes, index, filled.selection)

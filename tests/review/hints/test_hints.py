@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
+from cleanset.classes import class_table, use_classes
 from cleanset.review.hints.hints import Hint, NearDuplicates, hints_between_images, hints_of_image
 from cleanset.review.hints.measures import ImageMeasures, measure, packed_hashes
-from cleanset.vocabulary import class_table, use_classes
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cleanset.classes import search_classes
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.images.boxes import Box
@@ -22,7 +23,7 @@ from cleanset.review.page.session import CropScores, Pace, in_words
 from cleanset.review.queue import Candidate
 from cleanset.sets.description import determining_params
 from cleanset.tables import CROP_SCORES, write_table
-from cleanset.vocabulary import REASONS, class_indices, class_names, search_classes
+from cleanset.vocabulary import REASONS, class_indices, class_names
 from tests.review.texts import GOLDFISH, sent
 
 from .reviewing import REASONS as MEANT

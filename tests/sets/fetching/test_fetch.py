@@ -13,11 +13,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import cleanset
+from cleanset.classes import imagenet, use_classes
 from cleanset.cli import app
 from cleanset.edition.paths import Edition
 from cleanset.errors import system_error
 from cleanset.sets.fetching.fetch import STALE_SECONDS
-from cleanset.vocabulary import class_keys, imagenet, use_classes
+from cleanset.vocabulary import class_keys
 from tests.checkouts import files
 from tests.own_edition import KEYS
 from tests.sets.conftest import FILES, trial

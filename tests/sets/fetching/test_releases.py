@@ -16,13 +16,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import cleanset
+from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.measure.sets import open_set
 from cleanset.sets import publish, verify
 from cleanset.sets.archive import write_tar
 from cleanset.sets.fetching import fetch as fetching
 from cleanset.sets.fetching.repository import is_release
-from cleanset.vocabulary import imagenet, use_classes
 from tests.measure.compare.command import cleanset as run_cleanset
 from tests.measure.compare.command import says
 from tests.sets.conftest import FILES, trial

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cleanset.classes import imagenet
 from cleanset.studies.contest import standing as standing_module
 from cleanset.studies.contest.files import (
     AnswerFile,
@@ -21,7 +22,6 @@ from cleanset.studies.contest.files import (
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules, after, parse_instant, week_of_day
 from cleanset.studies.contest.standing import Standing
-from cleanset.vocabulary import imagenet
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.review.opinions import read_look_again
 from cleanset.sets.folder import read_entries
 from cleanset.studies.realness.planning import source_of
 from cleanset.studies.realness.serving import ServeSettings, StudyServer
-from cleanset.vocabulary import imagenet, use_classes
 from tests.studies.realness.conftest import command, rows
 
 HEADER = "person,list,position,stimulus,answer,milliseconds\n"

@@ -16,6 +16,7 @@ import yaml
 from PIL import Image
 from safetensors.torch import load_file
 
+from cleanset.classes import class_table, classes_in_use, imagenet, use_classes
 from cleanset.errors import CleansetError
 from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import build_network, trained_network
@@ -23,7 +24,7 @@ from cleanset.studies.training.images import TRAINING_IMAGES, read_fold
 from cleanset.studies.training.params import Run, read_training_params
 from cleanset.studies.training.study import TrainingStudy, model_entry
 from cleanset.tables import read_table
-from cleanset.vocabulary import class_keys, class_table, classes_in_use, imagenet, use_classes
+from cleanset.vocabulary import class_keys
 from tests.documents import block, blocks
 from tests.forked_commands import forking
 

@@ -15,11 +15,12 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.classes import classes_in_use
 from cleanset.images.boxes import Box, has_area
 from cleanset.review.hints.measures import Fingerprint, ImageMeasures, Packed, reduction, size_of_measured
 from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, added_line, is_added, is_legible
 from cleanset.validation import first_names
-from cleanset.vocabulary import Reason, classes_in_use
+from cleanset.vocabulary import Reason
 
 # an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
 HintKind = Reason | Literal["few_pixels", "dark", "bright"]

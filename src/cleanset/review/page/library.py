@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from cleanset.classes import ClassName, classes_in_use
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, ReviewPolicy, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -24,7 +25,7 @@ from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import TIERS, ClassName, class_names, classes_in_use
+from cleanset.vocabulary import TIERS, class_names
 from cleanset.web.images import Photos
 
 

@@ -14,6 +14,7 @@ from nicegui import ui
 from PIL.Image import Image
 from starlette.responses import PlainTextResponse, Response
 
+from cleanset.classes import ClassName, search_classes
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, check_box, parse_box
@@ -39,7 +40,7 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.store import BOARD, MAX_NOTE, review_file, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
-from cleanset.vocabulary import ClassName, class_indices, class_keys, search_classes, search_words
+from cleanset.vocabulary import class_indices, class_keys, search_words
 from cleanset.web import pages
 from cleanset.web.guard import PERSON
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text

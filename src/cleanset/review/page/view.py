@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment
 
+from cleanset.classes import classes_in_use
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
@@ -20,7 +21,7 @@ from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
-from cleanset.vocabulary import class_column, class_indices, classes_in_use, label_names, search_words
+from cleanset.vocabulary import class_column, class_indices, label_names, search_words
 from cleanset.web import MIN_SHOWN_SECONDS
 from cleanset.web.pages import html_templates
 

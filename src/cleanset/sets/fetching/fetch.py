@@ -27,6 +27,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from cleanset.classes import CLASSES_FILE, use_classes
 from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError
 from cleanset.files import (
@@ -51,7 +52,6 @@ from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, download, store_of
 from cleanset.sets.folder import CROISSANT, class_table_of, one_set, read_entries, read_release, sets_in
 from cleanset.sets.manifest import MANIFEST
-from cleanset.vocabulary import CLASSES_FILE, use_classes
 
 STALE_SECONDS = 7 * 24 * 3600
 """Age at which a part of a set that nobody has continued is removed."""

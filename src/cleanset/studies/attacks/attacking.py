@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cleanset.classes import ClassTable, classes_in_use, use_classes
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import Pixels
@@ -70,7 +71,6 @@ from cleanset.studies.attacks.warnings import (
 from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import SetImages, StudyFile, first_images, images_sha256
 from cleanset.tables import Table, read_table, write_table
-from cleanset.vocabulary import ClassTable, classes_in_use, use_classes
 
 SETTLED = "judged_anew"
 """Key of a record: the sign that was seen when the files were judged in a fresh process, or null."""

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cleanset.classes import ClassTable
 from cleanset.files import Lines, metric_lines
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.paired import wilson
 from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable
 
 
-def _finite_lists(values: pa.Array) -> NDArray[np.bool_]:
+def _finite_lists(values: pa.Array, _: ClassTable) -> NDArray[np.bool_]:
     lengths = pc.list_value_length(values).to_numpy(zero_copy_only=False)
     parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
     broken = ~np.isfinite(pc.list_flatten(values).to_numpy(zero_copy_only=False))

@@ -172,7 +172,7 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
         attack, role = table.parent.parent.name, table.parent.name
         if attack == NONE:
             continue
-        rows = read_table(table, ATTACKED, ATTACKED_COLUMNS)
+        rows = read_table(table, ATTACKED, columns=ATTACKED_COLUMNS)
         for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
             # under the same name, since the attack `none` stores each image as the model sees it
             clean = attacks / NONE / role / file

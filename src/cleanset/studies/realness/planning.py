@@ -29,6 +29,7 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
+from cleanset.classes import classes_in_use
 from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
@@ -61,7 +62,6 @@ from cleanset.studies.realness.plan_files import (
     read_texts,
 )
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
-from cleanset.vocabulary import classes_in_use
 
 MAX_SIDE = 2048
 TILES = 4

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -54,7 +55,6 @@ from cleanset.studies.robustness.measuring import Measured, Studied, measure
 from cleanset.studies.robustness.pages import measure_rows
 from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
 from cleanset.studies.robustness.scenarios.masks import masks_found
-from cleanset.vocabulary import classes_in_use
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pydantic import Field, create_model
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.parsing import read_yaml
@@ -23,7 +24,7 @@ from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.validation import Section, check_known, shown, validate
-from cleanset.vocabulary import classes_in_use, require_imagenet
+from cleanset.vocabulary import require_imagenet
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""

@@ -145,7 +145,7 @@ class Studied:
         columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
         for name, stem in self.models.items():
             seen = is_seen(images, self.params.images, name, self.params.classes_of(name))
-            answers = with_step(read_table(self.files.predictions(family.name, stem), table, columns), family)
+            answers = with_step(read_table(self.files.predictions(family.name, stem), table, columns=columns), family)
             values = family.read(answers.assign(class_index=answers["file"].map(classes)), self.params)
             yield name, answers_by_change(images["file"], answers, changes, values, seen)
 

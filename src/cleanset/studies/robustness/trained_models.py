@@ -16,6 +16,7 @@ from rich.text import Text
 from torch import Tensor, nn
 from torchvision import models as torchvision_models
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of
@@ -30,7 +31,7 @@ from cleanset.studies.robustness.families import params_of
 from cleanset.studies.robustness.family import FurtherModel, TrainedModel, further_spec
 from cleanset.studies.robustness.images import Study
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices, classes_in_use
+from cleanset.vocabulary import class_indices
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and most of timm's."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from cleanset.classes import classes_in_use
 from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
@@ -33,7 +34,7 @@ from cleanset.studies.training.segmentation.examples import (
 from cleanset.studies.training.study import CLASS_TABLE_NAME, TrainingStudy
 from cleanset.tables import INDEX, read_table, text_of_table, write_table
 from cleanset.validation import check_known, join_names
-from cleanset.vocabulary import class_indices, class_keys, classes_in_use
+from cleanset.vocabulary import class_indices, class_keys
 
 CHUNK = 32
 Facts = tuple[str, str, str, Packed | None, str | None, str | None, str | None]
@@ -89,7 +90,7 @@ def run(study: TrainingStudy) -> None:
     folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
     # the stages after this one may find no edition beside them, as after dvc pull
     texts = {CLASS_TABLE_NAME: classes_in_use().text} if is_own else {}
-    write_table(study.images, images, TRAINING_IMAGES, texts)
+    write_table(study.images, images, TRAINING_IMAGES, texts=texts)
     write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
 
 
@@ -241,7 +242,7 @@ def held_out_images(edition: Edition, *, only_sets: bool = False) -> HeldOut:
 
     Raises CleansetError for a missing table or set.
     """
-    index = read_table(edition.index, INDEX, ["image_id", "sha256", "pixels_sha256"])
+    index = read_table(edition.index, INDEX, columns=["image_id", "sha256", "pixels_sha256"])
     group_of = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
     delivered = [
         (role, each) for role in read_params(edition.folder).models for each in read_entries(edition.export(role))

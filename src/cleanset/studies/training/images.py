@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.classes import classes_in_use
 from cleanset.dataset.archives import visible_entries
 from cleanset.dataset.folder import GROUP, files_below, read_images
 from cleanset.errors import CleansetError
@@ -29,7 +30,7 @@ from cleanset.studies.training.params import Data, Run, TrainingParams
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable, read_table
 from cleanset.validation import check_known, shown
-from cleanset.vocabulary import class_indices, class_keys, classes_in_use
+from cleanset.vocabulary import class_indices, class_keys
 
 # OpenCV and SciPy are loaded for scenarios only
 if TYPE_CHECKING:

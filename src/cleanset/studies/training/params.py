@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import is_callable_name
 from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import Fraction, Norm, Positive
@@ -20,7 +21,6 @@ from cleanset.studies.robustness.corruptions.params import CorruptionNames, corr
 from cleanset.studies.robustness.family import Wnid
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines, Scenario
 from cleanset.validation import EachOnce, Role, Section, check_known, shown, validate
-from cleanset.vocabulary import classes_in_use
 
 TrainingProtocol = Literal["own", "as_written", "as_coded"]
 RecipeName = Literal["standard", "adversarial", "madry", "augmix", "augmix_mixing", "noise"]

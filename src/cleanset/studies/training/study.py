@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from cleanset.classes import parse_class_table, use_classes
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName, read_text, sha256
 from cleanset.parsing import parse_json
@@ -19,7 +20,7 @@ from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.training.params import Network
 from cleanset.tables import text_of_table
 from cleanset.validation import validate
-from cleanset.vocabulary import class_keys, parse_class_table, use_classes
+from cleanset.vocabulary import class_keys
 
 CLASS_TABLE_NAME = "classes"
 """The name of the class table that goes with the table of the training images, unless it is ImageNet's."""

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cleanset.classes import classes_in_use
 from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.corruptions.params import (
@@ -51,7 +52,6 @@ from cleanset.studies.robustness.results import (
     shares,
     undefined_names,
 )
-from cleanset.vocabulary import classes_in_use
 
 ALEXNET_ERRORS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["alexnet_errors"]
 """AlexNet's top-1 errors at severities 1 to 5, by corruption; not every row increases with severity."""

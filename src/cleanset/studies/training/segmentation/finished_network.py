@@ -132,7 +132,7 @@ def unmasked_images(study: TrainingStudy) -> tuple[list[UnmaskedImage], SetImage
     without = set(masks.loc[masks["left_out"] == NO_MASK, "file"])
     sizes = dict[str, tuple[int, int]]()
     if index.is_file():
-        columns = read_table(index, INDEX, ["image_id", "width", "height"])
+        columns = read_table(index, INDEX, columns=["image_id", "width", "height"])
         sizes = {name: (width, height) for name, width, height in columns.itertuples(index=False)}
     found = [
         UnmaskedImage(row["image_id"], row["class_index"], row["file"], box_of(row["crop"]), sizes.get(row["image_id"]))

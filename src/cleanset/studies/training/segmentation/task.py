@@ -185,7 +185,9 @@ class Segmentation:
             generated_file(generated, file.file)
         photographs = [decode_photograph(file) for file in photographs_for(study, self.scenarios)]
         self.scenes = Scenes(params.seed, photographs, generated)
-        all_classes = sorted(set(read_table(study.images, TRAINING_IMAGES, ["class_index"])["class_index"].tolist()))
+        all_classes = sorted(
+            set(read_table(study.images, TRAINING_IMAGES, columns=["class_index"])["class_index"].tolist())
+        )
         self.read = ExampleReader(params.data.mask_format, tuple(data.classes), tuple(all_classes))
         network = build_network(run.network, len(data.classes), study.edition.folder, run.seed)
         self.network: nn.Module = network.to(data.device)
