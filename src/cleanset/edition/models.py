@@ -130,7 +130,9 @@ def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[
         if model.source == "random":
             from cleanset.tables import INDEX, read_table  # needs pyarrow, which a set's users may lack
 
-            found[role] = frozenset(read_table(Edition(folder).index, INDEX, columns=["image_id"])["image_id"])
+            edition = Edition(folder)
+            index = read_table(edition.index, INDEX, edition.read_classes(), columns=["image_id"])
+            found[role] = frozenset(index["image_id"])
             continue
         found[role] = frozenset(each.image_id for each in images_beyond(folder, model))
     return found

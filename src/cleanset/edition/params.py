@@ -9,13 +9,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from cleanset.classes import imagenet
+from cleanset.classes import ClassTable, classes_in_use, imagenet
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
 from cleanset.parsing import data_beside, parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import Role, Section, Sha256, checked, first_problem, join_names, missing_keys, shown
-from cleanset.vocabulary import BASES, TIERS, class_indices, class_keys
+from cleanset.vocabulary import BASES, TIERS
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 
@@ -68,13 +68,15 @@ class Dataset(Section):
         """Whether the images are your own, not ImageNet's."""
         return self.reader == "folder"
 
-    def class_list(self) -> list[int]:
+    def class_list(self, table: ClassTable | None = None) -> list[int]:
         """Class indices of the classes that get a set, sorted. Raises CleansetError for a class that is not there."""
-        keys = class_keys() if self.classes == "all" else self.classes
-        for key in keys:
-            if key not in class_indices():
+        table = table or classes_in_use()
+        if self.classes == "all":
+            return list(range(len(table)))
+        for key in self.classes:
+            if key not in table.indices:
                 raise CleansetError(f"params.yaml: dataset.classes: no class {shown(key)} among the images: correct it")
-        return sorted(class_indices()[key] for key in keys)
+        return sorted(table.indices[key] for key in self.classes)
 
 
 class Model(Section):

@@ -12,5 +12,6 @@ from cleanset.tables import CROPS, INDEX, read_table, write_table
 def run(edition: Edition) -> None:
     """Read the reviews and the index, write data/crops.parquet."""
     params = read_params(edition.folder)
-    votes = checked_votes(edition, params, read_table(edition.index, INDEX))
-    write_table(edition.crops, pd.DataFrame(sorted(drawn_crops(votes)), columns=CROPS.names), CROPS)
+    classes = edition.read_classes()
+    votes = checked_votes(edition, params, read_table(edition.index, INDEX, classes))
+    write_table(edition.crops, pd.DataFrame(sorted(drawn_crops(votes)), columns=CROPS.names), CROPS, classes)

@@ -11,8 +11,9 @@ def run(edition: Edition) -> None:
     """Read the index and every model's scores, write data/shared.parquet."""
     params = read_params(edition.folder)
     check_roles(edition, params.models)
-    index = read_table(edition.index, INDEX)
-    ensemble = [read_table(edition.scores(role), SCORES) for role in params.models]
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    ensemble = [read_table(edition.scores(role), SCORES, classes) for role in params.models]
     for role, scores in zip(params.models, ensemble, strict=True):
         check_same_images(index, scores, str(edition.scores(role)))
-    write_table(edition.shared, shared(index, ensemble, params.dataset.label), SHARED)
+    write_table(edition.shared, shared(index, ensemble, params.dataset.label), SHARED, classes)

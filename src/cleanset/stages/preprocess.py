@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 import pandas as pd
 
-from cleanset.classes import use_classes
+from cleanset.classes import ClassTable, imagenet
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
@@ -21,7 +21,6 @@ from cleanset.images.codec import inspect
 from cleanset.progress import found_in_threads, keep_freed_memory
 from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.validation import MAX_LIST, join_names
-from cleanset.vocabulary import class_indices, class_keys
 
 
 def run(edition: Edition) -> None:
@@ -39,22 +38,32 @@ def run(edition: Edition) -> None:
     if dataset.is_own:
         check_one_class(dict(zip(facts["image_id"], facts["pixels_sha256"], strict=True)), found.original, "pixels")
     index = join(facts, found.original, found.reassessed)
-    write_table(edition.index, index, INDEX, texts=found.texts)
-    write_table(edition.locations, to_table(found.locations, edition.path(dataset.images)), LOCATIONS)
+    if dataset.is_own:
+        write_text(edition.classes, found.classes.text)
+    write_table(edition.index, index, INDEX, found.classes, texts=found.texts)
+    locations = to_table(found.locations, edition.path(dataset.images))
+    write_table(edition.locations, locations, LOCATIONS, found.classes)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Images by id with their locations and labels, the formats that they may have, and texts that go with the index.
+    """The images of a dataset with their labels."""
 
-    `original` is the class index by the original label, `reassessed` those by the reassessed ones.
-    """
-
+    classes: ClassTable
     locations: Mapping[str, Location]
+    """By image id, sorted."""
+
     original: Mapping[str, int]
+    """Class index of the original label, by image id."""
+
     reassessed: Mapping[str, list[int]]
+    """Class indices of the reassessed labels, by image id."""
+
     formats: tuple[str, ...] = ("JPEG",)
+    """The formats that the images may have, as Pillow calls them."""
+
     texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts by name that go with the index."""
 
 
 def imagenet_images(edition: Edition, dataset: Dataset) -> Found:
@@ -63,17 +72,27 @@ def imagenet_images(edition: Edition, dataset: Dataset) -> Found:
     locations = locate(edition.path(dataset.images))
     check_complete(list(locations), dataset)
     original, count = original_labels(edition, dataset, locations)
-    return Found(locations, original, reassessed_labels(edition, dataset, count, list(locations)))
+    return Found(
+        classes=imagenet(),
+        locations=locations,
+        original=original,
+        reassessed=reassessed_labels(edition, dataset, count, list(locations)),
+    )
 
 
 def own_images(edition: Edition, dataset: Dataset) -> Found:
-    """Your own images, which have one label each. Writes data/classes.tsv and brings the class table into use."""
+    """Your own images, which have one label each."""
     labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
     found = read_images(edition.path(dataset.images), labels, names)
     check_complete(list(found.locations), dataset)
-    use_classes(found.classes)
-    write_text(edition.classes, found.classes.text)
-    return Found(found.locations, found.class_of, found.labels, ("JPEG", "PNG"), found.texts)
+    return Found(
+        classes=found.classes,
+        locations=found.locations,
+        original=found.class_of,
+        reassessed=found.labels,
+        formats=("JPEG", "PNG"),
+        texts=found.texts,
+    )
 
 
 def check_raw_files(edition: Edition, dataset: Dataset) -> None:
@@ -91,14 +110,15 @@ def check_raw_files(edition: Edition, dataset: Dataset) -> None:
 
 def check_complete(image_ids: list[str], dataset: Dataset) -> None:
     """Raise CleansetError unless the number of images is the one in params.yaml."""
-    expected, where = dataset.expect_images, dataset.images
+    expected = dataset.expect_images
     if expected is None or len(image_ids) == expected:
         return
-    known, found = () if dataset.is_own else map(image_id, range(1, expected + 1)), set(image_ids)
+    known = () if dataset.is_own else map(image_id, range(1, expected + 1))
+    found = set(image_ids)
     missing = next((name for name in known if name not in found), None)
     which = f"; the first that is missing is {missing}" if missing else ""
     raise CleansetError(
-        f"{where}: {len(image_ids)} images, expected {expected} (dataset.expect_images){which}: "
+        f"{dataset.images}: {len(image_ids)} images, expected {expected} (dataset.expect_images){which}: "
         "complete the set or correct params.yaml"
     )
 
@@ -110,7 +130,8 @@ def original_labels(
 
     Taken from the devkit or Kaggle's list if present, otherwise from the wnid in folder or name; both must agree.
     """
-    by_name = {name: class_indices()[at.wnid] for name, at in locations.items() if at.wnid}
+    wnids = imagenet()
+    by_name = {name: wnids.indices[at.wnid] for name, at in locations.items() if at.wnid}
     devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(edition.path(dataset.images))
     if devkit is None:
         without = sorted(set(locations) - set(by_name))
@@ -129,8 +150,8 @@ def original_labels(
             )
         if name in by_name and by_name[name] != class_of[name]:
             raise CleansetError(
-                f"{locations[name].path}: {name} lies under {class_keys()[by_name[name]]}, but {where} "
-                f"has {class_keys()[class_of[name]]}; move it"
+                f"{locations[name].path}: {name} lies under {wnids.keys[by_name[name]]}, but {where} "
+                f"has {wnids.keys[class_of[name]]}; move it"
             )
     return {name: class_of[name] for name in locations}, len(class_of)
 
@@ -172,10 +193,10 @@ def measure(
         if "problem" in row:
             unread.setdefault(str(row["problem"]).partition("; expected")[0], []).append(str(row["image_id"]))
     if unread:
-        is_jpeg, count = formats == ("JPEG",), sum(map(len, unread.values()))
-        wanted, remedy = (
-            ("JPEGs", "fetch") if is_jpeg else ("JPEGs or PNGs of 8 bits, RGB or grey", "convert or remove")
-        )
+        count = sum(map(len, unread.values()))
+        is_jpeg = formats == ("JPEG",)
+        wanted = "JPEGs" if is_jpeg else "JPEGs or PNGs of 8 bits, RGB or grey"
+        remedy = "fetch" if is_jpeg else "convert or remove"
         room = (MAX_LIST - sum(map(len, unread))) // len(unread)
         named = ", ".join(f"{join_names(names, room)} ({problem})" for problem, names in unread.items())
         raise CleansetError(f"{where}: {count:,} cannot be read: {named}; expected whole {wanted}: {remedy} them")

@@ -17,10 +17,11 @@ def run(edition: Edition, role: str) -> None:
     """Read candidates, reviews and the scores of crops; write votes, selection, rejected, audit: data/*/<role>.*."""
     params = read_params(edition.folder)
     model = params.model(role)
-    candidates = read_table(edition.candidates(role), CANDIDATES)
-    index = read_table(edition.index, INDEX)
+    classes = edition.read_classes()
+    candidates = read_table(edition.candidates(role), CANDIDATES, classes)
+    index = read_table(edition.index, INDEX, classes)
     votes = checked_votes(edition, params, index)
-    predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+    predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES, classes))
     decided = decide_all(params.review, votes, {role: predictions})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, role))
     # a published list has no prediction of a crop
@@ -30,10 +31,9 @@ def run(edition: Edition, role: str) -> None:
     # with the votes, from which export takes them: the stage must not read reviews that its set does not need
     guidelines = own_guidelines(edition.reviews)
     texts = {GUIDELINES: guidelines} if guidelines else None
-    write_table(
-        edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES, texts=texts
-    )
-    write_table(edition.selection(role), filled.selection, SELECTION)
-    write_table(edition.rejected(role), filled.rejected, REJECTED)
+    accepted = vote_table(accepted_votes(votes, params.review.accept), filled)
+    write_table(edition.votes(role), accepted, VOTES, classes, texts=texts)
+    write_table(edition.selection(role), filled.selection, SELECTION, classes)
+    write_table(edition.rejected(role), filled.rejected, REJECTED, classes)
     audit = read_audit(edition.reviews, role, list(params.models), votes, index, filled.selection)
     write_text(edition.audit(role), audit_json(audit))
