@@ -177,7 +177,7 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
 
     from cleanset.edition.params import Model
     from cleanset.files import sha256
-    from cleanset.progress import available_cores
+    from cleanset.machine import available_cores
     from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
     from cleanset.scoring.distance import compare_scores
     from cleanset.scoring.engine import Settings, score_few

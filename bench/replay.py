@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 
 import pandas as pd
 
+from cleanset.csv_files import csv_text, read_rows
 from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.create import CHECKOUT
@@ -20,7 +21,6 @@ from cleanset.edition.models import MEND, check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
-from cleanset.parsing import csv_text, read_rows
 from cleanset.review.decided import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import ReviewProgress, status_of

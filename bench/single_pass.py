@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from cleanset.progress import available_cores, keep_freed_memory
+from cleanset.machine import available_cores, keep_freed_memory
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings

@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.async_api import Browser, Page, Route, async_playwright
 
 from cleanset.files import read_text, write_text
-from cleanset.parsing import with_digest
+from cleanset.json_files import with_digest
 from cleanset.studies.realness.plan import PlanRequest, StudyImage, key_csv, make_plan, trials_csv
 from cleanset.studies.realness.plan_files import KEY, PAGE_IMAGES, PLAN, SHOWN_MILLISECONDS, TRIALS, digests
 from cleanset.studies.realness.planning import plain_png

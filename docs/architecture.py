@@ -16,7 +16,10 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
-PLUMBING = ("errors", "files", "parsing", "progress", "tables", "validation", "vocabulary")
+PLUMBING = (
+    "cache", "classes", "csv_files", "errors", "files", "json_files", "machine", "metrics", "progress", "tables",
+    "validation", "vocabulary", "yaml_files",
+)  # fmt: skip
 """Modules that share one box."""
 SUBJECTS = {
     "cli": "the commands", "loading": "cleanset.load, cleanset.table", "stages": "one module for each DVC stage",
@@ -24,7 +27,7 @@ SUBJECTS = {
     "review": "verdicts, queue, audit, page", "scoring": "models, weights, scores", "edition": "params, paths, doctor",
     "dataset": "ILSVRC2012, your own images", "selection": "the rules of selection", "web": "the local server",
     "images": "boxes, codecs, preprocessing", "statistics": "intervals, tests, seeds",
-    "plumbing": "files, parsing, messages, tables", "robustness": "corrupted and changed images",
+    "plumbing": "files, tables, YAML, messages", "robustness": "corrupted and changed images",
     "attacks": "adversarial examples", "contest": "abstaining defences", "training": "robust training",
     "realness": "how real images look",
 }  # fmt: skip

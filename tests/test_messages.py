@@ -7,8 +7,9 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from cleanset.csv_files import parse_rows
 from cleanset.errors import CleansetError, cut, reason
-from cleanset.parsing import parse_json, parse_rows
+from cleanset.json_files import parse_json
 from cleanset.validation import EmptyIsNone, first_problem, join_names, numeric, one_of, shown
 
 

@@ -31,6 +31,7 @@ _OWN_COLUMNS = {"wnid": "class", "ilsvrc_class": "original_class", "real_classes
 """The names in files of columns that are called after ImageNet's labels, for other images."""
 _DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])")
 """Names that Windows gives to devices."""
+_RANGE = re.compile(r"([0-9]{1,3})-([0-9]{1,3})")
 EXPECTED_KEY = (
     "expected letters, digits and inner blanks or any of _ - . , ( ) + & ', "
     f"at most {MAX_KEY_BYTES} bytes, as a folder can be called"
@@ -235,6 +236,17 @@ def _index_of_key(key: str, info: ValidationInfo) -> int:
 
 ClassOfKey = Annotated[int, BeforeValidator(_index_of_key)]
 """The class index of a cell with a class key; the class table is the validation context."""
+
+
+def parse_ranges(text: str) -> frozenset[int]:
+    """The class indices of a text such as 0-499 or 0-99,300-399. Raises ValueError for any other text."""
+    found: set[int] = set()
+    for part in text.split(","):
+        ends = _RANGE.fullmatch(part.strip())
+        if ends is None or int(ends[1]) > int(ends[2]):
+            raise ValueError(f"{shown(part)}: expected ranges of class indices such as 0-499 or 0-99,300-399")
+        found.update(range(int(ends[1]), int(ends[2]) + 1))
+    return frozenset(found)
 
 
 def search_classes(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:

@@ -1,22 +1,19 @@
-"""Files and folders: written atomically, locked, opened safely, hashed; and metrics as JSON.
+"""Files and folders: written atomically, locked, opened safely, hashed.
 
 After a kill a file is the old or the new one, and a folder is new or absent. Files that several people write (reviews,
-judges' answers) are saved one at a time. `dvc metrics show` reads a small JSON file for each line, with the models as
-its columns.
+judges' answers) are saved one at a time.
 """
 
 import errno
 import fcntl
 import hashlib
 import itertools
-import json
-import math
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
@@ -370,24 +367,3 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-Lines = Mapping[str, Mapping[str, float | int | str | None]]
-"""The number of each model by the name of the line, which may contain folders; None where it is not defined."""
-
-
-def metric_lines(measured: Iterable[tuple[str, str, Sequence[float]]]) -> Lines:
-    """The lines of `dvc metrics show`, from the name of each, a model, and its value or value, low and high end."""
-    found: dict[str, dict[str, float | None]] = {}
-    for name, model, values in measured:
-        for end, value in zip(("", "_low", "_high"), values, strict=False):
-            # rounded, since processors differ in the last digits of sums
-            found.setdefault(name + end, {})[model] = round(value, 6) if math.isfinite(value) else None
-    return found
-
-
-def write_metrics(folder: Path, lines: Lines) -> None:
-    """Write each line to its own JSON file in `folder`, and nothing else there."""
-    with replacing(folder) as partial:
-        for name, numbers in lines.items():
-            write_text(partial / f"{name}.json", json.dumps(numbers) + "\n")

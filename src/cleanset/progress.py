@@ -1,21 +1,16 @@
-"""Notices and progress bars on standard error; the processor cores, cache folder and memory of this process."""
+"""Notices and progress bars on standard error, and work in threads behind a bar."""
 
-import ctypes
-import gc
-import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from cleanset.errors import CleansetError
+from cleanset.machine import available_cores
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -87,62 +82,3 @@ def _bar(*more: ProgressColumn, is_shown: bool = True, refresh_per_second: float
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
     disable = not (is_shown and console.is_terminal)
     return Progress(*columns, console=console, disable=disable, refresh_per_second=refresh_per_second)
-
-
-def available_cores() -> int:
-    """The number of cores that this process may run on, as far as the system reports it; else of all cores."""
-    # only Linux has it; os.cpu_count() would ignore taskset and the cpusets of containers
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def cache_folder() -> Path:
-    """The absolute folder of downloads and read text, for all editions: CLEANSET_CACHE, else ~/.cache/cleanset."""
-    return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
-
-
-@contextmanager
-def writing_cache() -> Iterator[None]:
-    """Name the cache and the remedy if a system error in the block comes from it: no room, no permission."""
-    try:
-        yield
-    except OSError as error:
-        cache = cache_folder()
-        # a write names no file
-        at = Path(error.filename).absolute() if isinstance(error.filename, str) else cache
-        if error.strerror is None or not (at.is_relative_to(cache) or cache.is_relative_to(at)):
-            raise
-        raise CleansetError(
-            f"{cache}: {error.strerror}; expected a folder for sets, with room, that can be written: free "
-            "some, or set CLEANSET_CACHE to another folder"
-        ) from None
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection, which takes a quarter of the time while millions of lasting objects are made."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Let this process keep the memory that it has freed, where the C library is glibc; elsewhere nothing happens.
-
-    A network on the CPU takes and frees tens of megabytes at each layer, and decoding an image takes and frees a few.
-    glibc gives much of it back to the system at once, which then has to clear every page again: up to half of the time
-    of a small float64 network, and a quarter of decoding time. Call it before the threads are started that compute.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if mallopt is not None:
-        mallopt(_M_MMAP_MAX, 0)  # no allocation has pages of its own
-        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)  # bytes
-        mallopt(_M_ARENA_MAX, available_cores())  # beyond the first, which alone keeps everything
-
-
-_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
-"""Parameters of mallopt, from glibc's malloc.h."""

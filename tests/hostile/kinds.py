@@ -33,11 +33,11 @@ from cleanset.errors import CleansetError
 from cleanset.images.codec import cropped, inspect
 from cleanset.measure.predictions import read_predictions
 from cleanset.measure.sets import EvaluationSet, Item
-from cleanset.parsing import read_yaml
 from cleanset.scoring.record import read_record
 from cleanset.studies.training.loop import STATE_FILE, StateFolder
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys
+from cleanset.yaml_files import read_yaml
 from tests.hostile.manifests import make_manifest, read_any_manifest
 from tests.hostile.mutators import TOKENS, damaged, edited, pick, with_damaged_header, with_pax_header
 from tests.ten_images import (

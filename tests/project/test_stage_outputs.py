@@ -259,15 +259,15 @@ OF_PEOPLE = [
 """Readers of what people or other programs write: archives, labels, params, reviews, models, masks, contests."""
 
 OF_NO_FILE = [
+    "csv_files.read_frame",
+    "csv_files.read_rows",
     "dataset.archives.read_checksums",
     "files.read_bytes",
     "files.read_text",
-    "parsing.read_frame",
-    "parsing.read_json",
-    "parsing.read_rows",
-    "parsing.read_yaml",
+    "json_files.read_json",
     "review.audit.read_audit",
     "review.status.read_decisions",
+    "yaml_files.read_yaml",
 ]
 """Readers of any file, of several outputs by the functions above, or of tables in memory."""
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import parse_ranges
 from cleanset.edition.params import ReviewPolicy
 from cleanset.errors import CleansetError
-from cleanset.parsing import parse_ranges
 from cleanset.review.commands import check_reviewers
 from cleanset.review.page.library import Share, common_classes, share_in_team, share_of
 

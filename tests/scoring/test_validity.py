@@ -9,7 +9,7 @@ import pytest
 
 from cleanset.edition.params import Score
 from cleanset.files import sha256
-from cleanset.parsing import with_digest
+from cleanset.json_files import with_digest
 from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}

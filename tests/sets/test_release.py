@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.cli import STAGES
+from cleanset.csv_files import csv_text
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.parsing import csv_text
 from cleanset.review import queue
 from cleanset.review.audit import new_plan, set_images, verdicts_folder, write_plan
 from cleanset.review.gold import GOLD_KEY, GoldItem, gold_key_text

@@ -12,11 +12,11 @@ from typing import Annotated
 from pydantic import AfterValidator, ValidationInfo
 
 from cleanset.classes import ClassTable, class_table, classes_in_use, context_classes, folded_name
+from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
-from cleanset.parsing import csv_text, parse_rows, read_rows
 from cleanset.progress import print_notice
 from cleanset.validation import hidden_character, join_names, normal_text, shown
 

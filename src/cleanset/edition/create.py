@@ -25,8 +25,8 @@ from cleanset.edition.params import checked_params, read_params
 from cleanset.edition.yaml_edit import flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
-from cleanset.parsing import data_beside, parse_yaml
 from cleanset.validation import join_names
+from cleanset.yaml_files import data_beside, parse_yaml
 
 SRC = Path(__file__).resolve().parents[2]
 """The folder that the package lies in: `src` of a checkout, or where it is installed."""

@@ -22,7 +22,7 @@ from cleanset.edition.pipeline import load_yaml
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import PACKAGE, CleansetError, reason
 from cleanset.files import read_text, write_text
-from cleanset.parsing import data_beside, parse_yaml
+from cleanset.yaml_files import data_beside, parse_yaml
 
 if TYPE_CHECKING:
     from dvc.stage import Stage

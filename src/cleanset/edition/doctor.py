@@ -21,7 +21,7 @@ from cleanset.edition.git import GitError, run_git
 from cleanset.edition.pipeline import object_path, stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import blocks_of, md5, read_bytes, read_text, write_text
-from cleanset.parsing import parse_json
+from cleanset.json_files import parse_json
 from cleanset.progress import found_in_threads
 
 _CONFLICT = re.compile(r"(?m)^(<{7}|>{7}|[|]{7})( |$)")

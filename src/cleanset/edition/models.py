@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
+from cleanset.csv_files import read_rows
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params, checked_params, read_params
 from cleanset.edition.paths import Edition
@@ -19,8 +20,8 @@ from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, replacing, sha256_of, write_bytes
-from cleanset.parsing import parse_yaml, read_rows
 from cleanset.validation import join_names, matching, numeric, shown, validate
+from cleanset.yaml_files import parse_yaml
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")

@@ -9,13 +9,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from cleanset.classes import ClassTable, classes_in_use, imagenet
+from cleanset.classes import ClassTable, classes_in_use, imagenet, parse_ranges
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
-from cleanset.parsing import data_beside, parse_ranges, read_yaml
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import Role, Section, Sha256, checked, first_problem, join_names, missing_keys, shown
 from cleanset.vocabulary import BASES, TIERS
+from cleanset.yaml_files import data_beside, read_yaml
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 

@@ -16,8 +16,8 @@ import yaml
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
-from cleanset.parsing import read_yaml
 from cleanset.validation import join_names, shown
+from cleanset.yaml_files import read_yaml
 
 JOINT_STAGES = {
     "intersect": ("scores",),
@@ -63,7 +63,7 @@ class _Loader(yaml.CSafeLoader):
 
 
 def load_yaml(text: str, with_aliases: bool = True) -> Any:
-    """The content of a dvc.yaml or dvc.lock, which may have more than files that people write (`parsing.parse_yaml`).
+    """The content of a dvc.yaml or dvc.lock, which may have more than files that people write (see `parse_yaml`).
 
     Raises YAMLError, and ValueError for deep nesting. Aliases, which can grow without bounds, are refused unless
     `with_aliases`.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
-from cleanset.parsing import data_beside
+from cleanset.yaml_files import data_beside
 
 _SENTENCES = data_beside(__file__, "readings.yaml")
 COUNTS_AS_CLEAN: str = _SENTENCES["unreviewed"]["clean"]

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from cleanset.errors import CleansetError
-from cleanset.parsing import Document, is_plain_text, parse_document
+from cleanset.yaml_files import Document, is_plain_text, parse_document
 
 
 class LayoutError(ValueError):

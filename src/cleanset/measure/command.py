@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from cleanset.cache import cache_folder
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
@@ -17,7 +18,6 @@ from cleanset.measure.predictions import parse_prediction_files, read_prediction
 from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs
-from cleanset.progress import cache_folder
 from cleanset.validation import first_problem
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
+from cleanset.machine import available_cores
 from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
 from cleanset.measure.predictions import (
@@ -31,7 +32,7 @@ from cleanset.measure.predictions import (
 from cleanset.measure.rendering import as_text, write_page
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.measure.table import cell
-from cleanset.progress import available_cores, tracked
+from cleanset.progress import tracked
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.validation import shown

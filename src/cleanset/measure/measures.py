@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import classes_in_use
+from cleanset.json_files import with_digest
 from cleanset.measure.comparability import (
     CLEAN_ACCURACY,
     CardClasses,
@@ -27,7 +28,6 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.sets import EvaluationSet
-from cleanset.parsing import with_digest
 from cleanset.statistics.finite import in_percent
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
 from cleanset.vocabulary import TIERS, class_column, class_keys, has_top5

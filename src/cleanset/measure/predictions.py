@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of, write_text
 from cleanset.measure.sets import EvaluationSet, Item, class_index_of, class_of, expected_class
-from cleanset.parsing import csv_text, read_rows
 from cleanset.validation import join_names, shown
 from cleanset.vocabulary import class_column, class_keys
 

@@ -18,6 +18,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.images.codec import Source, pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
+from cleanset.json_files import with_digest
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, measured
@@ -34,7 +35,6 @@ from cleanset.measure.user_model import (
     load_module,
     random_image,
 )
-from cleanset.parsing import with_digest
 from cleanset.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.engine import ScoringRun, Settings, score_few

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.parsing import csv_text
+from cleanset.csv_files import csv_text
 
 SHORT: dict[str, Any] = {"no_wrap": True}
 NUMBER = SHORT | {"justify": "right", "vertical": "top"}

@@ -16,11 +16,11 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
-from cleanset.parsing import parse_yaml
 from cleanset.review.carried import carry_over, read_old_reviews
 from cleanset.review.gold import without_golds
 from cleanset.scoring.brought import read_scores
 from cleanset.tables import INDEX, read_table
+from cleanset.yaml_files import parse_yaml
 
 
 def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> str:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import ConfigDict
 
+from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.parsing import check_digest, csv_text, read_json, read_rows, read_yaml, with_digest
+from cleanset.json_files import check_digest, read_json, with_digest
 from cleanset.review.gold import GoldAnswer, GoldScore, Key, calibrations, gold_answers, read_gold_key, without_golds
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.review.verdicts import Vote
@@ -31,6 +32,7 @@ from cleanset.statistics.finite import (
 )
 from cleanset.validation import Role, Section, shown, validate
 from cleanset.vocabulary import class_column, class_indices, class_keys
+from cleanset.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cleanset.classes import ClassOfKey
+from cleanset.csv_files import csv_text, parse_rows
 from cleanset.dataset.folder import ImageId
 from cleanset.files import is_there, read_text
-from cleanset.parsing import csv_text, parse_rows
 from cleanset.review.verdicts import Review, Vote, votes_that
 from cleanset.statistics.finite import exact_interval, likelihood_ratio
 from cleanset.validation import EmptyIsNone, matching, one_of

@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import classes_in_use
+from cleanset.csv_files import csv_text
 from cleanset.dataset.folder import LABEL_COLUMNS, groups_of
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, cut
 from cleanset.files import is_there, write_text
-from cleanset.parsing import csv_text
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.opinions import MAX_LETTERS, OPINION_COLUMNS, Opinion
 from cleanset.review.store import BOARD

@@ -12,9 +12,9 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from cleanset.classes import classes_in_use
+from cleanset.csv_files import read_rows
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
 from cleanset.errors import CleansetError
-from cleanset.parsing import read_rows
 from cleanset.validation import checked, shown
 from cleanset.vocabulary import class_column, class_indices
 

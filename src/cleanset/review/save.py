@@ -12,11 +12,11 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
-from cleanset.parsing import parse_remembered
 from cleanset.review.store import check_note, check_reviews, read_reviews, refuse_link, review_file
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.tables import INDEX, read_table
 from cleanset.vocabulary import class_keys
+from cleanset.yaml_files import parse_remembered
 
 
 @dataclass(frozen=True, slots=True)

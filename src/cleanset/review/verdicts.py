@@ -8,9 +8,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
-from cleanset.parsing import parse_remembered
 from cleanset.validation import MAX_VALUE, Section, shown, validate
 from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column, class_indices, known_classes
+from cleanset.yaml_files import parse_remembered
 
 OFFICIAL = "official"
 """Value of `sha256` for an image of the official archive, where the id alone determines the bytes."""

@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import classes_in_use
+from cleanset.csv_files import read_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
-from cleanset.parsing import read_frame
 from cleanset.scoring.logits import TOP, ScoreColumns, log_odds_of, ranked
 from cleanset.validation import join_names, normal_text, shown
 from cleanset.vocabulary import class_indices, class_keys

@@ -15,7 +15,8 @@ import pandas as pd
 from cleanset.edition.params import Precision, Score
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
-from cleanset.progress import available_cores, print_notice, rate_bar
+from cleanset.machine import available_cores
+from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes
 from cleanset.scoring.devices import Device, choose_devices
 from cleanset.scoring.distance import Distance, distance, sample, sample_size

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from cleanset.edition.params import Precision
 from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.parsing import read_json
+from cleanset.json_files import read_json
 from cleanset.scoring.distance import Distance
 from cleanset.validation import Sha256
 

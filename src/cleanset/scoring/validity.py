@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cleanset.edition.pipeline import COMPUTING, installed_version
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, sha256_of
-from cleanset.parsing import check_digest, parse_json
+from cleanset.json_files import check_digest, parse_json
 from cleanset.progress import print_notice
 from cleanset.validation import shown
 

@@ -18,7 +18,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.codec import Source, decode
 from cleanset.images.preprocessing import NAMED, Preprocessing
-from cleanset.progress import available_cores, tracked
+from cleanset.machine import available_cores
+from cleanset.progress import tracked
 from cleanset.scoring.decoding import pixels_of
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.tables import INDEX, read_table

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.classes import classes_in_use
+from cleanset.csv_files import csv_text, parse_rows
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES
 from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
-from cleanset.parsing import csv_text, parse_rows
 from cleanset.sets.manifest import twins
 from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
 from cleanset.vocabulary import TIERS, class_column, class_keys, label_names

@@ -16,10 +16,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from cleanset.classes import classes_in_use
+from cleanset.csv_files import csv_text
 from cleanset.dataset.folder import CROPPED, GROUP, example_id, exported_name, is_image_id
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
-from cleanset.parsing import csv_text
 from cleanset.validation import checked
 from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, column_name, label_names
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.classes import CLASSES_FILE, classes_in_use
+from cleanset.csv_files import csv_text
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, new_folder, sha256
-from cleanset.parsing import csv_text
 from cleanset.review.audit import all_gold_answers, verdicts_folder
 from cleanset.review.gold import GOLD_KEY, calibrations
 from cleanset.review.reports import calibration_as_json

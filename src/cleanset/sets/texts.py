@@ -9,8 +9,8 @@ from typing import Any
 
 from cleanset.classes import classes_in_use
 from cleanset.edition.about import About, ImageSource
-from cleanset.parsing import read_yaml
 from cleanset.vocabulary import class_keys
+from cleanset.yaml_files import read_yaml
 
 SCOOTER = "scooter"
 """The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""

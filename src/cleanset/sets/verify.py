@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.progress import available_cores
+from cleanset.machine import available_cores
 from cleanset.sets.archive import SignatureError, signer, unpack
 from cleanset.sets.catalogues import citation_cff, zenodo_json
 from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of, release_of

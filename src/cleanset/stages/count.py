@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.csv_files import csv_text
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
-from cleanset.files import md5, sha256, write_metrics, write_text
+from cleanset.files import md5, sha256, write_text
 from cleanset.images.boxes import box_of
-from cleanset.parsing import csv_text
+from cleanset.metrics import write_metrics
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers, read_audit
 from cleanset.review.store import read_reviews

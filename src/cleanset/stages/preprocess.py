@@ -18,7 +18,8 @@ from cleanset.edition.pipeline import check_params_named, check_roles, check_ver
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.images.codec import inspect
-from cleanset.progress import found_in_threads, keep_freed_memory
+from cleanset.machine import keep_freed_memory
+from cleanset.progress import found_in_threads
 from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.validation import MAX_LIST, join_names
 

@@ -15,8 +15,9 @@ from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.codec import Read
-from cleanset.parsing import read_json
-from cleanset.progress import found_in_threads, keep_freed_memory
+from cleanset.json_files import read_json
+from cleanset.machine import keep_freed_memory
+from cleanset.progress import found_in_threads
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cleanset.json_files import with_digest
 from cleanset.measure.comparability import (
     CardClasses,
     CardImages,
@@ -14,7 +15,6 @@ from cleanset.measure.comparability import (
     ComparabilityCard,
     images_digest,
 )
-from cleanset.parsing import with_digest
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 MODEL = CardModel(

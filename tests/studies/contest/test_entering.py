@@ -17,11 +17,11 @@ import yaml
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.parsing import parse_yaml
 from cleanset.studies.contest.entering import check, image_entry, kind_of, sign_entry
 from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, entry_of
 from cleanset.studies.contest.report import notices
 from cleanset.studies.contest.standing import standing
+from cleanset.yaml_files import parse_yaml
 from tests.browser_tab import SOURCE
 from tests.documents import blocks
 from tests.forked_commands import forking

@@ -8,12 +8,12 @@ import yaml
 from pydantic import TypeAdapter
 
 from cleanset.edition.params import Model
-from cleanset.parsing import parse_document
 from cleanset.studies.robustness.family import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import Run, TrainingParams
+from cleanset.yaml_files import parse_document
 from tests.documents import blocks
 
 SHA256 = "0123456789abcdef" * 4

@@ -19,12 +19,13 @@ from rich.text import Text
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
+from cleanset.json_files import check_digest, parse_json
 from cleanset.measure.comparability import CLEAN_ACCURACY, CardModel, ComparabilityCard, first_difference
 from cleanset.measure.measures import Pair, pairs_of
 from cleanset.measure.rendering import for_paper, pairs_table
 from cleanset.measure.table import MeasureTable, cell
-from cleanset.parsing import check_digest, data_beside, parse_json
 from cleanset.validation import first_problem, join_names, shown
+from cleanset.yaml_files import data_beside
 
 RESULTS = "results.json"
 """File of results in a folder that `--out` names."""

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, TypeVar
 from PIL.Image import Image
 from pydantic import TypeAdapter, ValidationError
 
+from cleanset.cache import cache_folder
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, remove_abandoned, sha256, write_bytes
 from cleanset.images.codec import Read, decode
-from cleanset.progress import cache_folder
 from cleanset.review.hints.text import TextLine, can_read_text, lines_of_text
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from cleanset.classes import ClassName, classes_in_use
+from cleanset.classes import ClassName, classes_in_use, parse_ranges
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, ReviewPolicy, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
-from cleanset.parsing import parse_ranges
 from cleanset.review.decided import candidates_of
 from cleanset.review.hints.background import BackgroundHints, usual_text_cache
 from cleanset.review.labels import contradictions_in

@@ -18,7 +18,7 @@ from cleanset.classes import ClassName, search_classes
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, check_box, parse_box
-from cleanset.progress import without_garbage_collection
+from cleanset.machine import without_garbage_collection
 from cleanset.review.audit import AuditPlan, verdicts_folder
 from cleanset.review.gold import read_gold_key
 from cleanset.review.hints.background import BackgroundHints

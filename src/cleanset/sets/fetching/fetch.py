@@ -27,6 +27,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import CLASSES_FILE, use_classes
 from cleanset.edition.pipeline import object_path
 from cleanset.errors import CleansetError
@@ -43,8 +44,8 @@ from cleanset.files import (
     workspace_for,
     write_text,
 )
-from cleanset.parsing import parse_json
-from cleanset.progress import cache_folder, tracked, writing_cache
+from cleanset.json_files import parse_json
+from cleanset.progress import tracked
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.description import Release, notices_of, release_of

@@ -19,7 +19,7 @@ from cleanset.edition.git import GitError, run_git
 from cleanset.edition.pipeline import stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import md5
-from cleanset.parsing import parse_json
+from cleanset.json_files import parse_json
 from cleanset.validation import shown
 
 MAX_TEXT_BYTES = 1 << 24

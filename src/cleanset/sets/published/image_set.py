@@ -21,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.cache import cache_folder, writing_cache
 from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
@@ -28,7 +29,8 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.files import locked, new_folder, remove_abandoned, replacing, sha256
 from cleanset.images.codec import ImageFacts
-from cleanset.progress import cache_folder, found_in_threads, keep_freed_memory, writing_cache
+from cleanset.machine import keep_freed_memory
+from cleanset.progress import found_in_threads
 from cleanset.review.decided import decide_all
 from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
 from cleanset.review.verdicts import votes_that

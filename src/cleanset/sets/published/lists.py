@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cleanset.csv_files import read_rows
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.edition.models import LIST_COLUMNS, MEND, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.parsing import read_rows
 from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.scoring.brought import LabelsOfImages, scores_of
 from cleanset.sets.description import InputDigest, digest_of

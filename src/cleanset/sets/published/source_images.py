@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.csv_files import csv_text, read_rows
 from cleanset.dataset.archives import SOURCES, Location, locate
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, write_text
 from cleanset.images.codec import ImageFacts, inspect
-from cleanset.parsing import csv_text, read_rows
 from cleanset.progress import found_in_threads
 from cleanset.sets.published.lists import DIGESTS_FILE, ilsvrc_class
 from cleanset.validation import first_names, shown

@@ -26,10 +26,10 @@ from cleanset.classes import ClassTable, classes_in_use, use_classes
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import Pixels
+from cleanset.json_files import with_digest
 from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
-from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.devices import device_of

@@ -23,7 +23,7 @@ from PIL import Image
 from pydantic import Field
 
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
-from cleanset.progress import available_cores
+from cleanset.machine import available_cores
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
     Ball,

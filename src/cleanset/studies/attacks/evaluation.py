@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from cleanset.cache import cache_folder
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -17,8 +18,6 @@ from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
 from cleanset.measure.specs import CommandModel, Spec, parse_specs
 from cleanset.measure.table import Cell, MeasureTable, cell
-from cleanset.parsing import read_yaml
-from cleanset.progress import cache_folder
 from cleanset.studies.attacks.base import LinfRadius
 from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
 from cleanset.studies.attacks.study import ATTACK_KINDS, GUESS, AttackParams, AttackRequest
@@ -26,6 +25,7 @@ from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.validation import check_known, first_problem, validate
+from cleanset.yaml_files import read_yaml
 
 # imports torch: wrong names are reported before
 if TYPE_CHECKING:

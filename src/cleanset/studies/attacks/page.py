@@ -16,11 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.csv_files import read_frame
 from cleanset.edition.params import read_params
-from cleanset.files import replacing, write_metrics, write_text
+from cleanset.files import replacing, write_text
 from cleanset.images import codec
 from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_difference, jpeg
-from cleanset.parsing import read_frame
+from cleanset.metrics import write_metrics
 from cleanset.report.pages import page_environment
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.logits import Groups, ScoreColumns, stored_columns

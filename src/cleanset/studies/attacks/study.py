@@ -14,7 +14,6 @@ from pydantic import BeforeValidator, Field, WrapValidator, field_validator, mod
 from cleanset.edition.params import Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName
-from cleanset.parsing import read_yaml
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.base import Group, Images, LinfRadius, Parameters, Positive, Samples, Steps
@@ -32,6 +31,7 @@ from cleanset.studies.robustness.families import StudyParams, read_study_params
 from cleanset.studies.robustness.family import BootstrapParams
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.validation import Role, Section, check_known, shown, validate
+from cleanset.yaml_files import read_yaml
 
 
 @dataclass(frozen=True, slots=True)

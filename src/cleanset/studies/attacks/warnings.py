@@ -18,8 +18,8 @@ from pydantic.dataclasses import dataclass
 
 from cleanset.files import write_text
 from cleanset.images.preprocessing import Pixels
+from cleanset.json_files import read_json
 from cleanset.measure.consistency import batches_to_ask, dependence, is_other
-from cleanset.parsing import read_json
 from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient

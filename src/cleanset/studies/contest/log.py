@@ -26,8 +26,8 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.files import locked, read_bytes, read_text, replace_file, sha256
 from cleanset.images.codec import decode
-from cleanset.parsing import parse_json, read_yaml
-from cleanset.progress import without_garbage_collection
+from cleanset.json_files import parse_json
+from cleanset.machine import without_garbage_collection
 from cleanset.sets.archive import SignatureError, sign, signer
 from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
@@ -35,6 +35,7 @@ from cleanset.studies.contest.judges import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import BOARD, ContestRules, Instant, Name, PublicKey, after, week_of_day
 from cleanset.validation import EachOnce, Section, Sha256, check_known, shown, validate
+from cleanset.yaml_files import read_yaml
 
 LOG, LOG_SIGNATURE, OBJECTS = "log.jsonl", "log.jsonl.sig", "objects"
 NAMESPACE = "cleanset-contest"

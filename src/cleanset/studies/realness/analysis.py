@@ -32,10 +32,10 @@ from rich.table import Table
 from rich.text import Text
 from scipy.stats import t
 
+from cleanset.csv_files import csv_text, parse_rows
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import new_folder, write_text
 from cleanset.measure.table import Cell, MeasureTable, cell
-from cleanset.parsing import csv_text, parse_rows
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson

@@ -13,9 +13,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
+from cleanset.csv_files import csv_text
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.parsing import csv_text
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS

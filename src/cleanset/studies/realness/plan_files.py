@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
-from cleanset.parsing import check_digest, parse_json, read_yaml
+from cleanset.json_files import check_digest, parse_json
 from cleanset.progress import print_notice
 from cleanset.validation import join_names, shown, validate
+from cleanset.yaml_files import read_yaml
 
 PAGE_FOLDER, KEY, TRIALS, PLAN, TEXTS = "page", "key.csv", "trials.csv", "plan.json", "texts.yaml"
 """Content of a plan's folder: the page for people; key, table of lists, plan and the page's texts for the organiser."""

@@ -34,7 +34,7 @@ from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
-from cleanset.parsing import with_digest
+from cleanset.json_files import with_digest
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry

@@ -17,9 +17,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
+from cleanset.csv_files import csv_rows, parse_rows
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
-from cleanset.parsing import csv_rows, parse_rows
 from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]

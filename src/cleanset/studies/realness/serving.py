@@ -26,9 +26,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
+from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.errors import CleansetError, system_error
 from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_lock
-from cleanset.parsing import csv_text, parse_rows, read_rows
 from cleanset.studies.realness.plan import Trial
 from cleanset.studies.realness.plan_files import (
     PAGE_IMAGES,

@@ -28,8 +28,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, ResizeAndCrop, Resized
+from cleanset.json_files import with_digest
 from cleanset.measure.user_model import NetworkError, load_member
-from cleanset.parsing import with_digest
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device

@@ -27,8 +27,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, replacing, sha256, write_text
 from cleanset.images.boxes import box_of
 from cleanset.images.preprocessing import BASE_SIZE, Resized
-from cleanset.parsing import read_json
-from cleanset.progress import available_cores, tracked
+from cleanset.json_files import read_json
+from cleanset.machine import available_cores
+from cleanset.progress import tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.logits import ScoreColumns, margins, top5
 from cleanset.scoring.shards import Shards

@@ -16,6 +16,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, sha256, write_text
+from cleanset.json_files import with_digest
 from cleanset.measure.command import Wanted
 from cleanset.measure.comparability import (
     CardClasses,
@@ -32,7 +33,6 @@ from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.measures import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
-from cleanset.parsing import with_digest
 from cleanset.scoring.validity import library_versions, read_finished
 from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions

@@ -15,7 +15,6 @@ from pydantic import Field, create_model
 from cleanset.classes import classes_in_use
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, ReferencedModel
@@ -25,6 +24,7 @@ from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.validation import Section, check_known, shown, validate
 from cleanset.vocabulary import require_imagenet
+from cleanset.yaml_files import read_yaml
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""

@@ -22,12 +22,12 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
 from cleanset.measure.table import Cell, cell
-from cleanset.parsing import read_yaml
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.results import Answers, FamilySection, FamilyStudy, StudiedImages
 from cleanset.tables import FILE, NAME, Table
 from cleanset.validation import EachOnce, Role, Section, checked, shown
 from cleanset.vocabulary import class_indices, example_key, known_classes
+from cleanset.yaml_files import read_yaml
 
 Wnid = Annotated[
     str, checked(lambda key: key in class_indices(), lambda: f"{known_classes()}, such as {example_key()}")

@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from cleanset.csv_files import read_frame
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
-from cleanset.files import Lines, metric_lines, replacing, write_metrics, write_text
-from cleanset.parsing import json_record, read_frame
+from cleanset.files import replacing, write_text
+from cleanset.json_files import json_record
+from cleanset.metrics import Lines, metric_lines, write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table, with_step
 from cleanset.studies.robustness.families import (

@@ -17,7 +17,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import pixels_sha256
-from cleanset.progress import available_cores, tracked
+from cleanset.machine import available_cores
+from cleanset.progress import tracked
 from cleanset.review.hints.hints import NearDuplicates
 from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from cleanset.csv_files import read_frame
 from cleanset.errors import CleansetError
-from cleanset.parsing import json_record, read_frame
+from cleanset.json_files import json_record
 from cleanset.studies.training.params import Network, Run, TrainingParams
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 from cleanset.validation import join_names

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.classes import classes_in_use
+from cleanset.csv_files import read_frame
 from cleanset.dataset.archives import visible_entries
 from cleanset.dataset.folder import GROUP, files_below, read_images
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode_file
 from cleanset.images.preprocessing import Resized, base_image
-from cleanset.parsing import read_frame
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.images import StudyFile, base_pixels

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cleanset.csv_files import read_frame
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
-from cleanset.parsing import read_frame
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES

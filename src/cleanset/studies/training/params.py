@@ -15,12 +15,12 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cleanset.classes import classes_in_use
 from cleanset.edition.params import is_callable_name
-from cleanset.parsing import read_yaml
 from cleanset.studies.attacks.base import Fraction, Norm, Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
 from cleanset.studies.robustness.family import Wnid
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines, Scenario
 from cleanset.validation import EachOnce, Role, Section, check_known, shown, validate
+from cleanset.yaml_files import read_yaml
 
 TrainingProtocol = Literal["own", "as_written", "as_coded"]
 RecipeName = Literal["standard", "adversarial", "madry", "augmix", "augmix_mixing", "noise"]

@@ -14,7 +14,7 @@ import yaml
 from cleanset.classes import parse_class_table, use_classes
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName, read_text, sha256
-from cleanset.parsing import parse_json
+from cleanset.json_files import parse_json
 from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.training.params import Network

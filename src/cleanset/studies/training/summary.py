@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from cleanset.files import Lines, replacing, write_metrics, write_text
-from cleanset.parsing import json_record
+from cleanset.files import replacing, write_text
+from cleanset.json_files import json_record
+from cleanset.metrics import Lines, write_metrics
 from cleanset.studies.training.experiments import Summary, summarise
 from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.pages import write_report

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cleanset.parsing import data_beside
 from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
 from cleanset.validation import Section
+from cleanset.yaml_files import data_beside
 
 CORRUPTION_GROUPS: dict[str, tuple[str, ...]] = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),

@@ -30,7 +30,7 @@ from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of, check_box
 from cleanset.images.codec import MAX_AREA, decode_file
 from cleanset.images.preprocessing import base_image
-from cleanset.parsing import parse_json
+from cleanset.json_files import parse_json
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import CommonParams
 from cleanset.studies.robustness.images import MASKS, SetImages, StudyFile

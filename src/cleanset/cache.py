@@ -1,0 +1,30 @@
+"""The folder in which downloads and results are kept from one command to the next, for all editions."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+
+
+def cache_folder() -> Path:
+    """The absolute folder of downloads and read text, for all editions: CLEANSET_CACHE, else ~/.cache/cleanset."""
+    return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
+
+
+@contextmanager
+def writing_cache() -> Iterator[None]:
+    """Name the cache and the remedy if a system error in the block comes from it: no room, no permission."""
+    try:
+        yield
+    except OSError as error:
+        cache = cache_folder()
+        # a write names no file
+        at = Path(error.filename).absolute() if isinstance(error.filename, str) else cache
+        if error.strerror is None or not (at.is_relative_to(cache) or cache.is_relative_to(at)):
+            raise
+        raise CleansetError(
+            f"{cache}: {error.strerror}; expected a folder for sets, with room, that can be written: free "
+            "some, or set CLEANSET_CACHE to another folder"
+        ) from None

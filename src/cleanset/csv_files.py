@@ -1,0 +1,139 @@
+"""CSV: tables read row by row or in bulk, any problem reported on one line with line and column, and written."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from cleanset.errors import CleansetError, cut, reason
+from cleanset.files import MAX_BYTES, open_file, read_text
+from cleanset.validation import MAX_VALUE, expected_value, join_names, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = TypeVar("Row")
+
+
+def read_rows(
+    path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, **options: Any
+) -> Iterator[tuple[str, Row]]:
+    """The rows of a CSV file, as `parse_rows` reads them. Raises CleansetError as `read_text` does, too."""
+    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy, **options)
+
+
+def parse_rows(
+    text: str,
+    columns: Sequence[str],
+    kind: Callable[..., Row],
+    where: str,
+    remedy: str,
+    key: Sequence[str] = (),
+    invalid: list[str] | None = None,
+    *,
+    others: bool = False,
+    context: object = None,
+) -> Iterator[tuple[str, Row]]:
+    """Each row of a CSV text as a `kind`, after its place in messages.
+
+    `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field of
+    the expected type for each column, or a function of the cells by column that raises ValueError. `key`: columns whose
+    values are unique together. `others`: more columns may be there, in any order. `context`: what the validators of a
+    dataclass need beside the cell, such as the class table. Raises CleansetError, naming `where`, line and column, for
+    a row that is not valid; with `invalid` only for another header: such a row is then left out, and its message
+    appended.
+    """
+    wanted = fields(kind) if is_dataclass(kind) else ()
+    check = partial(TypeAdapter(kind).validate_python, context=context) if wanted else kind  # type: ignore[arg-type]
+    # fields beyond the columns are not read
+    column_of = dict(zip([each.name for each in wanted] or columns, columns, strict=False))
+    needed = sum(each.default is MISSING for each in wanted) or len(columns)
+    rows = csv_rows(text, where, remedy, invalid)
+    line, header = next(rows, (1, []))
+    if others and set(columns) <= set(header) and len(set(header)) == len(header):
+        column_of = dict(zip(header, header, strict=True))
+    elif header != list(columns[: max(needed, len(header))]):
+        names = ",".join(columns)
+        expected = f"the column {names}, each once" if others else f"the header {names}"
+        raise CleansetError(f"{where}, line {line}: {shown(','.join(header))}; expected {expected}: {remedy}")
+    seen: dict[tuple[str, ...], int] = {}
+    places = [header.index(name) for name in key]
+    for line, cells in rows:
+        at, problem = f"{where}, line {line}", ""
+        if len(cells) != len(header):
+            problem = f": {len(cells)} cells; expected {cut(','.join(header), MAX_VALUE)}"
+        elif key and seen.setdefault(values := tuple(cells[place] for place in places), line) != line:
+            again = ", ".join(f"{name} {shown(cell)}" for name, cell in zip(key, values, strict=True))
+            problem = f": {again} a second time, after line {seen[values]}; expected it once"
+        else:
+            try:
+                yield at, check(dict(zip(column_of, cells, strict=False)))
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                column = column_of[str(first["loc"][0])]
+                problem = f", {column}: {shown(cells[header.index(column)])}; {expected_value(first)}"
+            except ValueError as error:
+                problem = f": {shown(','.join(cells))}; {error}"
+        if problem and invalid is None:
+            raise CleansetError(f"{at}{problem}: {remedy}")
+        if problem and invalid is not None:
+            invalid.append(f"{at}{problem}: {remedy}")
+
+
+def csv_rows(text: str, where: str, remedy: str, invalid: list[str] | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row of a CSV text, the header among them; `invalid` as for `parse_rows`.
+
+    A byte order mark, any line ends and empty lines are read, as spreadsheets write them. Raises CleansetError, naming
+    `where` and the line, for a text that is not CSV.
+    """
+    # newline="", as the csv module asks: it handles line ends inside quotes itself
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    while True:
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            problem = f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected a table: {remedy}"
+            if invalid is None:
+                raise CleansetError(problem) from None
+            invalid.append(problem)
+            continue
+        if cells is None:
+            return
+        if cells:
+            yield rows.line_num, cells
+
+
+def read_frame(
+    path: Path, columns: Iterable[str], remedy: str, most: int = MAX_BYTES, **options: Any
+) -> "pd.DataFrame":
+    """A CSV file with at least these columns, read in bulk by pandas with these options; only empty cells are missing.
+
+    Raises CleansetError, which ends in `remedy`, for anything else, and as `open_file` does.
+    """
+    import pandas as pd
+
+    # of itself, pandas reads texts such as NA and null as missing
+    options = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig", **options}
+    try:
+        with open_file(path, most) as file:
+            found: pd.DataFrame = pd.read_csv(file, **options)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; {remedy}") from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise CleansetError(f"{path}: no CSV table ({reason(error)}); {remedy}") from None
+    for name in columns:
+        if name not in found:
+            raise CleansetError(f"{path}: no column {shown(name)}; found {join_names(map(str, found))}: {remedy}")
+    return found
+
+
+def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """A table as CSV with `\\n` line ends; a cell is in quotes only where it has to be, and None is empty."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()

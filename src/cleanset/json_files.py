@@ -1,0 +1,97 @@
+"""JSON: strict reading, which reports any problem on one line, and the digest that a record has of itself."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cleanset.errors import CleansetError, reason
+from cleanset.files import read_text, sha256, sha256_of
+from cleanset.progress import print_notice
+from cleanset.validation import first_problem, shown
+
+MAX_DEPTH = 100
+_NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
+
+
+def parse_json(text: str | bytes, where: str, expected: str) -> Any:
+    """The value of a strict JSON text.
+
+    Raises CleansetError, which gives `where` and `expected`, for bad syntax, a duplicate key, NaN and infinities,
+    endless digits and deep nesting.
+    """
+    # a strict encoder would fail at a lone surrogate, which json accepts
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if _depth(content) > MAX_DEPTH:
+        raise CleansetError(f"{where}: not JSON (lists or tables more than {MAX_DEPTH} deep); expected {expected}")
+    try:
+        # json by itself keeps the last value of a duplicate key, and takes NaN and Infinity
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise CleansetError(f"{where}, line {error.lineno}: not JSON ({error.msg}); expected {expected}") from None
+    except ValueError as error:  # not UTF-8, too many digits
+        raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
+
+
+def read_json(path: Path, kind: Any, what: str, remedy: str) -> Any:
+    """The content of a JSON file as a `kind`. Raises CleansetError, which ends in `remedy`, for anything else."""
+    text = read_text(path, remedy)
+    parse_json(text, str(path), f"{what}: {remedy}")  # pydantic takes a key twice, and NaN
+    try:
+        return TypeAdapter(kind).validate_json(text)
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}; expected {what}: {remedy}") from None
+
+
+def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> dict[str, Any]:
+    """The table in a JSON file, with numbers under these keys. Raises CleansetError, which ends in `remedy`."""
+    record: dict[str, Any] = read_json(path, dict[str, Any], what, remedy)
+    for key in numbers:
+        if not isinstance(record.get(key), int | float):
+            raise CleansetError(f"{path}: no {key} as a number; expected {what}: {remedy}")
+    return record
+
+
+DIGEST = "content_sha256"
+"""The key of a record's own digest, which covers all its other keys."""
+
+
+def with_digest(record: Mapping[str, Any], result: Path | None = None) -> dict[str, Any]:
+    """A record with its own digest and its result's digest, so that readers notice an edit of either."""
+    if result is not None:
+        record = {**record, "predictions_sha256": sha256_of(result)}
+    # through JSON, where tuples become lists and all keys texts
+    content = json.loads(json.dumps({key: value for key, value in record.items() if key != DIGEST}))
+    return {**record, DIGEST: sha256(json.dumps(content, sort_keys=True).encode())}
+
+
+def check_digest(record: Mapping[str, Any], path: Path, remedy: str) -> None:
+    """Raise CleansetError, which ends in `remedy`, for a record that was edited; an older one passes with a notice."""
+    if DIGEST not in record:
+        print_notice(f"{path}: written by an earlier version, without a digest: nothing pins it")
+    elif with_digest(record) != record:
+        raise CleansetError(f"{path}: edited since it was written; expected the {DIGEST} in it: {remedy}")
+
+
+def _depth(content: bytes) -> int:
+    """Depth of nested brackets, those inside text included."""
+    # json itself may crash on some 10,000
+    brackets = content.translate(None, _NO_BRACKETS)
+    return max(accumulate(1 if each in b"[{" else -1 for each in brackets), default=0)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        times = Counter(key for key, _ in pairs)
+        first = next(key for key in entries if times[key] > 1)
+        raise ValueError(f"the key {shown(first)} a second time")
+    return entries
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a number")
