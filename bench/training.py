@@ -10,6 +10,7 @@ import signal
 import statistics
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter, process_time
@@ -21,11 +22,11 @@ from torch.nn import functional
 
 from cleanset.scoring.devices import choose_devices
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.images import FoldData, read_fold
+from cleanset.studies.training.fold_data import FoldData, read_fold
 from cleanset.studies.training.loop import StateFolder, Trained, train
-from cleanset.studies.training.params import Adversarial, Run, TrainingParams, read_training_params
+from cleanset.studies.training.params import Adversarial, Run, TrainingParams
 from cleanset.studies.training.recipes import AdversarialTraining
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import deterministic
 from measuring import PROJECT, print_machine, print_table, scratch, share
 
@@ -58,11 +59,10 @@ def data_of(device: torch.device, **changed: Any) -> FoldData:
         sys.exit(f"{study.images}: missing; run make training first")
     name, size, batch = NETWORKS[device.type]
     settings = {"network": {"name": name}, "size": size, "batch": batch, "folds": 0, "epochs": EPOCHS, **changed}
-    params = read_training_params(study.params_yaml)
-    found = TrainingParams.model_validate(
-        {**params.model_dump(exclude={"runs", "grids"}), "runs": {"bench": Run.model_validate(settings).model_dump()}}
-    )
-    return read_fold(study, found, "bench", "all", device)
+    inputs = StudyInputs.read(study)
+    runs = {"bench": Run.model_validate(settings).model_dump()}
+    params = TrainingParams.model_validate({**inputs.params.model_dump(exclude={"runs", "grids"}), "runs": runs})
+    return read_fold(replace(inputs, params=params), "bench", "all", device)
 
 
 def clock_of(device: torch.device) -> Clock:

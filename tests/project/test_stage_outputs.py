@@ -210,7 +210,7 @@ ELSEWHERE = {
     "sets.folder.read_release": "a set without one is a set all the same: tests/sets/test_release.py",
     "sets.manifest.read_manifest": "tests/sets/test_manifest.py, tests/hostile",
     "studies.realness.plan_files.read_plan": "by digests: tests/studies/realness/test_plan_files.py",
-    "studies.training.images.read_fold": "tests/studies/training/test_train.py",
+    "studies.training.fold_data.read_fold": "tests/studies/training/test_train.py",
 }
 """Readers of stages' outputs that other tests show, and what they do."""
 

@@ -13,8 +13,8 @@ import torch
 from PIL import Image
 
 from cleanset.studies.training.classification import TrainingBatches
-from cleanset.studies.training.images import TrainingPixels
 from cleanset.studies.training.params import Augmix, Network, Run
+from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import AugmixTraining, Standard
 
 pytestmark = pytest.mark.slow

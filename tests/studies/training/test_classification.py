@@ -20,8 +20,9 @@ from cleanset.studies.training.classification import (
     lit,
     shifted_and_mirrored,
 )
-from cleanset.studies.training.images import ALONE, ProcessShare, TrainingPixels
+from cleanset.studies.training.fold_data import ALONE, ProcessShare
 from cleanset.studies.training.params import Network, Run
+from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import Standard
 
 pytestmark = pytest.mark.slow
@@ -36,7 +37,7 @@ def pixels(tmp_path_factory: pytest.TempPathFactory) -> TrainingPixels:
     for number, name in enumerate(names):
         Image.new("RGB", (40, 30), (10 * number,) * 3).save(folder / name)
     digests = [sha256((folder / name).read_bytes()) for name in names]
-    return TrainingPixels(folder, names, digests, np.arange(COUNT), SIZE)
+    return TrainingPixels(folder=folder, files=names, digests=digests, labels=np.arange(COUNT), size=SIZE)
 
 
 def batches(pixels: TrainingPixels, share: ProcessShare = ALONE, size: int = 4, **keys: object) -> TrainingBatches:

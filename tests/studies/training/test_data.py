@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
@@ -36,7 +37,7 @@ def refused(study: TrainingStudy, message: str) -> None:
 
 def test_the_tables(study: TrainingStudy) -> None:
     data.run(study)
-    images = read_table(study.images, TRAINING_IMAGES)
+    images = read_table(study.images, TRAINING_IMAGES, imagenet())
     assert len(images) == len(COLOURS) * PER_CLASS
     row = images.iloc[PER_CLASS + 1]
     path = study.folder / "images" / "n02165456" / "01.jpg"
@@ -55,7 +56,7 @@ def test_the_tables(study: TrainingStudy) -> None:
 
 def edition_image(study: TrainingStudy) -> tuple[str, bytes]:
     """An image of the edition's archive: its id and bytes."""
-    index = read_table(study.edition.index, INDEX)
+    index = read_table(study.edition.index, INDEX, imagenet())
     (path,) = (study.edition.folder / "raw").glob("*img_val*")
     with tarfile.open(path) as archive:
         member = next(each for each in archive if each.isfile())
@@ -117,7 +118,7 @@ def test_masks(study: TrainingStudy) -> None:
     refused(study, "00.png: mask of 64 x 80 pixels for an image of 80 x 64")
     mask.unlink()
     data.run(study)
-    table = read_table(study.images, TRAINING_IMAGES)
+    table = read_table(study.images, TRAINING_IMAGES, imagenet())
     assert table["left_out"].iloc[0] == "no_mask"
     assert table["left_out"].iloc[1:].isna().all()
     study.images.unlink()

@@ -16,15 +16,15 @@ import yaml
 from PIL import Image
 from safetensors.torch import load_file
 
-from cleanset.classes import class_table, classes_in_use, imagenet, use_classes
+from cleanset.classes import class_table
 from cleanset.errors import CleansetError
 from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import build_network, trained_network
-from cleanset.studies.training.images import TRAINING_IMAGES, read_fold
-from cleanset.studies.training.params import Run, read_training_params
-from cleanset.studies.training.study import TrainingStudy, model_entry
+from cleanset.studies.training.fold_data import read_fold
+from cleanset.studies.training.images import TRAINING_IMAGES
+from cleanset.studies.training.params import Run
+from cleanset.studies.training.study import StudyInputs, TrainingStudy, model_entry
 from cleanset.tables import read_table
-from cleanset.vocabulary import class_keys
 from tests.documents import block, blocks
 from tests.forked_commands import forking
 
@@ -146,18 +146,18 @@ def test_a_trained_network_has_its_weights_at_their_classes(study: TrainingStudy
     write_params(study, one=keys)
     train.run(study, "one")
     files = study.fold("one", "fold_01")
-    network, preprocessing = trained_network(files.weights)
+    network, preprocessing = trained_network(files.weights, study.read_classes())
     assert preprocessing == "timm-bilinear-36-32"
     pixels = torch.rand(4, 3, 32, 32)
     probabilities = network.eval()(pixels).softmax(dim=1)
-    assert class_keys() == ("red fox", "toad", "Äsche")
+    assert study.read_classes().keys == ("red fox", "toad", "Äsche")
     assert probabilities[:, 1].tolist() == [0] * 4
     alone = build_network(Run.model_validate(CUSTOM | keys).network, 2, 32, study.folder, 1).eval()
     alone[1].load_state_dict(load_file(files.weights))  # type: ignore[index]
     assert torch.equal(alone(pixels).softmax(dim=1), probabilities[:, [0, 2]])
-    use_classes(class_table([("red fox", "red fox"), ("toad", "toad")], "here"))
+    others = class_table([("red fox", "red fox"), ("toad", "toad")], "here")
     with pytest.raises(CleansetError, match="trained on class 'Äsche'; expected a class of"):
-        trained_network(files.weights)
+        trained_network(files.weights, others)
 
 
 @pytest.mark.parametrize("recipe", ["standard", "adversarial", "augmix", "augmix_mixing", "noise"])
@@ -172,9 +172,7 @@ def test_every_recipe_trains_a_custom_network(study: TrainingStudy, recipe: str)
 
 def test_a_clone_without_the_edition_knows_the_classes(study: TrainingStudy) -> None:
     (study.edition.folder / "data").unlink()
-    use_classes(imagenet())
-    study.use_classes()
-    assert classes_in_use().keys == tuple(sorted(COLOURS))
+    assert study.read_classes().keys == tuple(sorted(COLOURS))
 
 
 def refused(study: TrainingStudy, message: str) -> None:
@@ -206,7 +204,7 @@ def test_other_images_of_a_group_of_the_edition_are_refused(study: TrainingStudy
     labels.write_text("\n".join([*lines, ""]))
     write_params(study, {"held_out": "edition", "images": "../../../new", "labels": "../../../new.csv"})
     data.run(study)
-    assert len(read_table(study.images, TRAINING_IMAGES)) == 18
+    assert len(read_table(study.images, TRAINING_IMAGES, study.read_classes())) == 18
     edit(labels, ("new12", "010"))
     refused(study, r"^14.png: its group is that of 1[01].png of the edition, which may not be trained on")
     edit(labels, ("toad", "newt"))
@@ -242,7 +240,7 @@ def test_near_duplicates_stay_on_one_side(
     folds["of"] = folds["file"].str.replace(" copy", "")
     assert folds["of"].nunique() == 36
     assert folds.groupby("of")[["split", "fold", "group"]].nunique().eq(1).all(axis=None)
-    fold = read_fold(study, read_training_params(study.params_yaml), "one", "fold_01", torch.device("cpu"))
+    fold = read_fold(StudyInputs.read(study), "one", "fold_01", torch.device("cpu"))
     parts = [set(part["file"].str.replace(" copy", "")) for part in (fold.training, fold.validation, fold.left_out)]
     assert sum(map(len, parts)) == 36
     for copy in range(6):  # seven of 66 are more than five, and more than one in a hundred
@@ -292,4 +290,4 @@ def test_networks_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], me
 )
 def test_keys_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Run.model_validate(CUSTOM | keys)
+        Run.model_validate(CUSTOM | keys, context=study.read_classes())

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
@@ -34,7 +35,7 @@ def run(**keys: Any) -> Run:
 def read(folder: Path, **keys: Any) -> TrainingParams:
     content = {"data": {"images": "images"}, "runs": {"one": {"network": NETWORK, "epochs": 2, **keys}}}
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
-    return read_training_params(folder / "params.yaml")
+    return read_training_params(folder / "params.yaml", imagenet())
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_what_is_refused_in_a_matrix(tmp_path: Path, matrix: dict[str, Any], mes
     content = {"data": {"images": "images"}, "matrix": matrix, "runs": {"a_b_c": {"network": NETWORK, "epochs": 2}}}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(CleansetError, match=re.escape(message)) as raised:
-        read_training_params(tmp_path / "params.yaml")
+        read_training_params(tmp_path / "params.yaml", imagenet())
     assert "\n" not in str(raised.value)
 
 

@@ -13,6 +13,7 @@ import yaml
 from ruamel.yaml import YAML
 from torchvision import models
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.training.experiments import grid_runs, pairs
@@ -62,24 +63,24 @@ def test_the_budget() -> None:
 
 
 @pytest.fixture(scope="session")
-def imagenet(repository: Path) -> TrainingParams:
+def of_imagenet(repository: Path) -> TrainingParams:
     """The params of the ImageNet edition."""
-    return read_training_params(repository / "imagenet" / "studies" / "training" / "params.yaml")
+    return read_training_params(repository / "imagenet" / "studies" / "training" / "params.yaml", imagenet())
 
 
-def test_the_grids_of_the_papers(imagenet: TrainingParams) -> None:
-    counts = {name: len(grid_runs(imagenet.grids, imagenet.runs, name)) for name in imagenet.grids}
+def test_the_grids_of_the_papers(of_imagenet: TrainingParams) -> None:
+    counts = {name: len(grid_runs(of_imagenet.grids, of_imagenet.runs, name)) for name in of_imagenet.grids}
     assert counts == {
         "ex1": 7, "ex1_further": 6, "ex2": 13 + 7 * 8 + 7, "ex1_as_coded": 13, "ex2_as_coded": 13 + 7 * 8, "ex3": 7,
         "adversarial": 6, "madry": 2, "augmix": 3,
     }  # fmt: skip
-    covered = {run for name in imagenet.grids for run in grid_runs(imagenet.grids, imagenet.runs, name)}
-    assert set(imagenet.runs) - covered == {"noise_resnet50"}
+    covered = {run for name in of_imagenet.grids for run in grid_runs(of_imagenet.grids, of_imagenet.runs, name)}
+    assert set(of_imagenet.runs) - covered == {"noise_resnet50"}
 
 
-def test_a_digest_of_the_runs_of_the_papers(imagenet: TrainingParams) -> None:
+def test_a_digest_of_the_runs_of_the_papers(of_imagenet: TrainingParams) -> None:
     """163 runs with all their settings: a change of a default would train them anew."""
-    settings = {name: run.model_dump(mode="json") for name, run in imagenet.runs.items()}
+    settings = {name: run.model_dump(mode="json") for name, run in of_imagenet.runs.items()}
     assert len(settings) == 163
     for name, each in settings.items():
         robust = each["folds"] == 0
@@ -93,12 +94,12 @@ def test_a_digest_of_the_runs_of_the_papers(imagenet: TrainingParams) -> None:
     )
 
 
-def test_each_run_has_its_stage(repository: Path, imagenet: TrainingParams) -> None:
+def test_each_run_has_its_stage(repository: Path, of_imagenet: TrainingParams) -> None:
     folder = repository / "imagenet" / "studies" / "training"
     listed = subprocess.check_output(["dvc", "stage", "list", "--name-only"], cwd=folder, text=True).split()
-    assert {imagenet.stage(name) for name in imagenet.runs} == set(listed) - {"data", "summary"}
-    assert imagenet.stage("as_coded_resnet50_image_g") == "train_each@as_coded-resnet50-image_g"
-    assert imagenet.stage("noise_resnet50") == "train@noise_resnet50"
+    assert {of_imagenet.stage(name) for name in of_imagenet.runs} == set(listed) - {"data", "summary"}
+    assert of_imagenet.stage("as_coded_resnet50_image_g") == "train_each@as_coded-resnet50-image_g"
+    assert of_imagenet.stage("noise_resnet50") == "train@noise_resnet50"
 
 
 @pytest.mark.parametrize("edition", [".", "imagenet"])
@@ -108,15 +109,15 @@ def test_dvc_reads_the_runs_as_cleanset_does(repository: Path, edition: str) -> 
     assert YAML(typ="safe").load(path) == read_yaml(path, "", merges=True)
 
 
-def test_each_network_and_its_weights_exist(imagenet: TrainingParams) -> None:
+def test_each_network_and_its_weights_exist(of_imagenet: TrainingParams) -> None:
     networks = {
         (run.network.name, run.network.pretrained)
-        for run in imagenet.runs.values()
+        for run in of_imagenet.runs.values()
         if run.network.source == "torchvision"
     }
     assert len({name.partition(".")[0] for name, _ in networks}) == 12
-    assert timm.is_model(imagenet.runs["as_coded_resnet101_v2_original"].network.name)
-    published = imagenet.runs["as_written_resnet101_v2_original"].network.name
+    assert timm.is_model(of_imagenet.runs["as_coded_resnet101_v2_original"].network.name)
+    published = of_imagenet.runs["as_written_resnet101_v2_original"].network.name
     assert published in timm.list_pretrained("resnetv2_101*")
     for network, pretrained in networks:
         name, _, weights = network.partition(".")
@@ -126,10 +127,10 @@ def test_each_network_and_its_weights_exist(imagenet: TrainingParams) -> None:
             assert weights in models.get_model_weights(name).__members__
 
 
-def test_each_ex2_is_paired_with_its_ex1(imagenet: TrainingParams) -> None:
+def test_each_ex2_is_paired_with_its_ex1(of_imagenet: TrainingParams) -> None:
     """Runs of the grids differ from those on originals in the scenario alone."""
     for grid, tested in (("ex2", 8), ("ex2_as_coded", 8)):
-        runs = [_unfinished(name, imagenet) for name in grid_runs(imagenet.grids, imagenet.runs, grid)]
+        runs = [_unfinished(name, of_imagenet) for name in grid_runs(of_imagenet.grids, of_imagenet.runs, grid)]
         found = pairs(runs)
         assert len(found) == 7
         assert {len(pair.ex2) for pair in found} == {tested}

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training import summary as stage
@@ -154,7 +155,7 @@ def test_costs_lie_beside_the_report(study: TrainingStudy) -> None:
 
 def test_runs_without_costs_are_left_out(tmp_path: Path) -> None:
     found = finished_study(tmp_path)
-    runs, _ = finished_runs(found, read_training_params(found.params_yaml))
+    runs, _ = finished_runs(found, read_training_params(found.params_yaml, imagenet()))
     found.cost("ex1", "fold_01").unlink()
     left = set(stage.costs_table(found, runs)[["run", "fold"]].itertuples(index=False))
     assert ("ex1", "fold_02") in left

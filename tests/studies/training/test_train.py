@@ -18,15 +18,15 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Resized
 from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import Classification, trained_network
-from cleanset.studies.training.images import read_fold
-from cleanset.studies.training.params import read_training_params
+from cleanset.studies.training.fold_data import read_fold
 from cleanset.studies.training.recipes import Standard
-from cleanset.studies.training.study import TrainingStudy, model_entry
+from cleanset.studies.training.study import StudyInputs, TrainingStudy, model_entry
 from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
 from tests.forked_commands import forking
@@ -126,7 +126,7 @@ ATTACKED: dict[str, Any] = {
 
 def test_a_warm_up_epoch_has_the_images_as_they_are(study: TrainingStudy) -> None:
     write_params(study, one=ATTACKED)
-    task = Classification(read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu")))
+    task = Classification(read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu")))
     batch, network = next(iter(task.batches(1))), task.network.eval()
     standard = Standard()(network, batch.views.float() / 255, batch.labels, torch.Generator()).loss
     assert torch.equal(task.loss(network, batch, 2).loss, standard)
@@ -151,7 +151,7 @@ def test_an_epoch_that_never_saw_an_attack_is_not_kept(study: TrainingStudy) -> 
 def test_what_is_validated_on(study: TrainingStudy, validation: str, counts: tuple[int, ...]) -> None:
     """Two of ten images of each class are tested on; one of the others is set aside, or none as source 002 does."""
     write_params(study, one={"validation": validation})
-    data = read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu"))
+    data = read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu"))
     training, validated, tested = (set(each["file"]) for each in (data.training, data.validation, data.left_out))
     assert (len(training), len(validated), len(tested)) == counts
     assert not training & (validated | tested)
@@ -162,7 +162,7 @@ def test_what_is_validated_on(study: TrainingStudy, validation: str, counts: tup
 def test_a_run_as_the_published_script(study: TrainingStudy) -> None:
     """Whole images without a filter, splitfolders' split, every image an epoch, the last network, pixels in 0..1."""
     write_params(study, one={"protocol": "as_coded", "batch": 8, "epochs": 2, "size": 32, "test": ["image_grey"]})
-    read = read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu"))
+    read = read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu"))
     assert {Path(file).stem for file in read.left_out["file"]} == {"08", "09"}
     pixels = read.pixels(read.left_out, "image_grey")
     image = np.asarray(Image.open(pixels.folder / pixels.files[0]))
@@ -173,7 +173,7 @@ def test_a_run_as_the_published_script(study: TrainingStudy) -> None:
     record = json.loads(files.record.read_text())
     assert (record["epoch"], record["kept"], record["training_images"]) == (2, "the last epoch", 24)
     assert pd.read_csv(files.history)["step"].tolist() == [3, 6]
-    network, preprocessing = trained_network(files.weights)
+    network, preprocessing = trained_network(files.weights, imagenet())
     assert preprocessing == Resized(32, is_nearest=True)
     assert isinstance(network.get_submodule("network.0"), torch.nn.Identity)
     with pytest.raises(
@@ -196,7 +196,7 @@ def test_damaged_folds(study: TrainingStudy, text: str | None, message: str) -> 
     write_params(study, one={})
     study.folds.unlink() if text is None else study.folds.write_text(text)
     with pytest.raises(CleansetError) as error:
-        read_fold(study, read_training_params(study.params_yaml), "one", FOLD, torch.device("cpu"))
+        read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu"))
     assert str(error.value).startswith(f"{study.folds.parent}/{message}")
 
 

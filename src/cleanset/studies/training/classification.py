@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.transforms import v2
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.images.preprocessing import Resized
@@ -28,13 +29,13 @@ from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
-from cleanset.studies.training.images import ALONE, FoldData, ProcessShare, TrainingPixels
+from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.params import Network, Run
+from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Standard
 from cleanset.studies.training.study import network_of_record, record_of_weights
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices, known_classes
 
 # pixels of up to this size are decoded once and kept in memory
 KEPT_BYTES = 2**32
@@ -184,21 +185,22 @@ def build_network(
     return network
 
 
-def trained_network(weights: Path) -> tuple[nn.Module, str | Resized]:
-    """The network of a finished fold with its weights, for all classes in use, and its preprocessing.
+def trained_network(weights: Path, known: ClassTable) -> tuple[nn.Module, str | Resized]:
+    """The network of a finished fold with its weights, for all `known` classes, and its preprocessing.
 
-    Raises CleansetError as `record_of_weights` does, and for classes that are not in use.
+    Raises CleansetError as `record_of_weights` does, and for a class that is not known.
     """
     folder = weights.resolve().parent
     record = record_of_weights(folder / "record.json", weights)
-    classes, size = record["classes"], record["settings"]["size"]
+    classes = record["classes"]
+    size = record["settings"]["size"]
     for key in classes:
-        if key not in class_indices():
-            raise CleansetError(f"{weights}: trained on class {shown(key)}; expected {known_classes()}")
+        if key not in known.indices:
+            raise CleansetError(f"{weights}: trained on class {shown(key)}; expected {known.expected_key}")
     # of runs/NAME/FOLD in the study's data
     network = build_network(network_of_record(record), len(classes), size, folder, 0, folder.parents[3])
     load_checkpoint(cast(nn.Sequential, network)[1], weights, None)
-    whole = OnClasses(network, [class_indices()[key] for key in classes])
+    whole = OnClasses(network, [known.indices[key] for key in classes])
     # the record of an older version names no resizing
     if (resizing := record["settings"].get("resizing", "cropped")) != "cropped":
         return whole, Resized(size, resizing == "nearest")
@@ -255,7 +257,9 @@ class Classification:
 
     def __init__(self, data: FoldData) -> None:
         run, study = data.run, data.study
-        network = build_network(run.network, len(data.classes), run.size, study.edition.folder, run.seed, study.folder)
+        network = build_network(
+            run.network, len(data.class_indices), run.size, study.edition.folder, run.seed, study.folder
+        )
         pixels = data.pixels(data.training, run.scenario, whole=run.augmentation in CROP_TRANSFORMS)
         self.data, self.name = data, data.name
         self.training = TrainingBatches(pixels, recipe_of(run), run, data.params.workers, data.share)
@@ -311,7 +315,7 @@ class Classification:
         for scenario in self.data.run.tests if len(self.data.left_out) else []:
             pixels = self.data.pixels(self.data.left_out, scenario)
             losses, correct = self.answers(pixels)
-            classes = np.array(self.data.classes)[pixels.labels]
+            classes = np.array(self.data.class_indices)[pixels.labels]
             answers = pd.DataFrame({"class_index": classes, "correct": correct, "loss": losses})
             table = answers.groupby("class_index", as_index=False).agg(
                 images=("loss", "size"), correct=("correct", "sum"), loss=("loss", "mean")

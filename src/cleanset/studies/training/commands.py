@@ -26,13 +26,9 @@ def _study(folder: Path) -> "TrainingStudy":
 @app.command()
 def data(study: StudyFolder = HERE) -> None:
     """Read the training images and their masks, compare them with the edition's, and divide them into folds."""
-    from cleanset.edition.paths import use_classes_of
     from cleanset.studies.training import data as stage
 
-    here = _study(study)
-    # the table of an earlier run may be of other classes
-    use_classes_of(here.edition.folder)
-    stage.run(here)
+    stage.run(_study(study))
 
 
 @app.command()
@@ -58,11 +54,10 @@ def entry(
 ) -> None:
     """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
     from cleanset.studies.training import study as entries
-    from cleanset.studies.training.params import read_training_params
     from cleanset.validation import check_known
 
     here = _study(study)
-    folds = read_training_params(here.params_yaml).run(run).fold_names()
+    folds = entries.StudyInputs.read(here).params.run(run).fold_names()
     check_known("fold", fold or folds[0], folds)
     found = entries.model_entry(here, here.fold(run, fold or folds[0]), weights)
     typer.echo(entries.as_yaml(role, found), nl=False)

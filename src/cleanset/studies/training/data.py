@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
@@ -23,8 +23,9 @@ from cleanset.review.hints.hints import NearDuplicates
 from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file
 from cleanset.studies.robustness.scenarios.masks import MaskFile, MaskSource, why_left_out
-from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images, folds_table
-from cleanset.studies.training.params import TrainingParams, read_training_params
+from cleanset.studies.training.division import folds_table, images_to_divide
+from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images
+from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.segmentation.examples import (
     CLASS_IDS,
     LABEL_FORMATS,
@@ -32,10 +33,9 @@ from cleanset.studies.training.segmentation.examples import (
     check_size,
     read_class_ids,
 )
-from cleanset.studies.training.study import CLASS_TABLE_NAME, TrainingStudy
+from cleanset.studies.training.study import CLASS_TABLE_NAME, StudyInputs, TrainingStudy
 from cleanset.tables import INDEX, read_table, text_of_table, write_table
 from cleanset.validation import check_known, join_names
-from cleanset.vocabulary import class_indices, class_keys
 
 CHUNK = 32
 Facts = tuple[str, str, str, Packed | None, str | None, str | None, str | None]
@@ -66,32 +66,37 @@ def run(study: TrainingStudy) -> None:
     there twice, a mask that does not fit, a mask that is missing where a run segments, and a class with fewer images
     than folds.
     """
-    params = read_training_params(study.params_yaml)
+    # not those of an earlier run, which may have been of other images
+    classes = study.edition.read_classes()
+    params = StudyInputs.read(study, classes).params
     check_known("mask format", params.data.mask_format, LABEL_FORMATS)
     only_sets = params.data.held_out == "sets"
-    held_out = held_out_images(study.edition, only_sets=only_sets)
+    held_out = held_out_images(study.edition, classes, only_sets=only_sets)
     labels = study.folder / params.data.labels if params.data.labels else None
-    where, masks = study.folder / params.data.images, study.folder / params.data.masks
-    found, groups = find_images(where, labels)
-    classes, is_own = len({key for _, key in found}), not classes_in_use().is_imagenet
-    folders = Folders(where, masks, params.data.mask_format, classes, is_own)
-    images = training_images(found, folders)
+    found, groups = find_images(study.folder / params.data.images, labels, classes)
+    folders = Folders(
+        images=study.folder / params.data.images,
+        masks=study.folder / params.data.masks,
+        mask_format=params.data.mask_format,
+        classes=len({key for _, key in found}),
+        are_compared=not classes.is_imagenet,
+    )
+    images = training_images(found, folders, classes)
     check_own(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
     if groups:
         images[GROUP] = images["file"].map(groups)
     if not only_sets:
         held_out.check(images)
-    if is_own:
+    if folders.are_compared:
         images = with_near_duplicates(images)
     if only_sets:
-        images = held_out.without(images)
+        images = held_out.without(images, classes)
     check_duplicates(images)
     check_masks(images, params, folders)
-    by_row = images[GROUP].tolist() if GROUP in images else None
-    folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed, by_row)
+    folds = folds_table(images["file"].tolist(), images_to_divide(images, classes), params.folds, params.seed)
     # the stages after this one may find no edition beside them, as after dvc pull
-    texts = {CLASS_TABLE_NAME: classes_in_use().text} if is_own else {}
-    write_table(study.images, images, TRAINING_IMAGES, texts=texts)
+    texts = {} if classes.is_imagenet else {CLASS_TABLE_NAME: classes.text}
+    write_table(study.images, images, TRAINING_IMAGES, classes, texts=texts)
     write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
 
 
@@ -103,7 +108,7 @@ def check_own(edition: Edition, folder: Path, digests: Mapping[str, str]) -> Non
     check_pinned(str(folder), read_pinned(edition.images_sha256), digests)
 
 
-def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFrame:
+def training_images(found: list[tuple[str, str]], folders: Folders, classes: ClassTable) -> pd.DataFrame:
     """The rows of TRAINING_IMAGES of files and their classes."""
     with ProcessPoolExecutor(available_cores()) as pool:
         measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
@@ -114,7 +119,7 @@ def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFr
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     table = pd.DataFrame(rows, columns=["file", "sha256", "pixels_sha256", "hashes", "mask", "mask_sha256", "left_out"])
-    return table.assign(class_index=[class_indices()[key] for _, key in found])
+    return table.assign(class_index=[classes.indices[key] for _, key in found])
 
 
 def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +227,7 @@ class HeldOut(NamedTuple):
                         "images: remove it"
                     )
 
-    def without(self, images: pd.DataFrame) -> pd.DataFrame:
+    def without(self, images: pd.DataFrame, classes: ClassTable) -> pd.DataFrame:
         """The rows that are not held out, nor of the group of one that is. Raises CleansetError for a class of none."""
         is_held = pd.concat(self.kinds(images), axis=1).notna().any(axis=1)
         if GROUP in images:
@@ -230,7 +235,7 @@ class HeldOut(NamedTuple):
         kept = images[~is_held].reset_index(drop=True)
         if lost := sorted(set(images["class_index"]) - set(kept["class_index"])):
             raise CleansetError(
-                f"{class_keys()[lost[0]]}: every training image is in a finished set, or its group is; expected some "
+                f"{classes.keys[lost[0]]}: every training image is in a finished set, or its group is; expected some "
                 "to train on: add images"
             )
         why = "as finished sets have them, their groups or near-duplicates"
@@ -238,12 +243,12 @@ class HeldOut(NamedTuple):
         return kept
 
 
-def held_out_images(edition: Edition, *, only_sets: bool = False) -> HeldOut:
+def held_out_images(edition: Edition, classes: ClassTable, *, only_sets: bool = False) -> HeldOut:
     """The images of the edition's index and of its finished sets; `only_sets`: of the index those that a set has.
 
     Raises CleansetError for a missing table or set.
     """
-    index = read_table(edition.index, INDEX, columns=["image_id", "sha256", "pixels_sha256"])
+    index = read_table(edition.index, INDEX, classes, columns=["image_id", "sha256", "pixels_sha256"])
     group_of = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
     delivered = [
         (role, each) for role in read_params(edition.folder).models for each in read_entries(edition.export(role))

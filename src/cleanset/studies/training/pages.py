@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.csv_files import read_frame
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
@@ -21,7 +22,6 @@ from cleanset.studies.training.finished import DATA_PARTS, SMOOTHING, FinishedRu
 from cleanset.studies.training.segmentation.measures import BACKGROUND_CLASS, SHEET_COLUMNS
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.validation import join_names
-from cleanset.vocabulary import class_names
 
 PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, PLOT_BOTTOM = 34.0, 296.0, 8.0, 112.0
 """The plot's sides within a chart of 300 x 132."""
@@ -185,7 +185,7 @@ TERMS = {"model": "run", "class_index": "class"}
 """The names of the regression's factors on the page, where they differ."""
 
 
-def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[dict[str, Any]]:
+def copy_sheets(study: TrainingStudy, classes: ClassTable, run: FinishedRun, report: Path) -> list[dict[str, Any]]:
     """Copy the tiles of a run's first fold into the report; their rows of SHEET_COLUMNS, with path and name of class.
 
     Raises CleansetError for a table that does not fit them.
@@ -205,19 +205,21 @@ def copy_sheets(study: TrainingStudy, run: FinishedRun, report: Path) -> list[di
             raise CleansetError(f"{source / name}: missing; expected the tiles that sheets.csv names: {remedy}")
         shutil.copyfile(source / name, folder / name)
         path = (folder / name).relative_to(report).as_posix()
-        named = {"name": _class_name(row["class_index"]), "path": path}
+        named = {"name": _class_name(row["class_index"], classes), "path": path}
         tiles.append({str(key): value for key, value in row.items()} | named)
     return tiles
 
 
-def segmentation_context(summary: Summary, sheets: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
+def segmentation_context(
+    summary: Summary, classes: ClassTable, sheets: Mapping[str, Sequence[dict[str, Any]]]
+) -> dict[str, Any]:
     """The variables of the page's template; empty without segmentation."""
     means = summary.records("segmentation_means")
     if not means:
         return {}
-    classes = summary.tables["segmentation_classes"]
+    of_class = summary.tables["segmentation_classes"]
     # a class that is nowhere counts as found
-    by_iou = classes.assign(iou=classes["iou"].fillna(1.0)).groupby("class_index")["iou"].mean()
+    by_iou = of_class.assign(iou=of_class["iou"].fillna(1.0)).groupby("class_index")["iou"].mean()
     worst = sorted(by_iou.sort_values(kind="stable").index[:CLASSES_IN_IOU_MAP])
     anova = summary.records("segmentation_anova")
     return {
@@ -228,23 +230,23 @@ def segmentation_context(summary: Summary, sheets: Mapping[str, Sequence[dict[st
             (row["run"], row["scenario"], row["class_index"]): row["iou"]
             for row in summary.records("segmentation_classes")
         },
-        "classes": [(index, _class_name(index)) for index in worst],
+        "classes": [(index, _class_name(index, classes)) for index in worst],
         "all_classes": len(by_iou),
-        "regression": [_term(row) for row in summary.records("segmentation_regression")],
+        "regression": [_term(row, classes) for row in summary.records("segmentation_regression")],
         "anova": [{**row, "source": TERMS.get(row["source"], row["source"])} for row in anova],
         "sheets": {run: _by_scenario(tiles) for run, tiles in sheets.items() if tiles},
     }
 
 
-def _class_name(index: int) -> str:
-    return "background" if index == BACKGROUND_CLASS else class_names()[index].name
+def _class_name(index: int, classes: ClassTable) -> str:
+    return "background" if index == BACKGROUND_CLASS else classes.names[index].name
 
 
-def _term(row: Mapping[str, Any]) -> dict[str, Any]:
+def _term(row: Mapping[str, Any], classes: ClassTable) -> dict[str, Any]:
     """A row of the regression with classes and scenarios in words."""
     level = row["level"]
     if row["factor"] == "class_index":
-        level = _class_name(int(level))
+        level = _class_name(int(level), classes)
     elif row["factor"] == "scenario":
         level = str(level).replace("_", " ")
     return {**row, "factor": TERMS.get(row["factor"], row["factor"]), "level": level}
@@ -312,7 +314,9 @@ def _cells(rows: Iterable[dict[str, Any]], name: str) -> dict[tuple[Any, ...], d
     return {key: {row["scenario"]: row for row in found} for key, found in by_network.items()}
 
 
-def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> None:
+def write_report(
+    study: TrainingStudy, classes: ClassTable, runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary
+) -> None:
     """Write report/ without the pages that nothing was found for.
 
     It has the sheets of predicted masks of each segmentation run's first fold.
@@ -321,12 +325,12 @@ def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Seq
     rows = history_rows(runs)
     with replacing(study.report) as folder:
         folder.mkdir()
-        sheets = {run.name: copy_sheets(study, run, folder) for run in runs if run.run.task == "segmentation"}
+        sheets = {run.name: copy_sheets(study, classes, run, folder) for run in runs if run.run.task == "segmentation"}
         contexts: dict[str, dict[str, Any]] = {
             "index.html": _index(runs, missing, summary),
             "curves.html": {"by_run": run_charts(runs, rows), "by_scenario": scenario_charts(runs, rows)},
             "experiments.html": _experiments(summary),
-            "segmentation.html": segmentation_context(summary, sheets),
+            "segmentation.html": segmentation_context(summary, classes, sheets),
         }
         studies = [name for name in LINKED if (study.folder / ".." / name / "dvc.yaml").is_file()]
         pages = {name: PAGES[name] for name, context in contexts.items() if context}

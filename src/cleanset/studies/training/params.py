@@ -11,9 +11,9 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable, context_classes
 from cleanset.edition.params import is_callable_name
 from cleanset.studies.attacks.base import Fraction, Norm, Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
@@ -260,8 +260,8 @@ class Run(Optimization):
 
     @field_validator("classes", mode="before")
     @classmethod
-    def _named_classes(cls, found: object) -> object:
-        if isinstance(found, str) and not classes_in_use().is_imagenet:
+    def _named_classes(cls, found: object, info: ValidationInfo) -> object:
+        if isinstance(found, str) and not context_classes(info).is_imagenet:
             raise ValueError(f"list {shown(found)}; expected a list of your classes: only ImageNet's have such names")
         return _named_list(found, NAMED_CLASSES, "wnids")
 
@@ -519,7 +519,7 @@ class TrainingParams(Section):
         return f"train@{name}" if names is None else f"train_each@{'-'.join(names)}"
 
 
-def read_training_params(path: Path) -> TrainingParams:
-    """Read and check a training study's params.yaml. Raises CleansetError naming the key."""
+def read_training_params(path: Path, classes: ClassTable) -> TrainingParams:
+    """Read and check a training study's params.yaml, of images of `classes`. Raises CleansetError naming the key."""
     content = read_yaml(path, "expected the params of a training study: git checkout it", merges=True)
-    return validate(TrainingParams, content, path)
+    return validate(TrainingParams, content, path, context=classes)

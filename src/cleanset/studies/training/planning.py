@@ -23,10 +23,10 @@ from cleanset.progress import tracked
 from cleanset.scoring.devices import Device
 from cleanset.studies.training.experiments import grid_runs
 from cleanset.studies.training.finished import network_name
-from cleanset.studies.training.images import ProcessShare, read_fold
+from cleanset.studies.training.fold_data import ProcessShare, read_fold
 from cleanset.studies.training.loop import StateFolder, train
-from cleanset.studies.training.params import Run, TrainingParams, read_training_params
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.params import Run
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import deterministic, device_named, task_of
 
 # not timed: memory is allocated, and libraries choose their algorithms
@@ -80,14 +80,14 @@ def check_budget(grid: str, hours: float, budget: float | None) -> None:
         )
 
 
-def measure(study: TrainingStudy, params: TrainingParams, name: str, steps: int) -> StepTimes:
+def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
-    run = params.run(name)
-    device = device_named(params.device)
+    run = inputs.params.run(name)
+    device = device_named(inputs.params.device)
     # of several devices one is measured, on its part of each batch
-    data = read_fold(study, params, name, run.fold_names()[0], device.torch, ProcessShare(0, run.devices))
+    data = read_fold(inputs, name, run.fold_names()[0], device.torch, ProcessShare(0, run.devices))
     settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})
-    with deterministic(params.threads), tempfile.TemporaryDirectory() as folder:
+    with deterministic(inputs.params.threads), tempfile.TemporaryDirectory() as folder:
         timed = _Timed(task_of(data), device)
         train(timed, settings, StateFolder(Path(folder), {}), timed.count)
     # the first validation may read its images, too
@@ -154,11 +154,12 @@ def run(study: TrainingStudy, grid: str | None, steps: int, *, starts: bool) -> 
     """Print the plan of a grid, of all runs without one, and start unfinished runs on request. A run with a folder is
     finished and not measured. Raises CleansetError for an unknown grid, one over budget, and if DVC fails.
     """
-    params = read_training_params(study.params_yaml)
+    inputs = StudyInputs.read(study)
+    params = inputs.params
     names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
     runs = []
     for name in tracked(names, len(names), "measuring"):
-        measured = None if study.run(name).is_dir() else measure(study, params, name, steps)
+        measured = None if study.run(name).is_dir() else measure(inputs, name, steps)
         runs.append(PlannedRun(name, params.run(name), measured))
     hours = sum(each.seconds for each in runs) / HOUR
     show(plan_table(runs, hours))

@@ -7,20 +7,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
-from cleanset.classes import parse_class_table, use_classes
+from cleanset.classes import ClassTable, parse_class_table, use_classes
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName, read_text, sha256
 from cleanset.json_files import parse_json
 from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import StudyBesideRobustness
-from cleanset.studies.training.params import Network
+from cleanset.studies.training.params import Network, TrainingParams, read_training_params
 from cleanset.tables import text_of_table
 from cleanset.validation import validate
-from cleanset.vocabulary import class_keys
 
 CLASS_TABLE_NAME = "classes"
 """The name of the class table that goes with the table of the training images, unless it is ImageNet's."""
@@ -74,13 +73,35 @@ class TrainingStudy(StudyBesideRobustness):
     def cost(self, run: str, fold: str) -> Path:
         return self.costs / run / f"{fold}.json"
 
-    def use_classes(self) -> None:
-        """Bring the class table of the training images into use; before stage data the edition's."""
+    def read_classes(self) -> ClassTable:
+        """The class table of the training images; before stage data the edition's."""
         text = text_of_table(self.images, CLASS_TABLE_NAME) if self.images.is_file() else None
         if text is None:
-            super().use_classes()
-        else:
-            use_classes(parse_class_table(text, str(self.images)))
+            return self.edition.read_classes()
+        return parse_class_table(text, str(self.images))
+
+    def use_classes(self) -> None:
+        """Bring the class table of the training images into use, for the study of robustness."""
+        # TRANSITION: goes with StudyPaths.use_classes
+        use_classes(self.read_classes())
+
+
+@dataclass(frozen=True, slots=True)
+class StudyInputs:
+    """A training study with its class table and its params, each read once."""
+
+    study: TrainingStudy
+    """The paths of the study."""
+    classes: ClassTable
+    """The class table of the training images."""
+    params: TrainingParams
+    """The study's params.yaml."""
+
+    @classmethod
+    def read(cls, study: TrainingStudy, classes: ClassTable | None = None) -> Self:
+        """The inputs of a stage; `classes`: None for the training images' own. Raises CleansetError naming the key."""
+        known = study.read_classes() if classes is None else classes
+        return cls(study, known, read_training_params(study.params_yaml, known))
 
 
 RUN_REMEDY = "train the run, or run dvc checkout"
@@ -93,8 +114,10 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
     """
     path = weights or files.weights
     record = record_of_weights(files.record, path)
+    known = study.read_classes()
     settings = record["settings"]
-    network, classes = settings["network"], record["classes"]
+    network = settings["network"]
+    classes = record["classes"]
     if network["source"] == "module" or not network.get("normalised", True):
         found = "is a module's" if network["source"] == "module" else "sees pixels without normalisation"
         raise CleansetError(
@@ -107,11 +130,11 @@ def model_entry(study: TrainingStudy, files: RunFiles, weights: Path | None = No
         "weights": Path(os.path.relpath(path.resolve(), study.edition.folder.resolve())).as_posix(),
         "sha256": record["weights_sha256"],
         # all 1,000 in their order are what a network has anyway
-        **({} if classes == list(class_keys()) else {"classes": classes}),
+        **({} if classes == list(known.keys) else {"classes": classes}),
         "size": settings["size"],
         "trained_on": settings["trained_on"],
     }
-    validate(TrainedModel, entry, files.record, "; expected a network that a study can measure")
+    validate(TrainedModel, entry, files.record, "; expected a network that a study can measure", context=known)
     return entry
 
 

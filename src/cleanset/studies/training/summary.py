@@ -12,8 +12,7 @@ from cleanset.metrics import Lines, write_metrics
 from cleanset.studies.training.experiments import Summary, summarise
 from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.pages import write_report
-from cleanset.studies.training.params import read_training_params
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 
 TRAINED_YAML = "trained.yaml"
 """The file with the values for the robustness study's `measures.scenarios.trained`."""
@@ -82,11 +81,11 @@ def costs_table(study: TrainingStudy, runs: Sequence[FinishedRun]) -> pd.DataFra
 
 def run(study: TrainingStudy) -> None:
     """Read the finished runs, write data/measures/, metrics/ and report/, and costs/costs.csv, outside DVC."""
-    params = read_training_params(study.params_yaml)
-    runs, missing = finished_runs(study, params)
-    summary = summarise(runs, params.measures.segmentation)
+    inputs = StudyInputs.read(study)
+    runs, missing = finished_runs(study, inputs.params)
+    summary = summarise(runs, inputs.params.measures.segmentation)
     write_measures(study.measures, summary)
     write_metrics(study.metrics, metric_values(summary))
-    write_report(study, runs, missing, summary)
+    write_report(study, inputs.classes, runs, missing, summary)
     study.costs.mkdir(parents=True, exist_ok=True)
     write_text(study.costs / "costs.csv", costs_table(study, runs).to_csv(index=False, lineterminator="\n"))

@@ -25,10 +25,10 @@ from cleanset.scoring.devices import Device, choose_devices, device_of
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.images import ALONE, FoldData, ProcessShare, read_fold
+from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare, read_fold
 from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Trained, train
-from cleanset.studies.training.params import Run, read_training_params
-from cleanset.studies.training.study import RunFiles, TrainingStudy
+from cleanset.studies.training.params import Run
+from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
 
 if TYPE_CHECKING:
     from cleanset.studies.training.segmentation.task import Segmentation
@@ -49,7 +49,8 @@ def run(study: TrainingStudy, name: str) -> None:
     for an unknown run, data and networks that do not fit it, a loss that is not finite, and an interrupted training
     with other settings.
     """
-    params = read_training_params(study.params_yaml)
+    inputs = StudyInputs.read(study)
+    params = inputs.params
     settings = params.run(name)
     if settings.devices > 1 and "WORLD_SIZE" not in os.environ:
         start_processes(study, name, settings.devices)
@@ -57,7 +58,7 @@ def run(study: TrainingStudy, name: str) -> None:
     remove_abandoned(study.runs)
     with process_share(device_named(params.device), settings.devices) as (device, share):
         for fold in settings.fold_names():
-            train_fold(device, share, study, name, fold)
+            train_fold(inputs, name, fold, device, share)
     if share.rank:
         return
     unfinished = study.partial(name)
@@ -107,16 +108,16 @@ def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Proc
         distributed.destroy_process_group()
 
 
-def train_fold(device: Device, share: ProcessShare, study: TrainingStudy, name: str, fold: str) -> None:
+def train_fold(inputs: StudyInputs, name: str, fold: str, device: Device, share: ProcessShare) -> None:
     """Train a fold and write its files beside its state; of several processes the first one writes."""
-    params = read_training_params(study.params_yaml)
-    data = read_fold(study, params, name, fold, device.torch, share)
+    study = inputs.study
+    data = read_fold(inputs, name, fold, device.torch, share)
     settings = {**data.settings(), "code": code_of(*CODE)}
     settings["versions"] = library_versions(LIBRARIES_BY_TASK[data.run.task])
     settings["device"] = device.name
     folder = study.partial(name) / fold
     device.prepare()
-    with deterministic(params.threads):
+    with deterministic(inputs.params.threads):
         task = task_of(data)
         if (module := data.run.network.module) is not None:  # imported by now
             settings["module_sha256"] = sha256(Path(str(sys.modules[module].__file__)).read_bytes())

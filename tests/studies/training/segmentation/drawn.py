@@ -6,13 +6,13 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.training.segmentation.examples import ExampleReader, SegmentedFile
-from cleanset.vocabulary import class_indices
 
 WNIDS = ("n01443537", "n02165456")
-CLASSES = tuple(class_indices()[wnid] for wnid in WNIDS)
+CLASSES = tuple(imagenet().indices[wnid] for wnid in WNIDS)
 READ = ExampleReader("png", CLASSES, CLASSES)
 
 Shape = Literal["square", "disc"]
@@ -48,4 +48,4 @@ def file_of(folder: Path, wnid: str, file: str) -> SegmentedFile:
     """The image of a file below `folder`/images, with the SHA-256 that its files have now."""
     image, mask = folder / "images" / file, folder / "masks" / file
     digests = sha256(image.read_bytes()), sha256(mask.read_bytes())
-    return SegmentedFile(folder / "images", file, digests[0], class_indices()[wnid], wnid, mask, digests[1])
+    return SegmentedFile(folder / "images", file, digests[0], imagenet().indices[wnid], wnid, mask, digests[1])

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
@@ -29,7 +30,7 @@ from cleanset.studies.training.segmentation.finished_network import (
     write_model_masks,
 )
 from cleanset.studies.training.segmentation.task import build_network
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import write_weights
 from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, WNIDS, draw
@@ -70,13 +71,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
         rows.append((file, image_id, class_index, None, sha256(path.read_bytes()), ["standard"]))
         mask = (None,) * 4 if left_out else ("drawn/1.png", "0" * 64, "png", "person")
         masks.append((file, *mask, left_out))
-    write_table(study.robustness.images, pd.DataFrame(rows, columns=STUDY_IMAGES.names), STUDY_IMAGES)
-    write_table(study.robustness.masks_table, pd.DataFrame(masks, columns=MASKS.names), MASKS)
+    write_table(study.robustness.images, pd.DataFrame(rows, columns=STUDY_IMAGES.names), STUDY_IMAGES, imagenet())
+    write_table(study.robustness.masks_table, pd.DataFrame(masks, columns=MASKS.names), MASKS, imagenet())
     return study
 
 
 def test_only_images_without_a_mask_get_one(finished: TrainingStudy) -> None:
-    assert [each.image_id[-1] for each in unmasked_images(finished)[0]] == ["1", "2"]
+    assert [each.image_id[-1] for each in unmasked_images(finished, imagenet())[0]] == ["1", "2"]
 
 
 def test_masks_are_those_of_the_networks_weights(finished: TrainingStudy) -> None:
@@ -139,22 +140,22 @@ def test_a_run_that_is_not_finished_or_damaged_is_refused(finished: TrainingStud
         CleansetError,
         match=r"weights.safetensors: missing, or not the weights of .*record.json; expected these: run cleanset",
     ):
-        finished_network(copy, "small", "fold_01")
+        finished_network(StudyInputs.read(copy), "small", "fold_01")
     record = json.loads(files.record.read_text())
     classifying = {**SETTINGS, "task": "classification", "network": {"name": "test_efficientnet"}}
     files.record.write_text(json.dumps({**record, "settings": classifying}))
     with pytest.raises(CleansetError, match="small: a run of classification; expected a run of segmentation"):
-        finished_network(copy, "small", "fold_01")
+        finished_network(StudyInputs.read(copy), "small", "fold_01")
     files.record.unlink()
     with pytest.raises(CleansetError, match="run cleanset training train --run small"):
-        finished_network(copy, "small", "fold_01")
+        finished_network(StudyInputs.read(copy), "small", "fold_01")
 
 
 def test_a_robustness_study_without_its_list_of_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         CleansetError, match=r"masks.parquet: missing; expected the output of cleanset robustness stage images"
     ):
-        unmasked_images(TrainingStudy(tmp_path / "studies" / "training"))
+        unmasked_images(TrainingStudy(tmp_path / "studies" / "training"), imagenet())
 
 
 DRAWN = draw("square", 0)[0]

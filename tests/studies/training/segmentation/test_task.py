@@ -10,9 +10,11 @@ import torch
 from PIL import Image
 from torch import nn
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
-from cleanset.studies.training.images import TRAINING_IMAGES, FoldData, ProcessShare
+from cleanset.studies.training.fold_data import FoldData, ProcessShare
+from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.loop import StateFolder, train
 from cleanset.studies.training.params import Network, TrainingParams
 from cleanset.studies.training.segmentation.examples import Example, Labels
@@ -30,7 +32,7 @@ from cleanset.studies.training.segmentation.task import (
     pixel_accuracy,
     shown_images,
 )
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, READ, WNIDS, draw, file_of, write_examples
 
@@ -58,13 +60,21 @@ def task_in(folder: Path, per_class: int = 6, **keys: object) -> Segmentation:
     study, files = TrainingStudy(folder), write_examples(folder, per_class)
     rows = [(each.file, each.class_index, *[each.sha256] * 2, each.file, each.mask_sha256, None) for each in files]
     images = pd.DataFrame(rows, columns=TRAINING_IMAGES.names)
-    write_table(study.images, images, TRAINING_IMAGES)
+    write_table(study.images, images, TRAINING_IMAGES, imagenet())
     run = {"task": "segmentation", "network": NETWORK, "size": 32, "batch": 4, "seed": 7, "augmentation": "none"}
     content = {"data": {"images": "images"}, "runs": {"fpn": {"epochs": 10, "rate": 0.3, **run, **keys}}}
     is_tested = images["file"].str.endswith("/0.png")
-    parts = images[~is_tested], images[is_tested], images[is_tested]
-    params = TrainingParams.model_validate(content)
-    task = Segmentation(FoldData(study, params, "fpn", "fold_01", *parts, list(CLASSES), torch.device("cpu")))
+    data = FoldData(
+        inputs=StudyInputs(study, imagenet(), TrainingParams.model_validate(content)),
+        run_name="fpn",
+        fold="fold_01",
+        training=images[~is_tested],
+        validation=images[is_tested],
+        left_out=images[is_tested],
+        class_indices=list(CLASSES),
+        device=torch.device("cpu"),
+    )
+    task = Segmentation(data)
     task.network = SegmentationNetwork(PerPixel(), (0.5, 0.5, 0.5), (0.3, 0.3, 0.3))
     return task
 

@@ -19,7 +19,8 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import scenario_image
 from cleanset.studies.robustness.scenarios.masks import FORMATS, MASK_SUFFIXES, Regions, read_png, read_regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
-from cleanset.studies.training.images import decoded, generated_file, read_unchanged
+from cleanset.studies.training.images import decoded, read_unchanged
+from cleanset.studies.training.pixels import generated_file
 
 Labels = NDArray[np.uint8]
 """A label map, uint8 of shape (height, width)."""

@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from pydantic import ValidationError
 
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.boxes import Box, box_of
@@ -24,14 +25,12 @@ from cleanset.scoring.checkpoints import read_tensors
 from cleanset.studies.robustness.family import MaskFolder
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
 from cleanset.studies.robustness.scenarios.masks import Mask
-from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import build_network, image_logits
-from cleanset.studies.training.study import TrainingStudy, network_of_record, record_of_weights
+from cleanset.studies.training.study import StudyInputs, TrainingStudy, network_of_record, record_of_weights
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import check_known, shown
-from cleanset.vocabulary import class_indices
 
 ORIGIN: Final = "model"
 MASKS_MADE_WITH: Final = "made_with.json"
@@ -117,7 +116,7 @@ NO_MASK = "no_mask"
 """The reason in the robustness study's table of masks for which an image gets one here."""
 
 
-def unmasked_images(study: TrainingStudy) -> tuple[list[UnmaskedImage], SetImages]:
+def unmasked_images(study: TrainingStudy, classes: ClassTable) -> tuple[list[UnmaskedImage], SetImages]:
     """The images of the robustness study that have no mask, and the function that reads the files of all.
 
     Raises CleansetError if it has not listed its images.
@@ -128,11 +127,12 @@ def unmasked_images(study: TrainingStudy) -> tuple[list[UnmaskedImage], SetImage
             f"{robustness.masks_table}: missing; expected the output of cleanset robustness stage images: run it in "
             f"{robustness.folder.name}"
         )
-    images, masks = read_table(robustness.images, STUDY_IMAGES), read_table(robustness.masks_table, MASKS)
+    images = read_table(robustness.images, STUDY_IMAGES, classes)
+    masks = read_table(robustness.masks_table, MASKS, classes)
     without = set(masks.loc[masks["left_out"] == NO_MASK, "file"])
     sizes = dict[str, tuple[int, int]]()
     if index.is_file():
-        columns = read_table(index, INDEX, columns=["image_id", "width", "height"])
+        columns = read_table(index, INDEX, classes, columns=["image_id", "width", "height"])
         sizes = {name: (width, height) for name, width, height in columns.itertuples(index=False)}
     found = [
         UnmaskedImage(row["image_id"], row["class_index"], row["file"], box_of(row["crop"]), sizes.get(row["image_id"]))
@@ -153,13 +153,13 @@ def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) ->
         raise CleansetError(
             f"folder {shown(folder)}; expected the name of a folder, of letters, digits, '.', '_' and '-'"
         ) from None
-    params = read_training_params(study.params_yaml)
-    names = params.run(run).fold_names()
+    inputs = StudyInputs.read(study)
+    names = inputs.params.run(run).fold_names()
     fold = fold or names[0]
     check_known("fold", fold, names)
-    images, read = unmasked_images(study)
-    network, classes, digest = finished_network(study, run, fold)
-    torch.set_num_threads(params.threads)
+    images, read = unmasked_images(study, inputs.classes)
+    network, classes, digest = finished_network(inputs, run, fold)
+    torch.set_num_threads(inputs.params.threads)
 
     def object_of(file: str, label: int) -> Mask:
         logits = image_logits(network, np.asarray(read(file).convert("RGB")))[0]
@@ -171,13 +171,13 @@ def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) ->
     return write_model_masks(study.robustness.masks / folder, done, object_of, classes, made_with)
 
 
-def finished_network(study: TrainingStudy, run: str, fold: str) -> tuple[SegmentationNetwork, tuple[int, ...], str]:
+def finished_network(inputs: StudyInputs, run: str, fold: str) -> tuple[SegmentationNetwork, tuple[int, ...], str]:
     """The network of a run's fold, its class indices, and the SHA-256 of its weights.
 
     Raises CleansetError for a run that does not segment or is not finished.
     """
-    files = study.fold(run, fold)
+    files = inputs.study.fold(run, fold)
     record = record_of_weights(files.record, files.weights, "segmentation", f"run cleanset training train --run {run}")
-    network = build_network(network_of_record(record), len(record["classes"]), study.edition.folder, 0)
+    network = build_network(network_of_record(record), len(record["classes"]), inputs.study.edition.folder, 0)
     network.inner.load_state_dict(read_tensors(files.weights))
-    return network.eval(), tuple(class_indices()[wnid] for wnid in record["classes"]), record["weights_sha256"]
+    return network.eval(), tuple(inputs.classes.indices[wnid] for wnid in record["classes"]), record["weights_sha256"]

@@ -28,9 +28,11 @@ from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.changes import decode_photograph
 from cleanset.studies.robustness.scenarios.params import GENERATED
-from cleanset.studies.training.images import TRAINING_IMAGES, FoldData, generated_file, photographs_for
+from cleanset.studies.training.fold_data import FoldData
+from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded
-from cleanset.studies.training.params import Data, Network, Run
+from cleanset.studies.training.params import Network, Run
+from cleanset.studies.training.pixels import generated_file, photographs_for
 from cleanset.studies.training.segmentation.examples import (
     BACKGROUND,
     IGNORED_LABEL,
@@ -55,9 +57,8 @@ from cleanset.studies.training.segmentation.networks import (
     decoder_and_encoder,
     segmentation_network,
 )
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import StudyInputs
 from cleanset.tables import read_table
-from cleanset.vocabulary import class_keys
 
 SEGMENTATION_TEST_COLUMNS: Final = ("scenario", "class_index", "images", *COUNTS)
 """The columns of test.csv. `images`: the images of the class; all of them for the background."""
@@ -171,7 +172,7 @@ class Segmentation:
         if run.size % STRIDE:
             raise CleansetError(f"{self.name}: size {run.size}; expected a multiple of {STRIDE} for segmentation")
         self.training, self.validated, self.left_out = (
-            segmented_files(study, params.data, each) for each in (data.training, data.validation, data.left_out)
+            segmented_files(data.inputs, each) for each in (data.training, data.validation, data.left_out)
         )
         if len(self.training) < run.batch:
             raise CleansetError(
@@ -185,11 +186,10 @@ class Segmentation:
             generated_file(generated, file.file)
         photographs = [decode_photograph(file) for file in photographs_for(study, self.scenarios)]
         self.scenes = Scenes(params.seed, photographs, generated)
-        all_classes = sorted(
-            set(read_table(study.images, TRAINING_IMAGES, columns=["class_index"])["class_index"].tolist())
-        )
-        self.read = ExampleReader(params.data.mask_format, tuple(data.classes), tuple(all_classes))
-        network = build_network(run.network, len(data.classes), study.edition.folder, run.seed)
+        labels = read_table(study.images, TRAINING_IMAGES, data.inputs.classes, columns=["class_index"])
+        all_classes = sorted(set(labels["class_index"].tolist()))
+        self.read = ExampleReader(params.data.mask_format, tuple(data.class_indices), tuple(all_classes))
+        network = build_network(run.network, len(data.class_indices), study.edition.folder, run.seed)
         self.network: nn.Module = network.to(data.device)
 
     @property
@@ -288,20 +288,31 @@ def build_network(wanted: Network, classes: int, folder: Path, seed: int) -> Seg
         return segmentation_network(wanted.name, wanted.encoder, classes + 1, weights=weights)
 
 
-def segmented_files(study: TrainingStudy, data: Data, images: pd.DataFrame) -> list[SegmentedFile]:
+def segmented_files(inputs: StudyInputs, images: pd.DataFrame) -> list[SegmentedFile]:
     """The images of rows of TRAINING_IMAGES, with their masks; without those whose mask is of other classes.
 
     Raises CleansetError for an image without a mask.
     """
-    found, names = [], class_keys()
+    folder = inputs.study.folder
+    data = inputs.params.data
+    found = []
     for row in images[images["left_out"] != "other_class"].to_dict("records"):
         if row["mask"] is None:
             raise CleansetError(
                 f"{row['file']}: no mask; expected a mask of each image in data.masks: add it, or remove the image"
             )
-        class_index, mask = int(row["class_index"]), study.folder / data.masks / row["mask"]
-        image = study.folder / data.images, str(row["file"]), str(row["sha256"])
-        found.append(SegmentedFile(*image, class_index, names[class_index], mask, str(row["mask_sha256"])))
+        class_index = int(row["class_index"])
+        found.append(
+            SegmentedFile(
+                folder=folder / data.images,
+                file=str(row["file"]),
+                sha256=str(row["sha256"]),
+                class_index=class_index,
+                wnid=inputs.classes.keys[class_index],
+                mask=folder / data.masks / row["mask"],
+                mask_sha256=str(row["mask_sha256"]),
+            )
+        )
     return found
 
 
