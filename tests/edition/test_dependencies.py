@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from cleanset.cli import STAGES, app
-from cleanset.edition.dependencies import PLUMBING, path_of, projects_of, update_dependencies, with_code
-from cleanset.edition.pipeline import stages_in
+from cleanset.edition.dependencies import PLUMBING, projects_of, update_dependencies, with_code
+from cleanset.edition.dvc_files import stages_in
+from cleanset.edition.modules import SourceCode
 from cleanset.errors import CleansetError
 from tests.checkouts import Checkout
 
@@ -49,25 +50,25 @@ def test_the_code_of_a_stage_is_written() -> None:
     before, _, after = PIPELINE.partition(
         "      # a comment stays\n      - ${root}/src/cleanset/gone.py\n    params:\n"
     )
-    assert with_code(PIPELINE, app, "dvc.yaml") == f"{before}{WRITTEN}{after}"
+    assert with_code(PIPELINE, app, "dvc.yaml", SourceCode()) == f"{before}{WRITTEN}{after}"
 
 
 def test_a_second_time_changes_nothing() -> None:
-    once = with_code(PIPELINE, app, "dvc.yaml")
-    assert with_code(once, app, "dvc.yaml") == once
+    once = with_code(PIPELINE, app, "dvc.yaml", SourceCode())
+    assert with_code(once, app, "dvc.yaml", SourceCode()) == once
 
 
 def test_deps_at_the_end_of_a_file() -> None:
     text = "stages:\n  intersect:\n    cmd: cleanset intersect\n    deps:\n      - data/index.parquet\n"
-    assert with_code(text, app, "dvc.yaml").endswith("cleanset/stages/intersect.py\n")
+    assert with_code(text, app, "dvc.yaml", SourceCode()).endswith("cleanset/stages/intersect.py\n")
 
 
 def test_a_stage_by_either_name(repository: Path) -> None:
     """`cleanset stage intersect` runs what `cleanset intersect` runs; every stage of the editions is one."""
     by_hand = PIPELINE.replace("cleanset intersect", "cleanset stage intersect")
-    assert with_code(by_hand, app, "dvc.yaml") == with_code(PIPELINE, app, "dvc.yaml").replace(
-        "cleanset intersect", "cleanset stage intersect"
-    )
+    assert with_code(by_hand, app, "dvc.yaml", SourceCode()) == with_code(
+        PIPELINE, app, "dvc.yaml", SourceCode()
+    ).replace("cleanset intersect", "cleanset stage intersect")
     assert list(stages_in((repository / "dvc.yaml").read_text())) == list(STAGES)
     for stage, of_one_model in STAGES.items():
         run = import_module(f"cleanset.stages.{stage}").run
@@ -91,7 +92,7 @@ def test_a_stage_that_cannot_run(arguments: list[str], message: str) -> None:
 def test_an_unknown_command() -> None:
     text = PIPELINE.replace("cleanset intersect", "cleanset intersekt")
     with pytest.raises(CleansetError, match="stage intersect runs 'cleanset intersekt'; expected a command"):
-        with_code(text, app, "dvc.yaml")
+        with_code(text, app, "dvc.yaml", SourceCode())
 
 
 def test_every_pipeline_is_up_to_date(repository: Path) -> None:
@@ -102,7 +103,7 @@ def test_every_pipeline_is_up_to_date(repository: Path) -> None:
 
 
 def test_what_is_plumbing_exists() -> None:
-    assert [module for module in PLUMBING if not path_of(module).is_file()] == []
+    assert [module for module in PLUMBING if not SourceCode().path_of(module).is_file()] == []
 
 
 def test_the_editions_have_the_same_pipelines(repository: Path) -> None:

@@ -1,13 +1,11 @@
 """Which modules a function reaches, in a package of a few lines, and in this one."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from cleanset.edition import dependencies as modules
-from cleanset.edition.dependencies import ReachedDefinition, is_within, reached
+from cleanset.edition.modules import ReachedDefinition, SourceCode, is_within
 
 FILES = {
     "stage.py": """
@@ -68,27 +66,17 @@ FILES = {
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
-    """A package of this name with these files; what is called with a file and its text changes one."""
-
-    def write(name: str, text: str) -> None:
-        (tmp_path / name).write_text(dedent(text))
-        modules.used_by.cache_clear()
-        modules._parsed.cache_clear()
-
+def package(tmp_path: Path) -> Path:
+    """The folder of a package of this name with these files."""
     for name, text in FILES.items():
-        write(name, text)
-    monkeypatch.setattr(modules, "SOURCE", tmp_path)
-    yield write
-    modules.used_by.cache_clear()
-    modules._parsed.cache_clear()
+        (tmp_path / name).write_text(dedent(text))
+    return tmp_path
 
 
 def names(found: list[str]) -> list[str]:
     return [each.removeprefix("cleanset.") for each in found]
 
 
-@pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
     ("root", "plumbing", "expected"),
     [
@@ -99,8 +87,9 @@ def names(found: list[str]) -> list[str]:
         (("rules", ""), [], "boxes constants far rules shares"),
     ],
 )
-def test_what_is_reached(root: tuple[str, str], plumbing: list[str], expected: str) -> None:
-    found = reached([ReachedDefinition(f"cleanset.{root[0]}", root[1])], {f"cleanset.{each}" for each in plumbing})
+def test_what_is_reached(root: tuple[str, str], plumbing: list[str], expected: str, package: Path) -> None:
+    code = SourceCode(package)
+    found = code.reached([ReachedDefinition(f"cleanset.{root[0]}", root[1])], {f"cleanset.{each}" for each in plumbing})
     assert names(found) == expected.split()
 
 
@@ -108,10 +97,13 @@ def test_what_is_reached(root: tuple[str, str], plumbing: list[str], expected: s
     "statement",
     ["register(away)", "if True:\n    TABLE = away()", "try:\n    TABLE = away()\nexcept OSError:\n    TABLE = 1"],
 )
-def test_statements_at_the_top_level(statement: str, package: Callable[[str, str], None]) -> None:
+def test_statements_at_the_top_level(statement: str, package: Path) -> None:
     """One that defines nothing counts for every definition; one that defines a name, for what uses the name."""
-    package("handed_on.py", f"from cleanset.far import away\n{statement}\ndef once(*found): return TABLE\n")
-    assert "far" in names(reached([ReachedDefinition("cleanset.stage", "run")], {"cleanset.errors"}))
+    text = f"from cleanset.far import away\n{statement}\ndef once(*found): return TABLE\n"
+    (package / "handed_on.py").write_text(text)
+    assert "far" in names(
+        SourceCode(package).reached([ReachedDefinition("cleanset.stage", "run")], {"cleanset.errors"})
+    )
 
 
 def test_a_module_or_its_package() -> None:
@@ -122,7 +114,7 @@ def test_a_module_or_its_package() -> None:
 
 def test_the_standing_of_a_contest_reaches_who_is_eligible() -> None:
     """Its constants were in no list of deps that people wrote: an edit left the standing as it was."""
-    found = reached([ReachedDefinition("cleanset.studies.contest.commands", "standing")])
+    found = SourceCode().reached([ReachedDefinition("cleanset.studies.contest.commands", "standing")])
     assert "cleanset.statistics.coverage" in found
     assert "cleanset.studies.contest.standing" in found
     assert "cleanset.scoring.models" not in found

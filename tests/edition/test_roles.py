@@ -9,7 +9,8 @@ import pytest
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
-from cleanset.edition.pipeline import JOINT_STAGES, check_params_named, check_roles, check_versions
+from cleanset.edition.pipeline import JOINT_STAGES, check_params_named, check_roles
+from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.loading import load
 from tests.ten_images import Made

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition.paths import Edition
-from cleanset.edition.pipeline import DECISIVE, check_versions, locked_versions
+from cleanset.edition.versions import DECISIVE, check_versions, locked_versions
 from cleanset.errors import CleansetError
 from tests.ten_images import Made
 

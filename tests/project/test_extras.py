@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from cleanset.cli import extra_of
-from cleanset.edition.pipeline import locked_versions
+from cleanset.edition.versions import locked_versions
 from cleanset.errors import install_command
 
 # Imports modules of the package while every library is hidden that an extra does not bring; in a fork of that process

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.edition.pipeline import locked_versions
+from cleanset.edition.versions import locked_versions
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
 from tests.checkouts import Checkout, files

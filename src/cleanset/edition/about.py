@@ -48,35 +48,47 @@ class Author(Section):
 
 
 class ImageSource(Section):
-    """The source of non-ImageNet images. `people`: whether people are in them and have consented; `group`: what a group
-    is.
-
-    `licence` is a name of SPDX, such as CC0-1.0, or a text. `access`: conditions under which the images are given to
-    others, empty where anybody may have them. `citation`: their citation, as BibTeX or text.
-    """
+    """The source of non-ImageNet images."""
 
     source: Needed
+    """Who took the images, and where."""
+
     licence: Needed
+    """A name of SPDX, such as CC0-1.0, or a text."""
+
     url: Address = ""
+    """The address that the images are available from."""
+
     people: Needed
+    """Whether people are in the images, and have consented."""
+
     group: AboutLine = ""
+    """What a group of images is, such as the patient."""
+
     access: AboutLine = ""
+    """The conditions under which the images are given to others; empty where anybody may have them."""
+
     citation: Annotated[str, Field(max_length=MAX_ABOUT_CHARACTERS)] = ""
+    """Their citation, as BibTeX or text."""
 
 
 class About(Section):
-    """`licence` covers the manifest, the files made from it, and the reviews; `doi` like 10.5281/zenodo.1.
-
-    `images` is null for ImageNet's, whose terms are known.
-    """
+    """The facts about a set and its publishers."""
 
     title: Needed
     authors: Annotated[list[Author], Field(min_length=1)]
     licence: Needed = "CC-BY-4.0"
+    """The licence of the manifest, the files made from it, and the reviews."""
+
     doi: Annotated[str, Field(pattern=r"^(10\.[0-9]{4,9}/[!-~]+)?$")] = ""
+    """The DOI of the release, such as 10.5281/zenodo.1; empty without one."""
+
     funding: list[Needed] = Field(default_factory=list)
+    """The funders, or grants, each in a line."""
+
     keywords: list[Needed] = Field(default_factory=list)
     images: ImageSource | None = None
+    """The source of the images; null for ImageNet's, whose terms are known."""
 
 
 def read_about(path: Path) -> About:

@@ -21,22 +21,34 @@ Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 
 
 class Dataset(Section):
-    """Where images and labels come from; paths are relative to the edition's folder.
-
-    `reader`: ilsvrc for ImageNet's validation images, which have a devkit and reassessed labels, or folder for your
-    own, a folder for each class or `labels`, a CSV of file, class and perhaps group; `names`: a CSV of class and name.
-    `label`: the one reassessed label of an image (real), or only where it equals the ILSVRC label (both).
-    """
+    """The source of images and labels; paths are relative to the edition's folder."""
 
     reader: Literal["ilsvrc", "folder"] = "ilsvrc"
+    """ilsvrc: ImageNet's validation images, with devkit and reassessed labels; folder: your own images."""
+
     images: str
+    """ImageNet's tar or a folder of any layout; of your own images a folder for each class, or any with `labels`."""
+
     labels: str | None = None
+    """Reader folder: a CSV of file, class and perhaps group."""
+
     names: str | None = None
+    """Reader folder: a CSV of class and name; without it a class is called by its key."""
+
     devkit: str | None = None
+    """Reader ilsvrc: the devkit, an archive or a folder; without it, labels come from folders, names or Kaggle."""
+
     reassessed: str = "timm"
+    """Reader ilsvrc: the reassessed labels, as `real.json`; timm: those that timm brings."""
+
     expect_images: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """The number of images; null: any."""
+
     label: Label = "real"
+    """real: the one reassessed label of an image; both: only where it equals the original one."""
+
     classes: Literal["all"] | list[str] = "all"
+    """The keys of the classes that get a set."""
 
     @field_validator("classes", mode="before")
     @classmethod
@@ -82,21 +94,33 @@ class Dataset(Section):
 class Model(Section):
     """One member of the ensemble: a network with its weights, or a source of scores without a network.
 
-    A network is of a zoo, or (source module) returned by a callable MODULE:CALLABLE. Without a network, scores come
-    from (lists) a published list of images, (scores) a table of scores, both with this `name` for the model, or
-    (random) a random order with `name` as its seed. `file` has the table, or lists in the form of
-    imagenet/published/top5.csv; `beyond` has the images that people took from beyond them. Paths are relative to the
-    edition's folder. `sha256` pins the weights, or `file`; `beyond_sha256` pins `beyond`.
+    Paths are relative to the edition's folder.
     """
 
     source: Literal["timm", "torchvision", "robustbench", "module", "lists", "scores", "random"]
+    """A network is from a zoo, or returned by a callable (module). Without a network, scores come from a published list
+    of images (lists), a table of scores (scores), or a random order (random)."""
+
     name: str
+    """The model's name in its source; MODULE:CALLABLE of source module, the seed of source random."""
+
     threat_model: Literal["Linf", "L2", "corruptions"] | None = None
+    """Source robustbench: the leaderboard of the model."""
+
     weights: str | None = None
+    """A local file of weights in place of the published ones; `sha256` has to pin it."""
+
     file: str | None = None
+    """Source lists: lists in the form of imagenet/published/top5.csv; source scores: the table."""
+
     beyond: str | None = None
+    """Source lists: the images that people took from beyond the lists."""
+
     sha256: Sha256 | None = None
+    """The digest of the weights, or of `file`."""
+
     beyond_sha256: Sha256 | None = None
+    """The digest of `beyond`."""
 
     @property
     def is_list(self) -> bool:
@@ -139,15 +163,19 @@ class Model(Section):
 
 
 class Score(Section):
-    """Settings for running the models. In float64, no other key here changes the scores.
-
-    `engine: ray` spreads the work over a Ray cluster, `local` over the devices of this machine.
-    """
+    """Settings for running the models. In float64, no other key here changes the scores."""
 
     engine: Literal["local", "ray"] = "local"
+    """local: the devices of this machine; ray: those of a Ray cluster."""
+
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
+    """auto: every CUDA device, otherwise the CPU."""
+
     precision: Precision = "float64"
+    """The floating-point precision of the networks."""
+
     batch_size: Annotated[int, Field(ge=1, le=65_536)] = 256
+    """Images in a batch."""
 
 
 _FIRST_TIERS = checked(
@@ -157,28 +185,29 @@ _FIRST_TIERS = checked(
 
 
 class Select(Section):
-    """Which images are candidates.
-
-    `candidates`: how many images of the pool make up tier top5. `pool`: the images that all models classify correctly
-    (ensemble), or those that this model does (model). `order`: by log-odds, or by the confidence in float32, where the
-    confidences of many images are equal. `tiers`: the tiers from which a class may be filled, in their order: the
-    first, the first two, or all three.
-    """
+    """The choice of the candidates."""
 
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
+    """Images of the pool that make up tier top5, per class."""
+
     pool: Pool = "ensemble"
+    """ensemble: the images that all models classify correctly; model: those that this model does."""
+
     order: Order = "log_odds"
+    """log_odds, or float32: by the confidence in float32, where the confidences of many images are equal."""
+
     tiers: Annotated[list[str], _FIRST_TIERS] = Field(default_factory=lambda: list(TIERS))
+    """The tiers from which a class may be filled, in their order: the first, the first two, or all three."""
 
 
 class Gold(Section):
-    """Images with a known verdict that are mixed in unseen.
-
-    `folder`: of the images that `cleanset review gold` makes, relative to the edition. `share`: of the images shown.
-    """
+    """Images with a known verdict that are mixed in unseen."""
 
     folder: str
+    """The folder that `cleanset review gold` makes, relative to the edition."""
+
     share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+    """Their share of the images shown."""
 
 
 _DISTINCT_FILES = checked(
@@ -192,35 +221,51 @@ _DISTINCT_BASES = checked(
 
 
 class ReviewPolicy(Section):
-    """The policy that makes one verdict of several reviewers' and decides about unreviewed images.
-
-    `min_crop_pixels`: no edge of a crop may be shorter. `wrong_after_crop`: the fate of an image that the model
-    misclassifies once it is cropped. `box_tolerance`: how far the edges of two reviewers' boxes may be apart for their
-    verdicts to agree, as a share of the shorter side of the box that keeps less, which is then taken. `crops`: whether,
-    within a tier, a cropped image comes after the clean ones, or in its rank as they do. `unknown_boxes`: whether a
-    crop whose box is not known stays open until it is drawn, or is kept for counting only, and never exported.
-    `accept`: the bases of the verdicts that count; of any other the image is asked again. `assign`: by reviewer, the
-    class indices that they are asked for, such as 0-499; everybody all, if empty. `overlap`: the share of the classes
-    that everyone is asked for where the work is split. `seconds_per_image`: how long the review page shows an image at
-    least before it can be taken as clean with others. `opinions`: CSV files, relative to the edition's folder, with
-    others' findings on images; the page shows them, and they decide nothing. `gold`: the gold items that are mixed in;
-    they decide nothing.
-    """
+    """The policy that makes one verdict of several reviewers' and decides about unreviewed images."""
 
     policy: Literal["single", "majority", "unanimous"] = "single"
+    """The agreement that a verdict needs: one reviewer, most of them, or all."""
+
     min_reviewers: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Reviewers that an image needs; 1 with policy single."""
+
     min_crop_pixels: Annotated[int, Field(ge=1, le=65_535)] = 32
+    """The shortest edge that a crop may have, in pixels."""
+
     box_tolerance: Annotated[float, Field(ge=0, le=0.5)] = 0.02
+    """How far the edges of two reviewers' boxes may be apart for their verdicts to agree, as a share of the shorter
+    side of the box that keeps less, which is then taken."""
+
     unreviewed: Literal["pending", "clean"] = "pending"
+    """An image without a verdict stays open, or counts as clean."""
+
     wrong_after_crop: Literal["reject", "accept"] = "reject"
+    """The fate of an image that the model misclassifies once it is cropped."""
+
     crops: Literal["last", "in_rank"] = "last"
+    """Within a tier, cropped images come after the clean ones, or in their rank."""
+
     unknown_boxes: Literal["open", "count"] = "open"
+    """A crop whose box is not known stays open until it is drawn, or is kept for counting only, and never exported."""
+
     accept: Annotated[list[str], _DISTINCT_BASES] = Field(default_factory=lambda: list(BASES))
+    """The bases of the verdicts that count; an image with any other is asked again."""
+
     assign: dict[str, str] = Field(default_factory=dict)
+    """By reviewer, the class indices that they are asked for, such as 0-499; if empty, everybody is asked for all."""
+
     overlap: Annotated[float, Field(ge=0, le=1)] = 0.05
+    """The share of the classes that everyone is asked for where the work is split."""
+
     seconds_per_image: Annotated[float, Field(ge=0, le=60)] = 0.4
+    """The shortest time that the review page shows an image before it can be taken as clean with others."""
+
     opinions: Annotated[list[str], _DISTINCT_FILES] = Field(default_factory=list)
+    """CSV files with others' findings on images, relative to the edition's folder; the page shows them, and they decide
+    nothing."""
+
     gold: Gold | None = None
+    """The images with a known verdict that are mixed in; they decide nothing."""
 
     @field_validator("assign")
     @classmethod
@@ -237,18 +282,23 @@ class ReviewPolicy(Section):
 
 
 class Export(Section):
-    """`strict`: a class that cannot be filled is an error.
-
-    `version` and `date` (ISO 8601, empty before publication) appear in card and Croissant; `about` describes the set
-    and its publishers.
-    """
+    """The finished sets: their size, and what card and catalogues say about them."""
 
     images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
+    """Images of a class in a full set."""
+
     strict: bool = False
+    """Whether a class that cannot be filled is an error."""
+
     # no leading zeros: two texts must not name one version
     version: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}$")] = "0.0.0"
+    """The version in card and Croissant, as MAJOR.MINOR.PATCH."""
+
     date: str = ""
+    """The day of publication (ISO 8601); empty before it."""
+
     about: About | None = None
+    """The facts about the set and its publishers."""
 
     @field_validator("date")
     @classmethod
@@ -262,33 +312,34 @@ class Export(Section):
 
 
 class Count(Section):
-    """The numbers that are counted beside the images.
-
-    `accuracy`: whether the accuracies of the models are; not where score tables hold only part of their predictions.
-    `published_top1`: a model's published top-1 accuracy in percent, by role, to compare the measured one with.
-    """
+    """The numbers that are counted beside the images."""
 
     accuracy: bool = True
+    """Whether the models' accuracies are counted; not where score tables hold only part of their predictions."""
 
     published_top1: dict[Role, Annotated[float, Field(ge=0, le=100)]] = Field(default_factory=dict)
+    """A model's published top-1 accuracy in percent, by role, to compare the measured one with."""
 
 
 Protocol = Literal["as_written", "as_published"]
 
 PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = data_beside(__file__, "protocols.yaml")
-"""Keys as source 000 says, and as its published set was made; a key in the file takes precedence."""
+"""By protocol, the keys as source 000 says (as_written), or as its published set was made (as_published)."""
 
 
 class Params(Section):
-    """The whole file. `root` leads from the edition's folder to the one that holds `src/`.
-
-    `protocol` gives the keys of PROTOCOLS that the file leaves out.
-    """
+    """The whole file."""
 
     root: str
+    """The path from the edition's folder to the one that holds `src/`."""
+
     protocol: Protocol = "as_written"
+    """The source of the keys in PROTOCOLS that the file leaves out."""
+
     dataset: Dataset
     models: Annotated[dict[Role, Model], Field(min_length=1)]
+    """The ensemble by role."""
+
     score: Score = Score()
     select: Select = Select()
     review: ReviewPolicy = ReviewPolicy()
@@ -319,7 +370,7 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _answerable_by_lists(self) -> Self:
-        """A list has the images of a class that its model is surest of, a table of scores those of all whole images."""
+        """Refuse settings that need predictions which a list, a table of scores or a random order does not have."""
         needs = {
             "review.wrong_after_crop": ("reject", "accept", "predictions of crops"),
             "select.pool": ("ensemble", "model", "the other images that its model classifies correctly"),
@@ -342,15 +393,16 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _about_these_images(self) -> Self:
-        about, own = self.export.about, self.dataset.is_own
-        if about is not None and (about.images is None) == own:
-            found, expected = ("missing", "source, licence and people") if own else ("given", "none for ImageNet")
+        about = self.export.about
+        is_own = self.dataset.is_own
+        if about is not None and (about.images is None) == is_own:
+            found, expected = ("missing", "source, licence and people") if is_own else ("given", "none for ImageNet")
             raise ValueError(f"export.about.images: {found}; expected {expected}")
         return self
 
     @model_validator(mode="after")
     def _distinct_models(self) -> Self:
-        """One network, or one list, under two roles would count twice in the ensemble."""
+        """Refuse one network, or one list, under two roles: it would count twice in the ensemble."""
         roles: dict[tuple[str, str], str] = {}
         for role, model in self.models.items():
             for key in ("name",) if model.is_list or model.source == "module" else ("weights", "sha256"):

@@ -1,21 +1,17 @@
-"""Reading DVC's files, and the checks before a stage begins: params, files of models, versions of libraries.
+"""The params and the files of models that an edition's dvc.yaml names, checked before a stage begins, and changed.
 
 DVC reports a missing param only when its stage's turn comes, after the scoring. It has no list inside deps, so the
-joint stages, which read the files of every model, name each of them. DVC sees files, not installed packages: without
-the check of versions a new Pillow or torch would give other bytes unseen.
+joint stages, which read the files of every model, name each of them.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from cleanset.edition.dvc_files import checked_pipeline
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text
+from cleanset.files import is_there
 from cleanset.validation import join_names, shown
 from cleanset.yaml_files import read_yaml
 
@@ -30,68 +26,6 @@ _FILE = re.compile(r"(data/[a-z_]+/)([a-z][a-z0-9_]*)(\.[a-z]+)")
 """A file of one model in deps: folder, role, ending."""
 
 _ROLE = "${item.model}"
-
-COMPUTING = ("numpy", "pillow", "robustbench", "timm", "torch")
-"""Libraries that compute scores; their versions are recorded beside the scores."""
-DECISIVE = {
-    "preprocess": ("pillow", "pyarrow"),
-    "score": (*COMPUTING, "pyarrow"),
-    "export": ("pillow",),
-}
-"""Libraries by stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, others compute."""
-READING_LISTS = ("numpy", "pyarrow")
-"""Libraries that stage score needs of a model that is a published list."""
-
-_VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
-
-MAX_FILE_DEPTH = 50
-"""Nesting in files of DVC, which have under ten levels; PyYAML crashes the process at some 100,000."""
-
-
-class _Loader(yaml.CSafeLoader):
-    """Refuses a key twice, which each reader settles in its own way."""
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Check the keys of a mapping before others are merged into it."""
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for place, key in enumerate(keys):
-            if key in keys[:place]:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {shown(key)} a second time", node.start_mark
-                )
-        super().flatten_mapping(node)
-
-
-def load_yaml(text: str, with_aliases: bool = True) -> Any:
-    """The content of a dvc.yaml or dvc.lock, which may have more than files that people write (see `parse_yaml`).
-
-    Raises YAMLError, and ValueError for deep nesting. Aliases, which can grow without bounds, are refused unless
-    `with_aliases`.
-    """
-    # the events first: it is building nested values that crashes
-    depth, loader = 0, yaml.CSafeLoader(text)
-    while loader.check_event():
-        event = loader.get_event()
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_FILE_DEPTH:
-            raise ValueError(f"lists or tables more than {MAX_FILE_DEPTH} deep")
-        if isinstance(event, yaml.AliasEvent) and not with_aliases:
-            raise ValueError("an alias")
-    return yaml.load(text, Loader=_Loader)
-
-
-def stages_in(text: str, with_aliases: bool = True) -> dict[str, dict[str, Any]]:
-    """The stages of a dvc.yaml or dvc.lock by name. Raises YAMLError or ValueError as `load_yaml` does, and without."""
-    content = load_yaml(text, with_aliases)
-    stages = content.get("stages") if isinstance(content, dict) else None
-    if not (isinstance(stages, dict) and all(isinstance(stage, dict) for stage in stages.values())):
-        raise ValueError("no table of stages")
-    return stages
-
-
-def object_path(digest: str) -> str:
-    """The path of a file in DVC's cache and on its remotes, by its MD5."""
-    return f"files/md5/{digest[:2]}/{digest[2:]}"
 
 
 def check_params_named(edition: Edition) -> None:
@@ -123,10 +57,7 @@ def check_params_named(edition: Edition) -> None:
 
 def params_named(pipeline: object, where: Path) -> Iterator[tuple[str, str]]:
     """Stage and key of each param of params.yaml that a pipeline names, keys with dots between their parts."""
-    stages = pipeline.get("stages") if isinstance(pipeline, dict) else None
-    if not isinstance(stages, dict):
-        raise CleansetError(f"{where}: no stages; expected the pipeline of an edition")
-    for stage, entries in stages.items():
+    for stage, entries in checked_pipeline(pipeline, where)["stages"].items():
         named = entries.get("params", []) if isinstance(entries, dict) else None
         if not isinstance(named, list):
             raise CleansetError(f"{where}: params of stage {shown(stage)}; expected a list of keys")
@@ -152,11 +83,12 @@ def check_roles(edition: Edition, roles: Iterable[str]) -> None:
     A model that is missing there would be read, but its changes would go unseen. Raises CleansetError that names the
     first missing or surplus file. No dvc.yaml, or no such stage in it: no check.
     """
-    path, roles = edition.dvc_yaml, list(roles)
+    path = edition.dvc_yaml
+    roles = list(roles)
     if not is_there(path):
         return
     for stage, deps in joint_deps(read_yaml(path, "expected the pipeline of an edition, in UTF-8")):
-        named = {dep for dep in deps if _kind(dep) is not None}
+        named = {dep for dep in deps if isinstance(dep, str) and _kind(dep) is not None}
         wanted = {name for kind in kinds(stage, deps) for name in files(kind, roles)}
         for name in sorted(wanted - named):
             raise CleansetError(
@@ -187,7 +119,7 @@ def with_roles(pipeline: object, roles: Sequence[str]) -> None:
                 deps.remove(dep)
 
 
-def joint_deps(pipeline: object) -> Iterator[tuple[str, list[Any]]]:
+def joint_deps(pipeline: object) -> Iterator[tuple[str, list[object]]]:
     """Name and deps of each joint stage that the content of a dvc.yaml has."""
     stages = _table(pipeline, "stages")
     for stage in JOINT_STAGES:
@@ -212,56 +144,3 @@ def _kind(dep: object) -> tuple[str, str] | None:
     """Folder and ending of a model's file; None for another dep."""
     match = _FILE.fullmatch(dep) if isinstance(dep, str) else None
     return (match[1], match[3]) if match else None
-
-
-def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[str] | None = None) -> None:
-    """Raise CleansetError if a library that decides the bytes of `stage` is installed in another version than locked.
-
-    `libraries`: only these, where a run of the stage needs fewer than all. `root` (of params.yaml) leads to the folder
-    with requirements.txt. Without that file, as beside an installed package, nothing is locked and nothing is compared.
-    """
-    lock = edition.path(root) / "requirements.txt"
-    if not is_there(lock):
-        return
-    wanted = DECISIVE[stage] if libraries is None else tuple(libraries)
-    locked = locked_versions(read_text(lock, "expected the output of make lock"), wanted)
-    for name in wanted:
-        found = installed_version(name)
-        if name in locked and found != locked[name]:
-            raise CleansetError(_difference(name, found, locked[name], lock, stage))
-
-
-def locked_versions(text: str, names: Iterable[str]) -> dict[str, str]:
-    """The version of each of these libraries that a requirements file pins for this Python and platform."""
-    # the slim installation lacks packaging, and fetches sets by what else is here
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    wanted = set(names)
-    versions: dict[str, str] = {}
-    for line in text.splitlines():
-        name, pinned, _ = line.partition("==")
-        if pinned and canonicalize_name(name) in wanted:
-            # a line that is followed by hashes ends in a backslash
-            requirement = Requirement(line.removesuffix("\\").partition(" --hash")[0].strip())
-            if requirement.marker is None or requirement.marker.evaluate():
-                versions[canonicalize_name(name)] = next(iter(requirement.specifier)).version
-    return versions
-
-
-def installed_version(name: str) -> str | None:
-    """The installed version of a library without its local part, 2.11.0 for 2.11.0+cpu; None if it is missing."""
-    try:
-        return version(name).partition("+")[0]
-    except PackageNotFoundError:
-        return None
-
-
-def _difference(name: str, found: str | None, locked: str, lock: Path, stage: str) -> str:
-    folder = _VERSION_FILE.get(stage)
-    anew = f"raise src/cleanset/{folder}/VERSION" if folder else f"run dvc repro --force {stage}"
-    installed = "not installed" if found is None else f"{found} is installed"
-    return (
-        f"{name}: {installed}, {locked} is locked in {lock}; expected the locked version, which decides the bytes of "
-        f"stage {stage}: install it (pip install {name}=={locked}), or lock anew (make lock) and {anew}"
-    )

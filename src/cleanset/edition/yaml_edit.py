@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
-from typing import Any
 
 import yaml
 
@@ -22,12 +21,12 @@ class LayoutError(ValueError):
     """A change that this layout does not allow without touching other lines or comments."""
 
 
-class InBraces(dict[str, Any]):
+class InBraces(dict[str, object]):
     """A mapping that is written in braces on one line where it is new; others are written on a line per key."""
 
 
 def edited_text(
-    text: str, wanted: Mapping[str, Any], where: str, parse: Callable[[str, str], Document] = parse_document
+    text: str, wanted: Mapping[str, object], where: str, parse: Callable[[str, str], Document] = parse_document
 ) -> str:
     """The text of a YAML file, changed in as few places as possible so that its content is `wanted`.
 
@@ -56,17 +55,24 @@ def edited_text(
     return result
 
 
-def _node(first: Any, following: Iterator[Any]) -> yaml.Node:
+def _node(first: yaml.Event, following: Iterator[yaml.Event]) -> yaml.Node:
     """The node that begins with an event, of pairs of keys and values; the events up to its end are taken."""
     if isinstance(first, yaml.ScalarEvent):
-        return yaml.ScalarNode("", first.value, first.start_mark, first.end_mark, first.style)  # type: ignore[arg-type]
-    below: list[Any] = []
+        scalar = yaml.ScalarNode("", first.value)
+        scalar.start_mark = first.start_mark
+        scalar.end_mark = first.end_mark
+        scalar.style = first.style
+        return scalar
+    below: list[yaml.Node] = []
     while not isinstance(event := next(following), yaml.CollectionEndEvent):
         below.append(_node(event, following))
     is_list = isinstance(first, yaml.SequenceStartEvent)
     pairs = zip(below, below, strict=True) if is_list else zip(below[::2], below[1::2], strict=True)
-    kind = yaml.SequenceNode if is_list else yaml.MappingNode
-    return kind("", [*pairs], first.start_mark, event.end_mark, first.flow_style)  # type: ignore[arg-type]
+    found = (yaml.SequenceNode if is_list else yaml.MappingNode)("", list(pairs))
+    found.start_mark = first.start_mark
+    found.end_mark = event.end_mark
+    found.flow_style = isinstance(first, yaml.CollectionStartEvent) and first.flow_style
+    return found
 
 
 def _canonical(value: object) -> str:
@@ -74,7 +80,7 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-_New = dict[int, list[tuple[Any, object]]]
+_New = dict[int, list[tuple[str | None, object]]]
 """New keys (None in a list) and values, by the number of the entry that they follow; -1 is the front."""
 
 
@@ -92,7 +98,8 @@ class _Edit:
 
     def result(self) -> str:
         """The text with all replacements made."""
-        pieces, at = [], 0
+        pieces: list[str] = []
+        at = 0
         # of two at one place the first to be collected is the inner one, and sorting keeps it first
         for start, end, new in sorted(self._replacements, key=lambda each: each[:2]):
             pieces += [self._text[at:start], new]
@@ -103,28 +110,32 @@ class _Edit:
         """Add content to a text of comments alone."""
         self._insert(len(self._lines), [_lines(key, value, 0, 2) for key, value in content.items()])
 
-    def change(self, key: yaml.Node | None, node: Any, before: Any, wanted: Any, in_flow: bool = False) -> None:
+    def change(
+        self, key: yaml.Node | None, node: yaml.Node, before: object, wanted: object, *, in_flow: bool = False
+    ) -> None:
         """Change the value of a node from `before` to `wanted`; `key` is None for the root and in lists."""
         if _canonical(before) == _canonical(wanted):
             return
         if not isinstance(before, dict | list) or not isinstance(wanted, type(before)):
-            self._write_value(key, node, wanted, in_flow)
+            self._write_value(key, node, wanted, in_flow=in_flow)
             return
         keys, values = _entries(node)
-        old, new, kept = _pairs(before), _pairs(wanted), _kept(before, wanted)
+        old = _pairs(before)
+        new = _pairs(wanted)
+        kept = _kept(before, wanted)
         stay = [number in kept.values() for number in range(len(old))]
         added: _New = {}
         last = -1
         for number, (name, value) in enumerate(new):
             if number in kept:
                 last = kept[number]
-                self.change(keys[last], values[last], old[last][1], value, in_flow or node.flow_style)
+                self.change(keys[last], values[last], old[last][1], value, in_flow=in_flow or _is_in_flow(node))
             else:
                 # below the comments of removed entries, whose place they take
                 while last + 1 < len(old) and not stay[last + 1]:
                     last += 1
                 added.setdefault(last, []).append((name, value))
-        if in_flow or (node.flow_style and old):
+        if in_flow or (_is_in_flow(node) and old):
             self._change_in_brackets(node, stay, added)
         else:
             self._change_lines(key, node, stay, added)
@@ -149,14 +160,16 @@ class _Edit:
     def _change_lines(self, key: yaml.Node | None, node: yaml.Node, stay: Sequence[bool], added: _New) -> None:
         """Add and remove the lines of entries; {} and [] become lines, and the other way round."""
         keys, values = _entries(node)
-        column, step = node.start_mark.column, 2
+        column = node.start_mark.column
+        step = 2
         if values:
             line = node.start_mark.line if key is None else key.end_mark.line + 1
             blocks = [value for value in values if isinstance(value, yaml.CollectionNode) and not value.flow_style]
             step = next((block.start_mark.column - column for block in blocks if block.start_mark.column > column), 2)
         else:
             self._replace(self._behind_colon(key), node.end_mark.index, "")
-            line, column = node.end_mark.line + 1, (key.start_mark.column if key else 0) + step
+            line = node.end_mark.line + 1
+            column = (key.start_mark.column if key else 0) + step
         line = self._below_comments(line, column)
         for number in range(-1, len(stay)):
             if number >= 0:
@@ -170,16 +183,22 @@ class _Edit:
             colon = self._behind_colon(key)
             self._replace(colon, colon, " {}" if isinstance(node, yaml.MappingNode) else " []")
 
-    def _write_value(self, key: yaml.Node | None, node: Any, value: object, in_flow: bool) -> None:
-        start, end = node.start_mark.index, self._end(node)
-        new = flow_text(value) if isinstance(value, Mapping | list | tuple) else _scalar(value, in_flow)
+    def _write_value(self, key: yaml.Node | None, node: yaml.Node, value: object, *, in_flow: bool) -> None:
+        start = node.start_mark.index
+        end = self._end(node)
+        new = flow_text(value) if isinstance(value, Mapping | list | tuple) else _scalar(value, in_flow=in_flow)
         if isinstance(node, yaml.CollectionNode):
-            if not node.flow_style:
-                start, new = self._behind_colon(key), f" {new}"
-            self._replace(start, end, new)
+            if node.flow_style:
+                self._replace(start, end, new)
+            else:
+                self._replace(self._behind_colon(key), end, f" {new}")
         else:
             # of a block only the first line can end in a comment; below it, # is text
-            if node.style in ("|", ">") and "#" in self._lines[node.start_mark.line][node.start_mark.column :]:
+            if (
+                isinstance(node, yaml.ScalarNode)
+                and node.style in ("|", ">")
+                and "#" in self._lines[node.start_mark.line][node.start_mark.column :]
+            ):
                 raise LayoutError
             gap = " " if start == end and not self._text[start - 1].isspace() else ""
             self._replacements.append((start, end, gap + new))
@@ -226,11 +245,16 @@ def _entries(node: yaml.Node) -> tuple[list[yaml.Node], list[yaml.Node]]:
     return [key for key, _ in node.value], [value for _, value in node.value]
 
 
-def _pairs(value: dict[str, object] | list[object]) -> list[tuple[Any, object]]:
+def _is_in_flow(node: yaml.Node) -> bool:
+    """Whether a node is written in brackets."""
+    return isinstance(node, yaml.CollectionNode) and bool(node.flow_style)
+
+
+def _pairs(value: dict[str, object] | list[object]) -> list[tuple[str | None, object]]:
     return list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
 
 
-def _kept(before: Any, wanted: Any) -> dict[int, int]:
+def _kept(before: dict[str, object] | list[object], wanted: dict[str, object] | list[object]) -> dict[int, int]:
     """The number in `before` of each entry of `wanted` that stays, by its number there."""
     if isinstance(before, dict):
         numbers = {key: number for number, key in enumerate(before)}
@@ -255,27 +279,27 @@ def flow_text(value: object) -> str:
         return "{" + ", ".join(_bracketed(key, each) for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(flow_text, value)) + "]"
-    return _scalar(value, True)
+    return _scalar(value, in_flow=True)
 
 
 def _bracketed(key: str | None, value: object) -> str:
     """An entry as it stands in brackets, an item of a list if `key` is None."""
-    return flow_text(value) if key is None else f"{_scalar(key, True)}: {flow_text(value)}"
+    return flow_text(value) if key is None else f"{_scalar(key, in_flow=True)}: {flow_text(value)}"
 
 
-def _scalar(value: object, in_flow: bool = False) -> str:
+def _scalar(value: object, *, in_flow: bool = False) -> str:
     """A value on one line, in quotes only where needed."""
-    shown = _dumped(value, in_flow)
+    shown = _dumped(value, in_flow=in_flow)
     if len(shown.splitlines()) > 1:
         # in double quotes line breaks are written as \n
-        return _dumped(value, in_flow, '"')
+        return _dumped(value, style='"', in_flow=in_flow)
     if isinstance(value, str) and shown == value and not is_plain_text(value):
         # 1e9: text to PyYAML, a number to others
-        return _dumped(value, in_flow, "'")
+        return _dumped(value, style="'", in_flow=in_flow)
     return shown
 
 
-def _dumped(value: object, in_flow: bool, style: str | None = None) -> str:
+def _dumped(value: object, style: str | None = None, *, in_flow: bool) -> str:
     # in a list, because PyYAML ends a plain scalar that is alone with a line of dots; without width it breaks lines
     shown = yaml.safe_dump(
         [value], default_flow_style=in_flow, default_style=style, allow_unicode=True, width=2**31

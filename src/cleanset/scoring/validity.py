@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleanset.edition.pipeline import COMPUTING, installed_version
+from cleanset.edition.versions import COMPUTING, installed_version
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, sha256_of
 from cleanset.json_files import check_digest, parse_json

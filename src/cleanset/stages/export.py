@@ -13,8 +13,8 @@ from cleanset.dataset.folder import groups_of
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
-from cleanset.edition.pipeline import check_versions
 from cleanset.edition.readings import readings, review_policy
+from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, replacing
 from cleanset.images.codec import Read

@@ -14,7 +14,8 @@ from cleanset.dataset.pinned import check_one_class, check_pinned, read_pinned
 from cleanset.edition.models import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.pipeline import check_params_named, check_roles, check_versions
+from cleanset.edition.pipeline import check_params_named, check_roles
+from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.images.codec import inspect

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from cleanset.edition.models import check_list
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, use_classes_of, verified_images
-from cleanset.edition.pipeline import READING_LISTS, check_params_named, check_roles, check_versions
+from cleanset.edition.pipeline import check_params_named, check_roles
+from cleanset.edition.versions import READING_LISTS, check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.scoring.brought import random_scores, read_scores

@@ -29,7 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import CLASSES_FILE, use_classes
-from cleanset.edition.pipeline import object_path
+from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError
 from cleanset.files import (
     blocks_of,

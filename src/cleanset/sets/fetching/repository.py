@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.git import GitError, run_git
-from cleanset.edition.pipeline import stages_in
 from cleanset.errors import CleansetError, reason
 from cleanset.files import md5
 from cleanset.json_files import parse_json

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from cleanset.edition.pipeline import object_path
+from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.files import BLOCK_BYTES, open_file
 from cleanset.sets.fetching.repository import Remote, without_credentials
