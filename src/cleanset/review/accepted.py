@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanset.classes import use_classes
+from cleanset.classes import ClassTable
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import read_about
@@ -40,8 +40,7 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     found = read_images(edition.path(params.dataset.images), labels, names)
     digests = digests_of(found.locations)
     check_own_images(found, digests)
-    use_classes(found.classes)
-    pinned = _pinned(edition)
+    pinned = _pinned(edition, old.classes if old is not None else found.classes)
     differs = difference(digests if pinned is None else pinned, digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
@@ -69,13 +68,13 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     return "\n".join(said)
 
 
-def _pinned(edition: Edition) -> dict[str, str] | None:
+def _pinned(edition: Edition, classes: ClassTable) -> dict[str, str] | None:
     """The SHA-256 of each image in images.sha256, in an older edition in its index; None without either."""
     if is_there(edition.images_sha256):
         return read_pinned(edition.images_sha256)
     if not is_there(edition.index):
         return None
-    index = read_table(edition.index, INDEX)
+    index = read_table(edition.index, INDEX, classes)
     return dict(zip(index["image_id"], index["sha256"], strict=True))
 
 

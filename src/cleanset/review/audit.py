@@ -9,18 +9,20 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import ConfigDict
 
+from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, write_text
 from cleanset.images.boxes import Box, box_of, parse_box
 from cleanset.json_files import check_digest, read_json, with_digest
 from cleanset.review.gold import GoldAnswer, GoldScore, Key, calibrations, gold_answers, read_gold_key, without_golds
-from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
+from cleanset.review.store import AUDIT, BOARD, Votes, check_reviewer, check_reviews, read_reviews, read_votes
 from cleanset.review.verdicts import Vote
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.finite import (
@@ -31,7 +33,6 @@ from cleanset.statistics.finite import (
     open_bound,
 )
 from cleanset.validation import Role, Section, shown, validate
-from cleanset.vocabulary import class_column, class_indices, class_keys
 from cleanset.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class SetImage(NamedTuple):
 class AuditPlan:
     """The images of a model's set in drawing order; the first `drawn` are looked at."""
 
+    classes: ClassTable
     model: str
     kind: AuditKind
     seed: str
@@ -108,13 +110,13 @@ class AuditResult:
         return self.unmeasured is None and self.bound is not None and is_other
 
 
-def draw_order(images: Collection[SetImage], seed: str) -> tuple[SetImage, ...]:
+def draw_order(images: Collection[SetImage], seed: str, classes: ClassTable) -> tuple[SetImage, ...]:
     """The images of a set in a random order that depends on nothing but the set and the seed.
 
     By the SHA-256 of seed, set and image: as good as random for anybody who does not choose the seed by the outcome.
     """
     by_class = sorted(images, key=lambda image: (image.class_index, image.image_id))
-    listed = json.dumps([[class_keys()[each.class_index], each.image_id, each.crop] for each in by_class])
+    listed = json.dumps([[classes.keys[each.class_index], each.image_id, each.crop] for each in by_class])
     start = hashlib.sha256(json.dumps([seed, listed]).encode()).hexdigest()
 
     def number(image: SetImage) -> bytes:
@@ -123,10 +125,13 @@ def draw_order(images: Collection[SetImage], seed: str) -> tuple[SetImage, ...]:
     return tuple(sorted(images, key=number))
 
 
-def new_plan(model: str, kind: AuditKind, seed: str, drawn: int, images: Collection[SetImage]) -> AuditPlan:
+def new_plan(
+    *, model: str, kind: AuditKind, seed: str, drawn: int, images: Collection[SetImage], classes: ClassTable
+) -> AuditPlan:
     """The plan of a new audit. Raises CleansetError for more draws than images."""
     _check_size(model, drawn, len(images))
-    return AuditPlan(model, kind, seed, drawn, draw_order(images, seed))
+    in_order = draw_order(images, seed, classes)
+    return AuditPlan(classes=classes, model=model, kind=kind, seed=seed, drawn=drawn, images=in_order)
 
 
 def continued(plan: AuditPlan, drawn: int) -> AuditPlan:
@@ -331,37 +336,41 @@ def verdicts_folder(reviews: Path, role: str) -> Path:
     return reviews / AUDIT / role
 
 
-def read_plan(reviews: Path, role: str) -> AuditPlan | None:
+def read_plan(reviews: Path, role: str, classes: ClassTable) -> AuditPlan | None:
     """The plan of an audit; None without an audit. Raises CleansetError for a file that is not as written."""
-    path, listed = plan_file(reviews, role), order_file(reviews, role)
+    path = plan_file(reviews, role)
+    listed = order_file(reviews, role)
     if not is_there(path):
         return None
     remedy = "restore it, or remove reviews/audit and draw anew"
     plan = validate(_Plan, read_yaml(path, remedy), path)
     check_digest(plan.model_dump(exclude_unset=True), path, remedy)
-    images = tuple(image for _, image in read_rows(listed, (class_column(), *DRAW_COLUMNS), _image, remedy))
-    if plan.model != role or not 1 <= plan.drawn <= len(images) or draw_order(images, plan.seed) != images:
+    rows = read_rows(listed, (classes.key_column, *DRAW_COLUMNS), partial(_image, classes), remedy)
+    images = tuple(image for _, image in rows)
+    is_complete = plan.model == role and 1 <= plan.drawn <= len(images)
+    if not is_complete or draw_order(images, plan.seed, classes) != images:
         raise CleansetError(
             f"{path} or {listed.name}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order "
             f"of seed {shown(plan.seed)}; expected the files as they were drawn: {remedy}"
         )
-    return AuditPlan(plan.model, plan.kind, plan.seed, plan.drawn, images)
+    return AuditPlan(classes=classes, model=plan.model, kind=plan.kind, seed=plan.seed, drawn=plan.drawn, images=images)
 
 
-def _image(cells: Mapping[str, str]) -> SetImage:
+def _image(classes: ClassTable, cells: Mapping[str, str]) -> SetImage:
     edges = [cells[name] for name in DRAW_COLUMNS[1:]]
     try:
         box = parse_box([int(edge) for edge in edges]) if any(edges) else None
-        return SetImage(class_indices()[cells[class_column()]], cells["image_id"], box)
+        return SetImage(classes.indices[cells[classes.key_column]], cells["image_id"], box)
     except (KeyError, ValueError):
-        raise ValueError(f"expected a {class_column()}, an image id, and a box or nothing") from None
+        raise ValueError(f"expected a {classes.key_column}, an image id, and a box or nothing") from None
 
 
 def write_plan(reviews: Path, plan: AuditPlan) -> None:
     """Write the plan, the order of drawing first: without the plan it counts for nothing."""
     verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
-    rows = ([class_keys()[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
-    write_text(order_file(reviews, plan.model), csv_text((class_column(), *DRAW_COLUMNS), rows))
+    keys = plan.classes.keys
+    rows = ([keys[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
+    write_text(order_file(reviews, plan.model), csv_text((plan.classes.key_column, *DRAW_COLUMNS), rows))
     about = with_digest({"model": plan.model, "kind": plan.kind, "drawn": plan.drawn, "seed": plan.seed})
     write_text(plan_file(reviews, plan.model), "".join(f"{key}: {json.dumps(each)}\n" for key, each in about.items()))
 
@@ -371,18 +380,18 @@ def audited_roles(reviews: Path, roles: Collection[str]) -> list[str]:
     return [role for role in roles if is_there(plan_file(reviews, role))]
 
 
-def read_audit_votes(reviews: Path, role: str) -> Votes:
+def read_audit_votes(reviews: Path, role: str, classes: ClassTable) -> Votes:
     """The auditors' verdicts on a set, answers to gold items among them."""
     folder = verdicts_folder(reviews, role)
-    return read_votes(folder) if is_there(folder) else {}
+    return read_votes(folder, classes) if is_there(folder) else {}
 
 
 def draws_of_auditor(reviews: Path, plan: AuditPlan, auditor: str) -> list[SetImage]:
     """The draws that one auditor looks at. Raises CleansetError for an invalid name, the board, and without a draw."""
-    review_file(reviews, auditor, class_keys()[0])
+    check_reviewer(auditor)
     if auditor == BOARD:
         raise CleansetError(f"audit of {plan.model}: {BOARD} decides on reviews; expected the name of an auditor")
-    draws = draws_for(auditor, plan, read_reviews(reviews))
+    draws = draws_for(auditor, plan, read_reviews(reviews, plan.classes))
     if not draws:
         raise CleansetError(
             f"audit of {plan.model}: {auditor} has reviewed every image that is drawn; let somebody else audit them"
@@ -397,42 +406,50 @@ def set_images(selection: "pd.DataFrame") -> list[SetImage]:
     return [SetImage(int(each), name, box_of(crop)) for each, name, crop in zip(*columns, strict=True)]
 
 
-def all_gold_answers(reviews: Path, roles: Collection[str]) -> list[GoldAnswer]:
+def all_gold_answers(reviews: Path, roles: Collection[str], classes: ClassTable) -> list[GoldAnswer]:
     """The answers to gold items that reviewers gave while reviewing and while auditing."""
-    golds = read_gold_key(reviews)
+    golds = read_gold_key(reviews, classes)
     if not golds:
         return []
-    sources = [read_votes(reviews), *(read_audit_votes(reviews, role) for role in roles)]
+    sources = [read_votes(reviews, classes), *(read_audit_votes(reviews, role, classes) for role in roles)]
     return [answer for votes in sources for answer in gold_answers(votes, golds)]
 
 
-def judged_elsewhere(reviews: Path, reviewer: str, answered: Collection[Key] | None) -> set[Key]:
+def judged_elsewhere(reviews: Path, reviewer: str, answered: Collection[Key] | None, classes: ClassTable) -> set[Key]:
     """The images that somebody has judged in other places than the page shows, gold items among them.
 
     `answered`: the gold items answered among the reviews, where the page shows these; None where it shows an audit.
     """
     folders = sorted(path for path in (reviews / AUDIT).glob("*") if path.is_dir())
-    sources = [read_votes(folder) for folder in folders] + ([read_votes(reviews)] if answered is None else [])
+    sources = [read_votes(folder, classes) for folder in (*folders, *([reviews] if answered is None else ()))]
     return {key for votes in sources for key, by_name in votes.items() if reviewer in by_name}.difference(
         answered or ()
     )
 
 
 def read_audit(
-    reviews: Path, role: str, roles: Collection[str], votes: Votes, index: "pd.DataFrame", selection: "pd.DataFrame"
+    reviews: Path,
+    role: str,
+    *,
+    roles: Collection[str],
+    votes: Votes,
+    index: "pd.DataFrame",
+    selection: "pd.DataFrame",
+    classes: ClassTable,
 ) -> AuditResult | None:
     """The result of the audit of a model's set; None without one.
 
     `votes`: those that decide; `roles`: all models, whose audits may have gold items, too. Raises CleansetError for
     a verdict on other bytes than the index has.
     """
-    plan = read_plan(reviews, role)
+    plan = read_plan(reviews, role, classes)
     if plan is None:
         return None
-    of_audit = without_golds(read_audit_votes(reviews, role), read_gold_key(reviews))
+    of_audit = without_golds(read_audit_votes(reviews, role, classes), read_gold_key(reviews, classes))
     # the plan has the ids of this edition's own images; boxes are in pixels of the delivered images
-    check_reviews(of_audit, index, None, official_images=True)
-    golds = {each.reviewer: each.sensitivity for each in calibrations(all_gold_answers(reviews, roles))}
+    check_reviews(of_audit, index, classes, None, official_images=True)
+    answers = all_gold_answers(reviews, roles, classes)
+    golds = {each.reviewer: each.sensitivity for each in calibrations(answers)}
     return audit_result(plan, of_audit, votes, golds, set_images(selection))
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleanset.classes import ClassTable
 from cleanset.dataset.folder import LabelledImages
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, images_are_official, use_classes_of
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box
@@ -22,6 +23,7 @@ from cleanset.validation import normal_text
 class OldReviews:
     """The verdicts of an edition, with the text of each file by reviewer and class key."""
 
+    classes: ClassTable
     votes: Votes
     golds: GoldKey
     texts: Mapping[tuple[str, str], str]
@@ -30,22 +32,28 @@ class OldReviews:
 
 
 def read_old_reviews(folder: Path) -> OldReviews:
-    """The verdicts in the folder of an edition, whose classes are in use then; every file is checked."""
+    """The verdicts in the folder of an edition; every file is checked."""
     old = Edition(folder)
     params = read_params(folder)
     if params.dataset.is_own and not is_there(old.classes):
         raise CleansetError(f"{old.classes}: missing; expected the class table of the old edition: run dvc repro there")
-    use_classes_of(folder)
-    votes, golds = read_votes(old.reviews), read_gold_key(old.reviews)
+    classes = old.read_classes()
+    votes = read_votes(old.reviews, classes)
     texts = {
-        (name, vote.wnid): read_text(review_file(old.reviews, name, vote.wnid), "save it as UTF-8")
+        (name, vote.wnid): read_text(review_file(old.reviews, name, vote.wnid, classes), "save it as UTF-8")
         for by_reviewer in votes.values()
         for name, vote in by_reviewer.items()
     }
     path = old.reviews / GUIDELINES
     guidelines = read_text(path, "save it as UTF-8") if is_there(path) else None
-    official = images_are_official(old, params.dataset.images)
-    return OldReviews(votes, golds, texts, guidelines, official)
+    return OldReviews(
+        classes=classes,
+        votes=votes,
+        golds=read_gold_key(old.reviews, classes),
+        texts=texts,
+        guidelines=guidelines,
+        are_official=images_are_official(old, params.dataset.images),
+    )
 
 
 def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None, digests: Mapping[str, str]) -> str:

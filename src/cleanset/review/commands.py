@@ -151,7 +151,9 @@ def labels(
         return
     from cleanset.review.labels import as_opinions, contradictions_in
 
-    typer.echo(as_opinions(contradictions_in(Edition(edition))), nl=False)
+    opened = Edition(edition)
+    classes = opened.read_classes()
+    typer.echo(as_opinions(contradictions_in(opened, classes), classes), nl=False)
 
 
 def check_reviewers(team: Sequence[str], alone: str | None = None) -> None:

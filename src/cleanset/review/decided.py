@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, ReviewPolicy
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.queue import Candidate, Decisions, asking_for_box, candidates_by_class, consensus
@@ -12,19 +13,19 @@ from cleanset.selection.crop_check import Predictions
 from cleanset.selection.fill import UNREVIEWED, Decision
 
 
-def candidates_of(edition: Edition, params: Params) -> dict[int, dict[str, list[Candidate]]]:
+def candidates_of(edition: Edition, params: Params, classes: ClassTable) -> dict[int, dict[str, list[Candidate]]]:
     """The candidates of each class by role, as `candidates_by_class` gives them."""
     from cleanset.tables import CANDIDATES, read_table  # needs pyarrow, which a set's users may lack
 
-    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
+    tables = {role: read_table(edition.candidates(role), CANDIDATES, classes) for role in params.models}
     return candidates_by_class(tables, params.dataset.class_list())
 
 
-def checked_votes(edition: Edition, params: Params, index: pd.DataFrame) -> Votes:
+def checked_votes(edition: Edition, params: Params, index: pd.DataFrame, classes: ClassTable) -> Votes:
     """All votes of an edition that decide, checked against its index as `check_reviews` does."""
     official = images_are_official(edition, params.dataset.images)
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, index, params.review.min_crop_pixels, official)
+    votes = read_reviews(edition.reviews, classes)
+    check_reviews(votes, index, classes, params.review.min_crop_pixels, official_images=official)
     return votes
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cleanset.classes import ClassOfKey
+from cleanset.classes import ClassOfKey, ClassTable
 from cleanset.csv_files import csv_text, parse_rows
 from cleanset.dataset.folder import ImageId
 from cleanset.files import is_there, read_text
 from cleanset.review.verdicts import Review, Vote, votes_that
 from cleanset.statistics.finite import exact_interval, likelihood_ratio
 from cleanset.validation import EmptyIsNone, matching, one_of
-from cleanset.vocabulary import REASONS, class_column, class_keys
+from cleanset.vocabulary import REASONS
 
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""
@@ -72,27 +72,28 @@ GoldKey = Mapping[Key, GoldItem]
 """The gold items by class index and image id."""
 
 
-def read_gold_key(reviews: Path) -> dict[Key, GoldItem]:
+def read_gold_key(reviews: Path, classes: ClassTable) -> dict[Key, GoldItem]:
     """The gold items that `reviews/gold.csv` lists; empty without the file. Raises CleansetError for a bad line."""
     path = reviews / GOLD_KEY
     if not is_there(path):
         return {}
-    return parse_gold_key(read_text(path, "save it as UTF-8"), str(path))
+    return parse_gold_key(read_text(path, "save it as UTF-8"), str(path), classes)
 
 
-def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
+def parse_gold_key(text: str, where: str, classes: ClassTable) -> dict[Key, GoldItem]:
     """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
-    rows = parse_rows(text, (class_column(), *GOLD_COLUMNS), GoldItem, where, _REMEDY, key=("image_id",))
+    columns = (classes.key_column, *GOLD_COLUMNS)
+    rows = parse_rows(text, columns, GoldItem, where, remedy=_REMEDY, key=("image_id",), context=classes)
     return {item.key: item for _, item in rows}
 
 
-def gold_key_text(items: Iterable[GoldItem]) -> str:
+def gold_key_text(items: Iterable[GoldItem], classes: ClassTable) -> str:
     """The text of a gold.csv, sorted by class and image id."""
     rows = [
-        (class_keys()[item.class_index], item.image_id, item.sha256, item.reason, item.source)
+        (classes.keys[item.class_index], item.image_id, item.sha256, item.reason, item.source)
         for item in sorted(items, key=lambda item: item.key)
     ]
-    return csv_text((class_column(), *GOLD_COLUMNS), rows)
+    return csv_text((classes.key_column, *GOLD_COLUMNS), rows)
 
 
 def gold_file(folder: Path, image_id: str) -> Path:

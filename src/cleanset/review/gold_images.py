@@ -124,23 +124,25 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
     Raises CleansetError if nothing could be made, and for a listed image that cannot be made with the same bytes.
     """
     params = read_params(edition.folder)
-    golds = read_gold_key(edition.reviews)
+    classes = edition.read_classes()
+    golds = read_gold_key(edition.reviews, classes)
     target = edition.path(str(folder))
     missing = [item for item in golds.values() if not gold_file(target, item.image_id).is_file()]
     if not any(counts.values()) and not clean and not missing:
         raise CleansetError(
             "review gold: no number; expected how many: --planted 50, --published, --settled or --clean"
         )
-    index = read_table(edition.index, INDEX)
-    classes, votes = candidates_of(edition, params), checked_votes(edition, params, index)
-    read = verified_images(edition, params.dataset.images, index).read
+    index = read_table(edition.index, INDEX, classes)
+    candidates = candidates_of(edition, params, classes)
+    votes = checked_votes(edition, params, index, classes)
+    read = verified_images(edition, params.dataset.images, index, classes).read
     found = dict(golds)
     target.mkdir(parents=True, exist_ok=True)
     for item in missing:
         _make_again(item, target, read)
     wishes = [*((source, True, count) for source, count in counts.items()), ("", False, clean)]
     for source, is_flawed, count in wishes:
-        for item in islice(_bases(source, is_flawed, votes, classes, found), count):
+        for item in islice(_bases(source, is_flawed, votes, candidates, taken=found), count):
             drawn, data = _content(item, read)
             write_bytes(gold_file(target, item.image_id), data)
             found[item.key] = replace(item, sha256=sha256(data), reason=drawn)
@@ -151,7 +153,7 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
             f"{PUBLISHED_REVIEWER} (--published) or of {ENOUGH} reviewers who agree (--settled)"
         )
     if made:
-        write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values()))
+        write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values(), classes))
     again = [f"{folder}: {len(missing)} images of gold items made again"] if missing else []
     return "\n".join([*again, *_report(params, folder, made, sum(counts.values()) + clean)])
 
@@ -168,10 +170,10 @@ def _report(params: Params, folder: Path, made: list[GoldItem], wanted: int) -> 
 
 
 def _bases(
-    source: str, is_flawed: bool, votes: Votes, classes: Mapping[int, ByRole], taken: Mapping[Key, object]
+    source: str, is_flawed: bool, votes: Votes, by_class: Mapping[int, ByRole], taken: Mapping[Key, object]
 ) -> Iterator[GoldItem]:
     """The images that items of a source can be made from, as items without a digest yet; each class in turn."""
-    images = {index: by_image(by_role).keys() for index, by_role in classes.items()}
+    images = {index: by_image(by_role).keys() for index, by_role in by_class.items()}
     # of images that are candidates of several classes, one class would show the item, another the image
     several = Counter(name for of_class in images.values() for name in of_class)
     candidates = {index: {name for name in names if several[name] == 1} for index, names in images.items()}
@@ -181,7 +183,7 @@ def _bases(
         if known is not None and key[1] in candidates.get(key[0], ()):
             of_class.setdefault(key[0], []).append(GoldItem(*key, "", *known))
     if source == "planted":
-        for index, by_role in classes.items():
+        for index, by_role in by_class.items():
             for name in _last_candidates(by_role, candidates[index]):
                 if (index, name) not in votes:
                     of_class.setdefault(index, []).append(GoldItem(index, name, "", None, source))

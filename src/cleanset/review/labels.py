@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text
 from cleanset.dataset.folder import LABEL_COLUMNS, groups_of
 from cleanset.edition.params import read_params
@@ -22,7 +22,6 @@ from cleanset.review.store import BOARD
 from cleanset.selection.candidates import check_same_images
 from cleanset.tables import INDEX, SCORES, read_table, text_of_table
 from cleanset.validation import first_names
-from cleanset.vocabulary import class_keys, label_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +34,11 @@ class Contradiction:
     predicted: int
     predicted_confidence: float
 
-    @property
-    def opinion(self) -> Opinion:
+    def opinion(self, classes: ClassTable) -> Opinion:
         """The contradiction as a second opinion: wrong class, dog 91 %, cat 2 %."""
-        names, label = label_names(), f"{100 * self.confidence:.0f} %"
-        source = f"{names[self.predicted]} {100 * self.predicted_confidence:.0f} %, {names[self.label]} {label}"
-        return Opinion(self.image_id, "wrong class", cut(source, MAX_LETTERS))
+        predicted = f"{classes.labels[self.predicted]} {100 * self.predicted_confidence:.0f} %"
+        label = f"{classes.labels[self.label]} {100 * self.confidence:.0f} %"
+        return Opinion(self.image_id, "wrong class", cut(f"{predicted}, {label}", MAX_LETTERS))
 
 
 def contradictions(index: pd.DataFrame, scores: Sequence[pd.DataFrame]) -> list[Contradiction]:
@@ -67,23 +65,24 @@ def contradictions(index: pd.DataFrame, scores: Sequence[pd.DataFrame]) -> list[
     return [Contradiction(*row) for row in zip(*columns, strict=True)]
 
 
-def contradictions_in(edition: Edition) -> list[Contradiction]:
-    """Those in an edition. Raises CleansetError where no model has scores of all images."""
+def contradictions_in(edition: Edition, classes: ClassTable) -> list[Contradiction]:
+    """The contradictions in an edition. Raises CleansetError where no model has scores of all images."""
     models = read_params(edition.folder).models
     roles = [role for role, model in models.items() if model.source not in ("lists", "random")]
     if not roles:
         expected = "expected a model with scores of every image"
         raise CleansetError(f"{edition.params_yaml}: models {', '.join(models)} are lists or random; {expected}")
-    index, tables = read_table(edition.index, INDEX), []
+    index = read_table(edition.index, INDEX, classes)
+    tables = []
     for role in roles:
-        tables.append(read_table(edition.scores(role), SCORES))
+        tables.append(read_table(edition.scores(role), SCORES, classes))
         check_same_images(index, tables[-1], str(edition.scores(role)))
     return contradictions(index, tables)
 
 
-def as_opinions(found: Iterable[Contradiction]) -> str:
+def as_opinions(found: Iterable[Contradiction], classes: ClassTable) -> str:
     """The ranked list as a file for `review.opinions`."""
-    return csv_text(OPINION_COLUMNS, (astuple(each.opinion) for each in found))
+    return csv_text(OPINION_COLUMNS, (astuple(each.opinion(classes)) for each in found))
 
 
 def write_corrected(edition: Edition, path: Path) -> str:
@@ -91,12 +90,14 @@ def write_corrected(edition: Edition, path: Path) -> str:
 
     Raises CleansetError for ImageNet's images, whose labels are the published ones, and if the file is there already.
     """
-    if classes_in_use().is_imagenet:
+    classes = edition.read_classes()
+    if classes.is_imagenet:
         raise CleansetError(f"{edition.folder}: images of ImageNet; expected an edition of your own images")
     if is_there(path):
         raise CleansetError(f"{path}: there already; expected a new file: move it away")
-    params, index = read_params(edition.folder), read_table(edition.index, INDEX)
-    votes = checked_votes(edition, params, index)
+    params = read_params(edition.folder)
+    index = read_table(edition.index, INDEX, classes)
+    votes = checked_votes(edition, params, index, classes)
     correct: dict[str, str] = {}
     unnamed = []
     for key, decision in decisions_under(params.review, votes).items():
@@ -107,9 +108,9 @@ def write_corrected(edition: Edition, path: Path) -> str:
                 correct[key[1]] = named.pop()
             else:
                 unnamed.append(key[1])
-    keys, groups = class_keys(), groups_of(text_of_table(edition.index, "groups"), str(edition.index))
+    groups = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
     rows = [
-        (image_id, correct.get(image_id, keys[labels[0]]), *([groups[image_id]] if groups else []))
+        (image_id, correct.get(image_id, classes.keys[labels[0]]), *([groups[image_id]] if groups else []))
         for image_id, labels in zip(index["image_id"], index["real_classes"], strict=True)
     ]
     write_text(path, csv_text(LABEL_COLUMNS if groups else LABEL_COLUMNS[:-1], rows))

@@ -11,12 +11,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.csv_files import read_rows
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
 from cleanset.errors import CleansetError
 from cleanset.validation import checked, shown
-from cleanset.vocabulary import class_column, class_indices
 
 OPINION_COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""
@@ -49,7 +48,7 @@ Opinions = Mapping[str, tuple[Opinion, ...]]
 """The opinions on images, by image id."""
 
 
-def read_opinions(paths: Iterable[Path]) -> Opinions:
+def read_opinions(paths: Iterable[Path], classes: ClassTable) -> Opinions:
     """Read files of opinions, in their order; an opinion that is there twice counts once.
 
     Images that are not candidates are allowed. Raises CleansetError, naming file and line, for a missing file, another
@@ -57,7 +56,7 @@ def read_opinions(paths: Iterable[Path]) -> Opinions:
     """
     found: dict[str, dict[Opinion, None]] = {}
     for path in paths:
-        for _, opinion in read_rows(path, OPINION_COLUMNS, Opinion, _REMEDY):
+        for _, opinion in read_rows(path, OPINION_COLUMNS, Opinion, _REMEDY, context=classes):
             found.setdefault(opinion.image_id, {})[opinion] = None
     return {image_id: tuple(opinions) for image_id, opinions in found.items()}
 
@@ -77,17 +76,18 @@ LookAgain = Mapping[int, Mapping[str, str]]
 """By class index and image id, a line on how people rated the image."""
 
 
-def read_look_again(path: Path, known: Mapping[int, Collection[str]]) -> LookAgain:
+def read_look_again(path: Path, known: Mapping[int, Collection[str]], classes: ClassTable) -> LookAgain:
     """Read look_again.csv. `known`: the edition's candidates by class index.
 
     Raises CleansetError for a file in another format, and for an image that is not a candidate of its class.
     """
     found: dict[int, dict[str, str]] = {}
-    for where, row in read_rows(path, look_again_columns(class_column()), dict[str, str], _ANALYSE):
-        file, key = row["image_id"], row[class_column()]
-        class_index = class_indices().get(key, -1)
+    for where, row in read_rows(path, look_again_columns(classes.key_column), dict[str, str], _ANALYSE):
+        file = row["image_id"]
+        key = row[classes.key_column]
+        class_index = classes.indices.get(key, -1)
         ids = known.get(class_index, ())
-        image_id = _rated_image(file, key, ids)
+        image_id = _rated_image(file, key, ids, classes)
         if image_id not in ids:
             raise CleansetError(
                 f"{where}: {shown(file)} of class {shown(key)}; expected a candidate of the edition: {_ANALYSE}"
@@ -97,9 +97,9 @@ def read_look_again(path: Path, known: Mapping[int, Collection[str]]) -> LookAga
     return found
 
 
-def _rated_image(file: str, key: str, ids: Collection[str]) -> str:
+def _rated_image(file: str, key: str, ids: Collection[str], classes: ClassTable) -> str:
     """The image id of a file of a finished set, of the class with this key; "" for none."""
-    if classes_in_use().is_imagenet:
+    if classes.is_imagenet:
         return str((_ID.findall(file) or [""])[-1])
     files = {exported_name(key, each): each for each in ids}
     return files.get(file) or files.get(file.removesuffix(CROPPED), "")

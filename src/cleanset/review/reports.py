@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -23,13 +24,13 @@ from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
 from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
-from cleanset.vocabulary import class_column, class_keys, class_names
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementReport:
     """`reviewers`: number of images that each has reviewed, without the board. `differences`: with their decisions."""
 
+    classes: ClassTable
     reviewers: dict[str, int]
     overall: agreement.Agreement
     verdicts: dict[str, agreement.VerdictAgreement]
@@ -40,17 +41,19 @@ class AgreementReport:
 def run_agreement(edition: Edition) -> AgreementReport:
     """Read and check the reviews of an edition, and measure their agreement."""
     params = read_params(edition.folder)
-    votes = checked_votes(edition, params, read_table(edition.index, INDEX))
+    classes = edition.read_classes()
+    votes = checked_votes(edition, params, read_table(edition.index, INDEX, classes), classes)
     decided = decisions_under(params.review, votes)
     reviews = list(agreement.without_board(votes).values())
     counts = agreement.verdict_counts(reviews)
     names = sorted({name for by_reviewer in reviews for name in by_reviewer})
     return AgreementReport(
-        {name: sum(name in by_reviewer for by_reviewer in reviews) for name in names},
-        agreement.overall(counts),
-        agreement.verdict_agreements(counts),
-        agreement.pairs(reviews),
-        [
+        classes=classes,
+        reviewers={name: sum(name in by_reviewer for by_reviewer in reviews) for name in names},
+        overall=agreement.overall(counts),
+        verdicts=agreement.verdict_agreements(counts),
+        pairs=agreement.pairs(reviews),
+        differences=[
             (found, decided.get((found.class_index, found.image_id), UNREVIEWED))
             for found in agreement.differences(votes)
         ],
@@ -66,7 +69,7 @@ def agreement_as_json(report: AgreementReport) -> str:
         "pairs": [{"a": a, "b": b, **asdict(found)} for (a, b), found in report.pairs.items()],
         "differences": [
             {
-                class_column(): class_keys()[found.class_index],
+                report.classes.key_column: report.classes.keys[found.class_index],
                 "image_id": found.image_id,
                 "votes": {name: _review_json(review) for name, review in found.reviews.items()},
                 "board": _review_json(found.board) if found.board else None,
@@ -144,10 +147,10 @@ def _differences(report: AgreementReport) -> Table:
     table.add_column("verdicts")
     table.add_column("decision")
     for found, decision in report.differences:
-        wnid = class_keys()[found.class_index]
+        name = report.classes.names[found.class_index]
         verdicts = "\n".join(f"{name}: {_described(review)}" for name, review in found.reviews.items())
         outcome = f"board: {_described(found.board)}" if found.board else _decided(decision, found)
-        table.add_row(f"{wnid}\n{class_names()[found.class_index].name}", found.image_id, verdicts, outcome)
+        table.add_row(f"{name.key}\n{name.name}", found.image_id, verdicts, outcome)
     return table
 
 
@@ -194,9 +197,17 @@ def draw(
     """
     params = read_params(edition.folder)
     role = one_role(params, role)
-    plan = audit.read_plan(edition.reviews, role)
+    classes = edition.read_classes()
+    plan = audit.read_plan(edition.reviews, role, classes)
     if plan is None:
-        wanted = audit.new_plan(role, kind or "fixed", seed or "1", drawn, _finished_set(edition, role))
+        wanted = audit.new_plan(
+            model=role,
+            kind=kind or "fixed",
+            seed=seed or "1",
+            drawn=drawn,
+            images=_finished_set(edition, role, classes),
+            classes=classes,
+        )
     elif kind not in (None, plan.kind):
         raise CleansetError(f"audit of {role}: it was begun as {plan.kind}; that cannot be changed afterwards")
     elif seed not in (None, plan.seed):
@@ -210,16 +221,16 @@ def draw(
     return wanted, wanted != plan
 
 
-def _finished_set(edition: Edition, role: str) -> list[audit.SetImage]:
+def _finished_set(edition: Edition, role: str, classes: ClassTable) -> list[audit.SetImage]:
     """The images of a model's set. Raises CleansetError unless every class is settled."""
-    rejected = read_table(edition.rejected(role), REJECTED)
+    rejected = read_table(edition.rejected(role), REJECTED, classes)
     open_classes = int(rejected.loc[rejected["open"], "class_index"].nunique())
     if open_classes:
         raise CleansetError(
             f"audit of {role}: {open_classes} classes of its set still wait for reviews; expected a finished set: "
             "cleanset review status names them; then run dvc repro"
         )
-    return audit.set_images(read_table(edition.selection(role), SELECTION))
+    return audit.set_images(read_table(edition.selection(role), SELECTION, classes))
 
 
 def outlook(plan: audit.AuditPlan) -> str:
@@ -242,12 +253,21 @@ def run_audit(edition: Edition, role: str | None = None) -> list[audit.AuditResu
             f"{edition.reviews / 'audit'}: no audit{f' of {role}' if role else ''}; cleanset review audit "
             "100 --model ROLE draws images of a finished set"
         )
-    index = read_table(edition.index, INDEX)
-    votes = checked_votes(edition, params, index)
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    votes = checked_votes(edition, params, index, classes)
     results = []
     for each in roles:
-        selection = read_table(edition.selection(each), SELECTION)
-        result = audit.read_audit(edition.reviews, each, list(params.models), votes, index, selection)
+        selection = read_table(edition.selection(each), SELECTION, classes)
+        result = audit.read_audit(
+            edition.reviews,
+            each,
+            roles=list(params.models),
+            votes=votes,
+            index=index,
+            selection=selection,
+            classes=classes,
+        )
         assert result is not None
         results.append(result)
     return results
@@ -266,7 +286,7 @@ def as_text(results: Sequence[audit.AuditResult]) -> str:
 def run_calibration(edition: Edition) -> list[Calibration]:
     """The calibration of each reviewer, from their answers in reviews and audits. Raises CleansetError without any."""
     params = read_params(edition.folder)
-    found = calibrations(audit.all_gold_answers(edition.reviews, list(params.models)))
+    found = calibrations(audit.all_gold_answers(edition.reviews, list(params.models), edition.read_classes()))
     if not found:
         raise CleansetError(
             f"{edition.reviews}: no answer to a gold item yet; cleanset review gold makes items, and "

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cleanset.classes import ClassTable
 from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
-from cleanset.review.store import check_note, check_reviews, read_reviews, refuse_link, review_file
+from cleanset.review.store import check_note, check_reviewer, check_reviews, read_reviews, refuse_link, review_file
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.tables import INDEX, read_table
-from cleanset.vocabulary import class_keys
 from cleanset.yaml_files import parse_remembered
 
 
@@ -39,7 +39,9 @@ class VerdictChange:
         return current == self.review or bool(current and self.review and current.is_same_verdict(self.review))
 
 
-def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, VerdictChange]) -> None:
+def save_all(
+    reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, VerdictChange], *, classes: ClassTable
+) -> None:
     """Write this reviewer's verdicts on images of a class, by image id, atomically.
 
     Processes and threads may save at once. After a kill the file is the old or the new one, and once this returns the
@@ -51,10 +53,10 @@ def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, Verd
     unchanged; OSError where the disk fails: then the file is unchanged, or the new one if only its folder could not be
     synced.
     """
-    path = review_file(reviews, reviewer, wnid)
+    path = review_file(reviews, reviewer, wnid, classes)
     for image_id, change in changes.items():
-        if not is_image_id(image_id):
-            raise CleansetError(f"image {image_id!r}: expected an image id such as {example_id()}")
+        if not is_image_id(image_id, classes):
+            raise CleansetError(f"image {image_id!r}: expected an image id such as {example_id(classes)}")
         if change.review is not None:
             check_note(reviewer, change.review, f"{path}, {image_id}")
     if not reviews.is_dir():
@@ -66,7 +68,8 @@ def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, Verd
     with locked(path.parent):
         is_new = not path.exists()
         before = "" if is_new else read_text(path, "save it as UTF-8")
-        found = {} if is_new else {vote.image_id: vote for vote in parse_reviews(before, wnid, str(path))}
+        votes = [] if is_new else parse_reviews(before, wnid, str(path), classes)
+        found = {vote.image_id: vote for vote in votes}
         new = {
             image_id: change.review
             for image_id, change in changes.items()
@@ -155,41 +158,44 @@ def bind_reviews(edition: Edition, reviewer: str | None) -> int:
             f"archive in {edition.raw_md5}; expected that archive, whose image ids name bytes: bind the reviews in an "
             "edition that has it, and bring them here"
         )
-    index = read_table(edition.index, INDEX)
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, index, params.review.min_crop_pixels, official_images=True)
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    votes = read_reviews(edition.reviews, classes)
+    check_reviews(votes, index, classes, params.review.min_crop_pixels, official_images=True)
     files = sorted(
         {
-            review_file(edition.reviews, name, vote.wnid)
+            review_file(edition.reviews, name, vote.wnid, classes)
             for by_reviewer in votes.values()
             for name, vote in by_reviewer.items()
             if vote.review.is_official and reviewer in (None, name)
         }
     )
-    if reviewer is not None and not review_file(edition.reviews, reviewer, class_keys()[0]).parent.is_dir():
-        raise CleansetError(
-            f"{edition.reviews / reviewer}: missing; expected the folder of a reviewer: correct --reviewer"
-        )
+    if reviewer is not None:
+        check_reviewer(reviewer)
+        if not (edition.reviews / reviewer).is_dir():
+            raise CleansetError(
+                f"{edition.reviews / reviewer}: missing; expected the folder of a reviewer: correct --reviewer"
+            )
     digests = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
-    return sum(_bind_file(path, digests) for path in files)
+    return sum(_bind_file(path, digests, classes) for path in files)
 
 
-def _bind_file(path: Path, digests: Mapping[str, str]) -> int:
+def _bind_file(path: Path, digests: Mapping[str, str], classes: ClassTable) -> int:
     """Bind the reviews in one file; return how many."""
     with locked(path.parent):
         text = read_text(path, "save it as UTF-8")
-        bound, count = bound_text(text, path.stem, digests, str(path))
+        bound, count = bound_text(text, path.stem, digests, str(path), classes=classes)
         if count:
             replace_file(path, bound.encode())
     return count
 
 
-def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str) -> tuple[str, int]:
+def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str, *, classes: ClassTable) -> tuple[str, int]:
     """The text of a review file with the SHA-256 of each image in place of `official`, and the number of images bound.
 
     `digests`: by image id. Every other byte stays. Raises CleansetError, naming `where`, as `with_reviews` does.
     """
-    votes = parse_reviews(text, wnid, where)
+    votes = parse_reviews(text, wnid, where, classes)
     official = [vote for vote in votes if vote.review.is_official]
     bound = {vote.image_id: vote.review.model_copy(update={"sha256": digests[vote.image_id]}) for vote in official}
     return with_reviews(text, wnid, bound, where), len(official)

@@ -7,6 +7,7 @@ from typing import get_args
 
 from rich.console import Group
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.files import is_there
@@ -25,7 +26,6 @@ from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
 from cleanset.tables import CROP_SCORES, INDEX, read_table
 from cleanset.validation import first_names
-from cleanset.vocabulary import class_keys
 
 STATES: tuple[State, ...] = get_args(State)
 ALL_MODELS = "all models"
@@ -40,7 +40,7 @@ class ReviewProgress:
     together, the state of a class is the first of open, conflict and short that it has for any of them, else settled.
     """
 
-    classes: Mapping[State, Sequence[int]]
+    by_state: Mapping[State, Sequence[int]]
     at_least: int
     at_most: int
     boxes: int
@@ -50,6 +50,7 @@ class ReviewProgress:
 class ReviewStatus:
     """Progress by role and, under `all models`, for all together, as `cleanset review status` prints it."""
 
+    classes: ClassTable
     progress: Mapping[str, ReviewProgress]
     images_per_class: int
     unreviewed_are_clean: bool
@@ -60,14 +61,16 @@ class ReviewStatus:
 def run(edition: Edition) -> ReviewStatus:
     """Read candidates and reviews of an edition, and count the images still to be reviewed."""
     params = read_params(edition.folder)
-    votes = checked_votes(edition, params, read_table(edition.index, INDEX))
-    return status_of(candidates_of(edition, params), read_decisions(edition, params, votes), params)
+    classes = edition.read_classes()
+    votes = checked_votes(edition, params, read_table(edition.index, INDEX, classes), classes)
+    decided = read_decisions(edition, params, votes, classes)
+    return status_of(candidates_of(edition, params, classes), decided, params, classes)
 
 
-def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
+def read_decisions(edition: Edition, params: Params, votes: Votes, classes: ClassTable) -> Decisions:
     """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
     predictions = {
-        role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+        role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES, classes))
         # missing until stage score_crops has run once; reviews come before it
         if is_there(edition.crop_scores(role))
         else {}
@@ -76,21 +79,29 @@ def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
     return decide_all(params.review, votes, predictions)
 
 
-def status_of(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> ReviewStatus:
-    """The progress of the reviews of `classes`, with these decisions."""
-    progress = _progress_by_role(classes, decided, params)
-    asked = _progress_by_role(classes, replace(decided, unreviewed=UNREVIEWED), params)[ALL_MODELS]
-    return ReviewStatus(progress, params.export.images_per_class, params.review.unreviewed == "clean", asked)
+def status_of(
+    candidates: Mapping[int, ByRole], decided: Decisions, params: Params, classes: ClassTable
+) -> ReviewStatus:
+    """The progress of the reviews of candidates, by class index, with these decisions."""
+    return ReviewStatus(
+        classes=classes,
+        progress=_progress_by_role(candidates, decided, params),
+        images_per_class=params.export.images_per_class,
+        unreviewed_are_clean=params.review.unreviewed == "clean",
+        asked=_progress_by_role(candidates, replace(decided, unreviewed=UNREVIEWED), params)[ALL_MODELS],
+    )
 
 
-def _progress_by_role(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> dict[str, ReviewProgress]:
+def _progress_by_role(
+    candidates: Mapping[int, ByRole], decided: Decisions, params: Params
+) -> dict[str, ReviewProgress]:
     images_per_class = params.export.images_per_class
     statuses: dict[int, dict[str, ClassStatus]] = {}
-    for class_index, by_role in classes.items():
+    for class_index, by_role in candidates.items():
         decide = decided.for_class(class_index)
         statuses[class_index] = {
-            role: class_status(candidates, decide[role], images_per_class, params.review.crops == "in_rank")
-            for role, candidates in by_role.items()
+            role: class_status(of_role, decide[role], images_per_class, crops_in_rank=params.review.crops == "in_rank")
+            for role, of_role in by_role.items()
         }
     progress = {
         role: _progress({index: [by_role[role]] for index, by_role in statuses.items()}) for role in params.models
@@ -100,14 +111,14 @@ def _progress_by_role(classes: Mapping[int, ByRole], decided: Decisions, params:
 
 
 def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> ReviewProgress:
-    classes: dict[State, list[int]] = {state: [] for state in STATES}
+    by_state: dict[State, list[int]] = {state: [] for state in STATES}
     for class_index, of_models in statuses.items():
-        classes[combined_state(each.state for each in of_models)].append(class_index)
+        by_state[combined_state(each.state for each in of_models)].append(class_index)
     return ReviewProgress(
-        classes,
-        sum(len({name for each in of_models for name in each.certain}) for of_models in statuses.values()),
-        sum(len({name for each in of_models for name in each.open}) for of_models in statuses.values()),
-        sum(len({name for each in of_models for name in each.boxes}) for of_models in statuses.values()),
+        by_state=by_state,
+        at_least=sum(len({name for each in of_models for name in each.certain}) for of_models in statuses.values()),
+        at_most=sum(len({name for each in of_models for name in each.open}) for of_models in statuses.values()),
+        boxes=sum(len({name for each in of_models for name in each.boxes}) for of_models in statuses.values()),
     )
 
 
@@ -118,7 +129,7 @@ def as_json(status: ReviewStatus, reviewers: Mapping[str, object] | None = None)
     """
     each = {
         role: {
-            **{state: [class_keys()[index] for index in progress.classes[state]] for state in STATES},
+            **{state: [status.classes.keys[index] for index in progress.by_state[state]] for state in STATES},
             "at_least": progress.at_least,
             "at_most": progress.at_most,
             "boxes": progress.boxes,
@@ -139,7 +150,7 @@ def as_table(status: ReviewStatus) -> Group:
 
 
 def _counts(progress: ReviewProgress) -> list[int]:
-    return [*(len(progress.classes[state]) for state in STATES), progress.at_least, progress.at_most]
+    return [*(len(progress.by_state[state]) for state in STATES), progress.at_least, progress.at_most]
 
 
 def _notes(status: ReviewStatus) -> Iterator[str]:
@@ -149,7 +160,7 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
     elif status.asked.at_most:
         yield (
             f"Nothing has to be reviewed, but the review page asks for images of "
-            f"{len(status.asked.classes['open']):,} classes: at least {status.asked.at_least:,}, at most "
+            f"{len(status.asked.by_state['open']):,} classes: at least {status.asked.at_least:,}, at most "
             f"{status.asked.at_most:,}."
         )
     else:
@@ -159,10 +170,10 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
             f"{role} {each.boxes}" for role, each in status.progress.items() if role != ALL_MODELS and each.boxes
         )
         yield f"Of these, {together.boxes} are to be cropped and lack only the box: {boxes}."
-    if together.classes["short"]:
+    if together.by_state["short"]:
         candidates = "no candidate is left" if status.unreviewed_are_clean else "all candidates are reviewed"
         yield f"Short: {candidates}, but fewer than {status.images_per_class} can be used."
-    waiting = [class_keys()[index] for index in together.classes["conflict"]]
+    waiting = [status.classes.keys[index] for index in together.by_state["conflict"]]
     if waiting:
         yield f"Conflict, for the board: {first_names(waiting, MAX_CLASSES_NAMED)}."
     if status.unreviewed_are_clean:

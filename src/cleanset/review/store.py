@@ -8,20 +8,20 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews, votes_that
 from cleanset.selection.fill import Filled
-from cleanset.vocabulary import VERDICTS, class_column, class_indices, example_key
+from cleanset.vocabulary import VERDICTS
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -49,27 +49,27 @@ Votes = dict[tuple[int, str], dict[str, Vote]]
 """By class index and image id: the vote of each reviewer."""
 
 
-def read_reviews(folder: Path) -> Votes:
+def read_reviews(folder: Path, classes: ClassTable) -> Votes:
     """All votes under `reviews/` that decide. Raises CleansetError for a file that does not belong there.
 
     Answers to gold items and the verdicts of audits are left out.
     """
-    return without_golds(read_votes(folder), read_gold_key(folder))
+    return without_golds(read_votes(folder, classes), read_gold_key(folder, classes))
 
 
-def read_votes(folder: Path) -> Votes:
+def read_votes(folder: Path, classes: ClassTable) -> Votes:
     """All votes in the folders of reviewers in `folder`, answers to gold items among them."""
     votes: Votes = defaultdict(dict)
     for reviewer in reviewer_folders(folder):
         for path in _visible(reviewer):
             refuse_link(path)
-            if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
-                classes = "of ILSVRC2012" if classes_in_use().is_imagenet else "here"
+            if path.suffix != ".yaml" or path.stem not in classes.indices or not path.is_file():
+                known = "of ILSVRC2012" if classes.is_imagenet else "here"
                 raise CleansetError(
-                    f"{path}: not of a class {classes}; expected a file <{class_column()}>.yaml: rename or remove it"
+                    f"{path}: not of a class {known}; expected a file <{classes.key_column}>.yaml: rename or remove it"
                 )
-            for vote in read_file(path):
-                votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
+            for vote in read_file(path, classes):
+                votes[classes.indices[vote.wnid], vote.image_id][reviewer.name] = vote
     # no longer a defaultdict, in which looking up an image adds it
     return dict(votes)
 
@@ -97,25 +97,30 @@ def refuse_link(path: Path) -> None:
         )
 
 
-def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
-    """The path of a reviewer's verdicts on a class. Raises CleansetError for an invalid name or an unknown class."""
-    if not _REVIEWER.fullmatch(reviewer):
-        raise CleansetError(f"reviewer {cut(reviewer, MAX_NAME)!r}: expected a name of {_EXPECTED_NAME}")
-    if reviewer == AUDIT:
+def check_reviewer(name: str) -> None:
+    """Raise CleansetError for a name that no reviewer can have."""
+    if not _REVIEWER.fullmatch(name):
+        raise CleansetError(f"reviewer {cut(name, MAX_NAME)!r}: expected a name of {_EXPECTED_NAME}")
+    if name == AUDIT:
         raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits has this name; choose another")
-    if wnid not in class_indices():
-        raise CleansetError(f"unknown class {wnid!r}; expected a {class_column()} such as {example_key()}")
+
+
+def review_file(folder: Path, reviewer: str, wnid: str, classes: ClassTable) -> Path:
+    """The path of a reviewer's verdicts on a class. Raises CleansetError for an invalid name or an unknown class."""
+    check_reviewer(reviewer)
+    if wnid not in classes.indices:
+        raise CleansetError(f"unknown class {wnid!r}; expected a {classes.key_column} such as {classes.example_key}")
     return folder / reviewer / f"{wnid}.yaml"
 
 
-def read_file(path: Path) -> list[Vote]:
+def read_file(path: Path, classes: ClassTable) -> list[Vote]:
     """The verdicts in one file `<reviewer>/<wnid>.yaml`. Raises CleansetError for anything wrong in it."""
-    return votes_in(read_text(path, "save it as UTF-8"), path)
+    return votes_in(read_text(path, "save it as UTF-8"), path, classes)
 
 
-def votes_in(text: str, path: Path) -> list[Vote]:
+def votes_in(text: str, path: Path, classes: ClassTable) -> list[Vote]:
     """The verdicts in the text of the file at `path`, as `read_file` gives them."""
-    votes = parse_reviews(text, path.stem, str(path))
+    votes = parse_reviews(text, path.stem, str(path), classes)
     for vote in votes:
         check_note(path.parent.name, vote.review, vote.where)
     return votes
@@ -133,8 +138,26 @@ def check_note(reviewer: str, review: Review, where: str) -> None:
         raise CleansetError(f"{where}: no note; the board's reason to overrule is needed")
 
 
+class ReviewedImage(Protocol):
+    """The index's row of an image, which verdicts are checked against."""
+
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def real_classes(self) -> Collection[int]: ...
+
+
 def check_reviews(
-    votes: Votes, index: pd.DataFrame, min_crop_pixels: int | None = 1, official_images: bool = False
+    votes: Votes,
+    index: pd.DataFrame,
+    classes: ClassTable,
+    min_crop_pixels: int | None = 1,
+    *,
+    official_images: bool = False,
 ) -> None:
     """Check every vote against the images. Raises CleansetError for the first invalid one.
 
@@ -143,16 +166,36 @@ def check_reviews(
     `official_images`: these are the images of the official archive, so that a vote may name one by its id alone.
     """
     reviewed = index[index["image_id"].isin({image_id for _, image_id in votes})]
-    check_votes(votes, {row.image_id: row for row in reviewed.itertuples()}, min_crop_pixels, official_images)
+    images: dict[str, ReviewedImage] = {str(row.image_id): row for row in reviewed.itertuples()}  # type: ignore[misc]
+    check_votes(votes, images, classes, min_crop_pixels, official_images=official_images)
 
 
-def check_votes(votes: Votes, images: Mapping[Any, Any], min_crop_pixels: int | None, official_images: bool) -> None:
+def check_votes(
+    votes: Votes,
+    images: Mapping[str, ReviewedImage],
+    classes: ClassTable,
+    min_crop_pixels: int | None,
+    *,
+    official_images: bool,
+) -> None:
     """As `check_reviews`, with the rows of the index by image id."""
     for (class_index, image_id), by_reviewer in votes.items():
         for vote in by_reviewer.values():
             if image_id not in images:
                 raise CleansetError(f"{vote.where}: no such image in the index; correct or remove the entry")
-            _check_vote(vote, class_index, images[image_id], min_crop_pixels, official_images)
+            image = images[image_id]
+            if class_index not in image.real_classes:
+                labels = "among the image's reassessed labels" if classes.is_imagenet else "the image's class"
+                raise CleansetError(
+                    f"{vote.where}: reviewed for {vote.wnid}, which is not {labels}; "
+                    "move the entry to the file of its class, or remove it"
+                )
+            _check_bytes(vote, image, official_images=official_images)
+            if vote.review.box is not None and min_crop_pixels is not None:
+                try:
+                    check_crop(vote.review.box, image.width, image.height, min_crop_pixels)
+                except ValueError as error:
+                    raise CleansetError(f"{vote.where}: {error}") from None
 
 
 def accepted_votes(votes: Votes, bases: Collection[str]) -> Votes:
@@ -180,31 +223,18 @@ def drawn_crops(votes: Votes) -> set[Crop]:
     }
 
 
-def _check_vote(
-    vote: Vote, class_index: int, image: object, min_crop_pixels: int | None, official_images: bool
-) -> None:
-    real_classes, expected = image.real_classes, image.sha256  # type: ignore[attr-defined]
-    if class_index not in real_classes:
-        labels = "among the image's reassessed labels" if classes_in_use().is_imagenet else "the image's class"
-        raise CleansetError(
-            f"{vote.where}: reviewed for {vote.wnid}, which is not {labels}; "
-            "move the entry to the file of its class, or remove it"
-        )
+def _check_bytes(vote: Vote, image: ReviewedImage, *, official_images: bool) -> None:
+    """Raise CleansetError if other bytes than the image's were reviewed."""
     if vote.review.is_official and not official_images:
         raise CleansetError(
             f"{vote.where}: sha256 {OFFICIAL}, but dataset.images is not a tar with the MD5 of the official archive in "
             "raw.md5: run cleanset review bind in an edition of that archive, which writes the SHA-256 in its place"
         )
-    if vote.review.sha256 != expected and not vote.review.is_official:
+    if vote.review.sha256 != image.sha256 and not vote.review.is_official:
         raise CleansetError(
-            f"{vote.where}: sha256 {vote.review.sha256}, but the image has {expected}: other bytes were "
+            f"{vote.where}: sha256 {vote.review.sha256}, but the image has {image.sha256}: other bytes were "
             "reviewed; look at the image again"
         )
-    if vote.review.box is not None and min_crop_pixels is not None:
-        try:
-            check_crop(vote.review.box, image.width, image.height, min_crop_pixels)  # type: ignore[attr-defined]
-        except ValueError as error:
-            raise CleansetError(f"{vote.where}: {error}") from None
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -6,10 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
 from cleanset.validation import MAX_VALUE, Section, shown, validate
-from cleanset.vocabulary import Basis, Reason, Seen, Verdict, class_column, class_indices, known_classes
+from cleanset.vocabulary import Basis, Reason, Seen, Verdict
 from cleanset.yaml_files import parse_remembered
 
 OFFICIAL = "official"
@@ -56,11 +57,8 @@ class Review(Section):
             raise ValueError(f"verdict {self.verdict} without a reason")
         if self.verdict == "clean" and self.reason is not None:
             raise ValueError("verdict clean with a reason; a reason names a flaw of the image")
-        if self.correct_class is not None:
-            if (self.verdict, self.reason) != ("reject", "wrong_class"):
-                raise ValueError("correct_class with another reason; expected verdict reject, reason wrong_class")
-            if self.correct_class not in class_indices():
-                raise ValueError(f"correct_class {shown(self.correct_class)}; expected {known_classes()}")
+        if self.correct_class is not None and (self.verdict, self.reason) != ("reject", "wrong_class"):
+            raise ValueError("correct_class with another reason; expected verdict reject, reason wrong_class")
         if (self.verdict == "crop") != (self.crop is not None):
             raise ValueError("a crop box is needed for verdict crop, and for no other")
         if self.seen == "grid" and self.verdict != "clean":
@@ -99,7 +97,7 @@ class Vote:
     where: str
 
 
-def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
+def parse_reviews(text: str, wnid: str, where: str, classes: ClassTable) -> list[Vote]:
     """The verdicts in the text of a review file for class `wnid`.
 
     Raises CleansetError with `where` and the line for anything that is not exactly the format: bad syntax, two
@@ -114,7 +112,7 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
                 "version, or remove the file"
             )
         return []
-    files = _table(content, f"{where}, line 1", f"expected the {class_column()} of the file, {wnid}:")
+    files = _table(content, f"{where}, line 1", f"expected the {classes.key_column} of the file, {wnid}:")
     if list(files) != [wnid]:
         line = min(lines.values(), default=1)
         raise CleansetError(
@@ -127,6 +125,10 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
         fields = _table(entry, f"{where}, line {line}", "expected verdict: …")
         place = f"{where}, line {line}, {image_id}"
         review = validate(Review, fields, place)
+        if review.correct_class is not None and review.correct_class not in classes.indices:
+            raise CleansetError(
+                f"{place}: correct_class {shown(review.correct_class)}; expected {classes.expected_key}"
+            )
         if review.correct_class == wnid:
             raise CleansetError(f"{place}: correct_class {wnid}, the class of this file; expected another one")
         votes.append(Vote(wnid, image_id, review, place))

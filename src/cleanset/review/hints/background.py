@@ -14,12 +14,14 @@ from contextlib import suppress
 from importlib.metadata import version
 from multiprocessing import get_context, parent_process
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from PIL.Image import Image
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.cache import cache_folder
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, remove_abandoned, sha256, write_bytes
 from cleanset.images.codec import Read, decode
@@ -94,10 +96,18 @@ class BackgroundHints:
     for all images, and on disk with a `cache`.
     """
 
-    def __init__(self, read: Read, cache: TextCache | None = None, classes: Mapping[str, str] | None = None) -> None:
-        """`classes`: names of classes by image id, of images to be compared with those of other classes, too."""
-        self._read, self._cache = read, cache
-        self._classes = classes or {}
+    def __init__(
+        self,
+        read: Read,
+        classes: ClassTable,
+        cache: TextCache | None = None,
+        class_names: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`class_names`: by image id, of the images that are compared with those of other classes, too."""
+        self._read = read
+        self._classes = classes
+        self._cache = cache
+        self._class_names = class_names
         self._compared: NearDuplicates[str] | None = None
         self._elsewhere: dict[str, list[str]] = {}
         self._measured: OrderedDict[str, tuple[ImageMeasures, Fingerprint]] = OrderedDict()
@@ -108,7 +118,7 @@ class BackgroundHints:
         self._process: Executor | None = None
         self._starting = threading.Lock()
         self._comparing = _Queue(self._compare)
-        self._comparing.put(self._classes)
+        self._comparing.put(self._class_names)
 
     def request(self, image_ids: Iterable[str]) -> None:
         """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
@@ -131,10 +141,10 @@ class BackgroundHints:
         others = hints_between_images({image_id: fingerprint for image_id, (_, fingerprint) in measured.items()})
         return {
             image_id: [
-                *hints_of_image(measures, self._lines.get(image_id, ())),
+                *hints_of_image(measures, self._lines.get(image_id, ()), self._classes),
                 *others[image_id],
                 *(
-                    Hint("duplicate", f"nearly the same as {other} of class {self._classes[other]}", (other,))
+                    Hint("duplicate", f"nearly the same as {other} of class {self._class_names[other]}", (other,))
                     for other in sorted(self._elsewhere.get(image_id, ()))
                 ),
             ]
@@ -194,11 +204,11 @@ class BackgroundHints:
         hashes = None if data is None else self._in_process(packed_hashes, data)
         if hashes is None:
             return
-        self._compared = self._compared or NearDuplicates(len(self._classes))
+        self._compared = self._compared or NearDuplicates(len(self._class_names))
         for other in self._compared.add(image_id, hashes):
             for one, another in ((image_id, other), (other, image_id)):
                 found = self._elsewhere.setdefault(one, [])
-                if self._classes[one] != self._classes[another] and len(found) < MAX_ELSEWHERE:
+                if self._class_names[one] != self._class_names[another] and len(found) < MAX_ELSEWHERE:
                     found.append(another)
 
     def _read_text(self, image_id: str) -> None:

@@ -15,7 +15,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.images.boxes import Box, has_area
 from cleanset.review.hints.measures import Fingerprint, ImageMeasures, Packed, reduction, size_of_measured
 from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, added_line, is_added, is_legible
@@ -58,14 +58,14 @@ MAX_HASH_DISTANCE = 60
 """Number of differing bits, of 256, in the most similar orientation."""
 
 
-def hints_of_image(measures: ImageMeasures, lines: Sequence[TextLine] = ()) -> list[Hint]:
+def hints_of_image(measures: ImageMeasures, lines: Sequence[TextLine], classes: ClassTable) -> list[Hint]:
     """The hints from one image alone, and from the lines of text that were read in it."""
     found = list(_hints(measures))
     line = added_line(lines, measures.size)
     if line is not None:
         found.append(Hint("text", f"“{_shortened(line.text)}”, {_position(line, measures.size)}"))
     # the limit is of ImageNet's models; what enlarges images of other sizes is not known
-    if classes_in_use().is_imagenet and min(measures.size) < MIN_SHORT_SIDE_PIXELS:
+    if classes.is_imagenet and min(measures.size) < MIN_SHORT_SIDE_PIXELS:
         found.append(Hint("few_pixels", f"{measures.size[0]} × {measures.size[1]} pixels"))
     return found
 

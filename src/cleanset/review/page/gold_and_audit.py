@@ -29,7 +29,6 @@ from cleanset.review.page.library import IndexedImage, Library, background_hints
 from cleanset.review.page.session import Session
 from cleanset.review.queue import ByRole, Candidate
 from cleanset.review.store import BOARD
-from cleanset.vocabulary import class_keys
 from cleanset.web.images import Photos
 
 
@@ -45,8 +44,7 @@ def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: 
         library,
         params=library.params.model_copy(update={"models": {plan.model: library.params.models[plan.model]}}),
         index={**library.index, **images},
-        names={index: library.names[index] for index in sorted({each.class_index for each in draws})},
-        classes=_classes(library, plan.model, draws),
+        by_class=_by_class(library, plan.model, draws),
         images=images,
         photos=Photos(_audit_reading(library.photos.read, boxes)),
         seen_by={role: each for role, each in library.seen_by.items() if role == plan.model},
@@ -57,8 +55,8 @@ def _delivered(library: Library, image: SetImage) -> IndexedImage:
     source = library.images.get(image.image_id)
     if source is None:
         raise CleansetError(
-            f"audit: {image.image_id} of class {class_keys()[image.class_index]}: not among the candidates of this "
-            "edition any more; expected the edition in which the audit was drawn"
+            f"audit: {image.image_id} of class {library.classes.keys[image.class_index]}: not among the candidates of "
+            "this edition any more; expected the edition in which the audit was drawn"
         )
     if image.crop is None:
         return source
@@ -66,12 +64,12 @@ def _delivered(library: Library, image: SetImage) -> IndexedImage:
     return replace(source, width=right - left, height=bottom - top)
 
 
-def _classes(library: Library, role: str, draws: list[SetImage]) -> dict[int, ByRole]:
+def _by_class(library: Library, role: str, draws: list[SetImage]) -> dict[int, ByRole]:
     """The draws by class, as the model ranks them."""
     drawn = {(each.class_index, each.image_id) for each in draws}
     found: dict[int, ByRole] = {}
     for class_index in sorted({each.class_index for each in draws}):
-        of_class = library.classes[class_index][role]
+        of_class = library.by_class[class_index][role]
         found[class_index] = {role: [each for each in of_class if (class_index, each.image_id) in drawn]}
     return found
 
@@ -92,7 +90,7 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
     Raises CleansetError for an image of an item that is missing or was changed.
     """
     policy = session.library.params.review.gold
-    golds = {key: item for key, item in golds.items() if key[0] in session.library.classes}
+    golds = {key: item for key, item in golds.items() if key[0] in session.library.by_class}
     if policy is None or not golds or session.reviewer == BOARD:
         return
     own = {(index, image_id) for index, status in session.statuses.items() for image_id in status.own}
@@ -102,7 +100,9 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
         for key, by_reviewer in (status.read or {}).items()
         if session.reviewer in by_reviewer and is_gold_answer(by_reviewer[session.reviewer], key, golds)
     }
-    elsewhere = judged_elsewhere(edition.reviews, session.reviewer, None if session.is_audit else answered)
+    elsewhere = judged_elsewhere(
+        edition.reviews, session.reviewer, None if session.is_audit else answered, session.library.classes
+    )
     open_classes = [index for index, status in session.statuses.items() if status.questions]
     certain = [
         (index, question.image_id)
@@ -114,7 +114,8 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
     known = own | elsewhere | golds.keys() & set(certain)
     wanted = number_of_golds(policy.share, len(own) + len(certain))
     chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted)
-    session.golds, session.plain = {item.key: item for item in chosen}, session.library.classes
+    session.golds = {item.key: item for item in chosen}
+    session.plain = session.library.by_class
     session.shows_others = False  # an image without others' would be an item
     session.library = gold_library(session.library, chosen, edition.path(policy.folder))
     session.hints.close()
@@ -126,11 +127,12 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
 def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> Library:
     """The library with gold items among its candidates, and their bytes in place of their images'."""
     images = {item.image_id: _indexed(item, folder) for item in items}
-    classes = dict(library.classes)
+    by_class = dict(library.by_class)
+    places = library.params.export.images_per_class
     for item in items:
-        classes[item.class_index] = _inserted(classes[item.class_index], item, library.params.export.images_per_class)
+        by_class[item.class_index] = _inserted(by_class[item.class_index], item, places)
     photos = Photos(_reading(library.photos.read, items, folder))
-    return replace(library, classes=classes, images={**library.images, **images}, photos=photos)
+    return replace(library, by_class=by_class, images={**library.images, **images}, photos=photos)
 
 
 def _indexed(item: GoldItem, folder: Path) -> IndexedImage:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from cleanset.classes import ClassName, classes_in_use, parse_ranges
+from cleanset.classes import ClassTable, parse_ranges
 from cleanset.edition.models import unknown_confidences
 from cleanset.edition.params import Params, ReviewPolicy, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -24,7 +24,7 @@ from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import TIERS, class_names
+from cleanset.vocabulary import TIERS
 from cleanset.web.images import Photos
 
 
@@ -46,23 +46,29 @@ class IndexedImage:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """An edition, read once by the page. `classes` by class index, in order; `seen_by`: preprocessings by role.
+    """An edition, read once by the page."""
 
-    `unknown_confidences`: by role, the images of a published list whose confidence only orders them.
-    """
-
+    classes: ClassTable
     params: Params
     index: Mapping[str, IndexedImage]
-    names: Mapping[int, ClassName]
-    classes: Mapping[int, ByRole]
+    """All images of the edition, by image id."""
+
+    by_class: Mapping[int, ByRole]
+    """The candidates by class index, in order."""
+
     images: Mapping[str, IndexedImage]
+    """The candidates' images, by image id."""
+
     photos: Photos
     seen_by: Mapping[str, Preprocessing]
+    """The preprocessings by role of the model."""
+
     unknown_confidences: Mapping[str, Collection[str]]
+    """By role, the images of a published list whose confidence only orders them."""
 
     def candidates(self, class_index: int) -> dict[str, dict[str, Candidate]]:
         """Every candidate of a class by image id, with the models that may use it, the most likely first."""
-        return by_image(self.classes[class_index])
+        return by_image(self.by_class[class_index])
 
     def surest(self, class_index: int, among: Collection[str], count: int) -> list[IndexedImage]:
         """The `count` images of a class, `among` those given, with the highest mean confidence over the models."""
@@ -80,51 +86,52 @@ def label_library(edition: Edition, library: Library) -> tuple[Library, Opinions
 
     Each has the rank of its label in the list of all.
     """
-    found, role = contradictions_in(edition), "models"
-    classes: dict[int, dict[str, list[Candidate]]] = {index: {role: []} for index in library.classes}
+    found = contradictions_in(edition, library.classes)
+    role = "models"
+    by_class: dict[int, dict[str, list[Candidate]]] = {index: {role: []} for index in library.by_class}
     for rank, each in enumerate(found, start=1):
-        if each.label in classes:
-            classes[each.label][role].append(Candidate(each.image_id, TIERS[0], rank, each.confidence))
+        if each.label in by_class:
+            by_class[each.label][role].append(Candidate(each.image_id, TIERS[0], rank, each.confidence))
     params = library.params.model_copy(update={"models": dict.fromkeys([role])})  # in place of all
-    images = _images(library.index, classes.values())
+    images = _images(library.index, by_class.values())
     checked = replace(
-        library, params=params, classes=classes, images=images, seen_by={}, unknown_confidences={role: ()}
+        library, params=params, by_class=by_class, images=images, seen_by={}, unknown_confidences={role: ()}
     )
-    return checked, {each.image_id: (each.opinion,) for each in found}
+    return checked, {each.image_id: (each.opinion(library.classes),) for each in found}
 
 
 def background_hints(library: Library) -> BackgroundHints:
     """The hints on the images of a library; your own are compared across classes, too."""
-    classes: dict[str, str] = {}
-    if not classes_in_use().is_imagenet:
-        classes = {each: library.names[index].name for index in library.classes for each in library.candidates(index)}
-    return BackgroundHints(library.photos.read, usual_text_cache(), classes)
+    classes = library.classes
+    names: dict[str, str] = {}
+    if not classes.is_imagenet:
+        names = {each: classes.names[index].name for index in library.by_class for each in library.candidates(index)}
+    return BackgroundHints(library.photos.read, classes, usual_text_cache(), class_names=names)
 
 
 def open_library(edition: Edition) -> Library:
     """Read an edition. Raises CleansetError if a table is missing: then `dvc repro` or `dvc pull` is due."""
     params = read_params(edition.folder)
-    table = read_table(edition.index, INDEX)
+    classes = edition.read_classes()
+    table = read_table(edition.index, INDEX, classes)
     columns = (table[name].tolist() for name in ("image_id", "sha256", "width", "height", "real_classes"))
     index = {row[0]: IndexedImage(*row) for row in zip(*columns, strict=True)}
-    classes = candidates_of(edition, params)
-    images = _images(index, classes.values())
-    names = {name.class_index: name for name in class_names() if name.class_index in classes}
-    read = verified_images(edition, params.dataset.images, table).read
+    by_class = candidates_of(edition, params, classes)
+    read = verified_images(edition, params.dataset.images, table, classes).read
     return Library(
-        params,
-        index,
-        names,
-        classes,
-        images,
-        Photos(read, as_stored=True),
-        _seen_by(edition, list(params.models)),
-        unknown_confidences(edition.folder, params),
+        classes=classes,
+        params=params,
+        index=index,
+        by_class=by_class,
+        images=_images(index, by_class.values()),
+        photos=Photos(read, as_stored=True),
+        seen_by=_seen_by(edition, list(params.models)),
+        unknown_confidences=unknown_confidences(edition.folder, params),
     )
 
 
-def _images(index: Mapping[str, IndexedImage], classes: Collection[ByRole]) -> dict[str, IndexedImage]:
-    wanted = {each.image_id for by_role in classes for candidates in by_role.values() for each in candidates}
+def _images(index: Mapping[str, IndexedImage], candidates: Collection[ByRole]) -> dict[str, IndexedImage]:
+    wanted = {each.image_id for by_role in candidates for of_role in by_role.values() for each in of_role}
     missing = sorted(wanted - index.keys())
     if missing:
         raise CleansetError(f"data/candidates: {missing[0]} is not in data/index.parquet: run dvc repro")

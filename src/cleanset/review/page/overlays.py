@@ -114,7 +114,7 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping
     yield f"verdict: {verdict.review.verdict}"
     if verdict.review.reason:
         yield f"reason: {verdict.review.reason}"
-    by_role = session.library.classes[class_index]
+    by_role = session.library.by_class[class_index]
     for role, candidates in by_role.items():
         if len(by_role) > 1 and any(candidate.image_id == image_id for candidate in candidates):
             yield f"model: {role}"
@@ -194,7 +194,7 @@ def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: S
         if key is None:
             yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
         else:
-            caption = f"{kind}: {session.library.names[key[0]].name}"
+            caption = f"{kind}: {session.library.classes.names[key[0]].name}"
             yield RuleExample(session.library.images[key[1]].url("tile"), caption)
 
 

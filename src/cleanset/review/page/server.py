@@ -14,7 +14,7 @@ from nicegui import ui
 from PIL.Image import Image
 from starlette.responses import PlainTextResponse, Response
 
-from cleanset.classes import ClassName, search_classes
+from cleanset.classes import ClassName, ClassTable, search_classes
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, check_box, parse_box
@@ -38,9 +38,8 @@ from cleanset.review.page.library import (
 from cleanset.review.page.session import CropScores, Session, StoredVotes
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
-from cleanset.review.store import BOARD, MAX_NOTE, review_file, reviewer_folders
+from cleanset.review.store import BOARD, MAX_NOTE, check_reviewer, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
-from cleanset.vocabulary import class_indices, class_keys, search_words
 from cleanset.web import pages
 from cleanset.web.guard import PERSON
 from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
@@ -77,7 +76,7 @@ def run(
     """
 
     for reviewer in reviewers:
-        review_file(edition.reviews, reviewer, class_keys()[0])
+        check_reviewer(reviewer)
     team = reviewers if len(reviewers) > 1 else ()
 
     @without_garbage_collection()
@@ -121,22 +120,26 @@ def open_session(
     `hints`: the hints of all sessions on the same images; None for their own. `of_models`: the predictions that
     contradict labels, for a library of `label_library`. Raises CleansetError for an invalid name or share.
     """
-    review_file(edition.reviews, reviewer, class_keys()[0])
+    check_reviewer(reviewer)
     reviewer_folders(edition.reviews)
     if plan is not None:
         library = audit_library(edition, library, plan, reviewer)
-    crop_scores = CropScores(edition, list(library.params.models))
+    crop_scores = CropScores(edition, list(library.params.models), library.classes)
     official = images_are_official(edition, library.params.dataset.images)
     min_crop_pixels = library.params.review.min_crop_pixels
     folder = edition.reviews if plan is None else verdicts_folder(edition.reviews, plan.model)
     folder.mkdir(exist_ok=True)  # git has no empty folder
-    golds = read_gold_key(edition.reviews)
-    stored = StoredVotes(folder, library.index, min_crop_pixels, official, golds)
-    known = {index: library.candidates(index).keys() for index in library.classes if look_again}
-    again = {} if look_again is None else read_look_again(look_again, known)
+    golds = read_gold_key(edition.reviews, library.classes)
+    stored = StoredVotes(folder, library.index, library.classes, min_crop_pixels, official_images=official, golds=golds)
+    known = {index: library.candidates(index).keys() for index in library.by_class if look_again}
+    again = {} if look_again is None else read_look_again(look_again, known, library.classes)
     hints = hints or background_hints(library)
-    opinions = {**read_opinions(edition.folder / name for name in library.params.review.opinions), **(of_models or {})}
-    review, classes = library.params.review, list(library.classes)
+    review = library.params.review
+    opinions = {
+        **read_opinions((edition.folder / name for name in review.opinions), library.classes),
+        **(of_models or {}),
+    }
+    classes = list(library.by_class)
     mine = Share(frozenset(classes), frozenset())
     if share is not None:
         mine = share_of(classes, share, review.overlap, review.min_reviewers)
@@ -177,7 +180,7 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
 
 async def _rescan(session: Session, lock: asyncio.Lock) -> None:
     """Read changed review files, a few classes at a time, so that keys do not wait."""
-    classes = list(session.library.classes)
+    classes = list(session.library.by_class)
     while True:
         for start in range(0, len(classes), RESCAN_CLASSES):
             some = classes[start : start + RESCAN_CLASSES]
@@ -275,7 +278,7 @@ class Dialog:
 class Search(Dialog):
     """Find a class by name or wnid. `leave` gets the class index that is clicked.
 
-    `state`: the state of a class in words, by class index.
+    `searched`: the class indices that can be found. `state`: the state of a class in words, by class index.
     """
 
     _text: ui.input
@@ -283,12 +286,17 @@ class Search(Dialog):
 
     def __init__(
         self,
-        names: Sequence[ClassName],
+        classes: ClassTable,
+        searched: Collection[int],
         leave: Callable[[int | None], Awaitable[None]],
         state: Callable[[int], str],
     ) -> None:
         super().__init__("Search a class", leave, "position=top ")
-        self._names, self._leave, self._state, self._row = names, leave, state, 0
+        self._words = classes.search_words.capitalize()
+        self._names = [classes.names[index] for index in searched]
+        self._leave = leave
+        self._state = state
+        self._row = 0
 
     def chosen(self, text: str) -> int | None:
         """The class index of the selected row among the hits of `text`; None without a hit."""
@@ -298,7 +306,7 @@ class Search(Dialog):
     def fill(self) -> None:
         """Put in the field and the classes that are found."""
         with ui.card().classes("search"):
-            label = f"{search_words().capitalize()} of a class"
+            label = f"{self._words} of a class"
             self._text = ui.input(placeholder=label, on_change=self._list_first)
             self._text.props(f'autofocus outlined dense aria-label="{label}"').classes("w-full")
             self._hits = ui.list().props("dense").classes("hits")
@@ -377,7 +385,9 @@ class TabElements(pages.KeyedTab):
         tab.start(class_index)
         super().__init__(tab, lock)
         ui.html(_NARROW, sanitize=False)
-        self._search = Search(list(session.library.names.values()), self._leave_search, session.state_in_words)
+        self._search = Search(
+            session.library.classes, session.library.by_class, self._leave_search, session.state_in_words
+        )
         self._note = Dialog("Note", self._leave_note, "persistent ")
         self._show_dialogs()
         ui.timer(REFRESH_SECONDS, self._refresh)
@@ -429,7 +439,7 @@ def build(session_of: Callable[[Request], Session], lock: asyncio.Lock) -> None:
         session = session_of(request)
         ui.page_title(f"cleanset review: {session.reviewer}")
         ui.add_head_html(_HEAD)
-        class_index = class_indices().get(request.query_params.get("class", ""))
+        class_index = session.library.classes.indices.get(request.query_params.get("class", ""))
         async with lock:
             if not session.unsettled():  # what others wrote since the last round may ask for something
                 with suppress(CleansetError, OSError):  # of a table that is being written; a class tells its own

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
@@ -33,7 +34,6 @@ from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.tables import CROP_SCORES, read_table
-from cleanset.vocabulary import class_keys
 
 if TYPE_CHECKING:
     from cleanset.review.page.history import Step
@@ -52,12 +52,18 @@ class StoredVotes:
         self,
         folder: Path,
         images: Mapping[str, IndexedImage],
+        classes: ClassTable,
         min_crop_pixels: int,
+        *,
         official_images: bool = False,
         golds: GoldKey = MappingProxyType({}),
     ) -> None:
-        self.folder, self._images, self._min_crop_pixels = folder, images, min_crop_pixels
-        self._official_images, self._golds = official_images, golds
+        self.folder = folder
+        self._images = images
+        self._classes = classes
+        self._min_crop_pixels = min_crop_pixels
+        self._official_images = official_images
+        self._golds = golds
         self._files: dict[Path, tuple[str, list[Vote]]] = {}
         self._checked: dict[int, Votes] = {}
 
@@ -66,7 +72,13 @@ class StoredVotes:
         votes = self.read(class_index)
         if votes != self._checked.get(class_index):
             on_images = without_golds(votes, self._golds)
-            check_votes(on_images, self._images, self._min_crop_pixels, self._official_images)
+            check_votes(
+                on_images,
+                self._images,
+                self._classes,
+                self._min_crop_pixels,
+                official_images=self._official_images,
+            )
             self._checked[class_index] = votes
         return self._checked[class_index]
 
@@ -84,7 +96,7 @@ class StoredVotes:
         return votes
 
     def _path(self, reviewer: str, class_index: int) -> Path:
-        return review_file(self.folder, reviewer, class_keys()[class_index])
+        return review_file(self.folder, reviewer, self._classes.keys[class_index], self._classes)
 
     def _votes_in(self, path: Path) -> list[Vote]:
         refuse_link(path)
@@ -92,14 +104,15 @@ class StoredVotes:
             return []
         text = read_text(path, "save it as UTF-8")
         if path not in self._files or self._files[path][0] != text:
-            self._files[path] = text, votes_in(text, path)
+            self._files[path] = text, votes_in(text, path, self._classes)
         return self._files[path][1]
 
 
 class CropScores:
     """The tables `data/crop_scores/<role>.parquet` of an edition, read again when they change; they may be missing."""
 
-    def __init__(self, edition: Edition, roles: Sequence[str]) -> None:
+    def __init__(self, edition: Edition, roles: Sequence[str], classes: ClassTable) -> None:
+        self._classes = classes
         self._paths = {role: edition.crop_scores(role) for role in roles}
         self._stamps: dict[str, tuple[int, int] | None] = dict.fromkeys(roles)
         self.predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
@@ -111,8 +124,10 @@ class CropScores:
         for role, path in self._paths.items():
             stamp = (path.stat().st_mtime_ns, path.stat().st_size) if is_there(path) else None
             if stamp != self._stamps[role]:
-                self.predictions[role] = predictions_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
-                self._stamps[role], changed = stamp, True
+                table = read_table(path, CROP_SCORES, self._classes) if stamp else None
+                self.predictions[role] = {} if table is None else predictions_of_crops(table)
+                self._stamps[role] = stamp
+                changed = True
         return changed
 
 
@@ -272,9 +287,9 @@ class Session:
     def refresh(self, classes: Iterable[int] | None = None) -> None:
         """Read the changed review files of these classes, or of all: if None, or if scores of crops changed."""
         if self.crop_scores.look() or not self.statuses:
-            self.statuses = {index: self._read_status(index, None) for index in self.library.classes}
+            self.statuses = {index: self._read_status(index, None) for index in self.library.by_class}
         else:
-            for class_index in self.library.classes if classes is None else classes:
+            for class_index in self.library.by_class if classes is None else classes:
                 self.refresh_class(class_index)
         self._end_counting()
 
@@ -323,7 +338,8 @@ class Session:
         asked = bool(self.statuses[class_index].questions)
         try:
             over = {image_id: self._over_gold(class_index, image_id, change) for image_id, change in changes.items()}
-            save_all(self.stored.folder, self.reviewer, class_keys()[class_index], over)
+            classes = self.library.classes
+            save_all(self.stored.folder, self.reviewer, classes.keys[class_index], over, classes=classes)
         finally:
             # after a failure, too: the page shows what is on the disk
             status = self.refresh_class(class_index)
@@ -380,7 +396,7 @@ class Session:
     def candidates_asked(self, class_index: int) -> ByRole:
         """The candidates of a class that questions come from."""
         if self.counts_golds:
-            return self.library.classes[class_index]
+            return self.library.by_class[class_index]
         # never the image of an item: this reviewer has its answer under the same id
         return {
             role: [each for each in candidates if (class_index, each.image_id) not in self.golds]
@@ -420,7 +436,7 @@ class Session:
 
     def _audit_status(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         """The status of the draws in a class, or of its images to be checked. Nobody sees verdicts of others."""
-        ((role, candidates),) = self.library.classes[class_index].items()
+        ((role, candidates),) = self.library.by_class[class_index].items()
         needed = self.library.params.review.min_reviewers if self.checks_labels else 1
         given = {each.image_id: votes.get((class_index, each.image_id), {}) for each in candidates}
         asked = [

@@ -19,7 +19,7 @@ from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review, Vote
-from cleanset.vocabulary import VERDICTS, class_keys
+from cleanset.vocabulary import VERDICTS
 from cleanset.web import MIN_SHOWN_SECONDS
 
 
@@ -111,7 +111,7 @@ class ShownClass:
     @property
     def wnid(self) -> str:
         """The class on the screen; empty at the end."""
-        return "" if self.ended else class_keys()[self.cursor.class_index]
+        return "" if self.ended else self.session.library.classes.keys[self.cursor.class_index]
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
@@ -279,4 +279,4 @@ class ShownClass:
         lacking = self.session.lacking_in_words(left)
         count = self.session.library.params.export.images_per_class
         said = _STATE_LEFT[state].format(lacking=lacking, count=count)
-        self.notice = Notice(f"{self.session.library.names[left].name} {said}")
+        self.notice = Notice(f"{self.session.library.classes.names[left].name} {said}")

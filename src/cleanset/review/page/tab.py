@@ -11,7 +11,6 @@ from cleanset.review.page.overlays import GuidelinesSection, LookBack, guideline
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
 from cleanset.review.store import BOARD, MAX_NOTE, own_guidelines, usual_guidelines
-from cleanset.vocabulary import class_indices, class_keys
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""
@@ -292,7 +291,9 @@ class Tab(ShownClass):
             self.history.write(
                 class_index, {image_id: own.model_copy(update={"reason": reason, "correct_class": None})}
             )
-            self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
+            self.notice = Notice(
+                f"{self.session.library.classes.names[class_index].name}: rejected last: {_words(reason)}."
+            )
         elif was_guess_lost:
             # the reason was meant for the image of that guess
             raise NotShownError
@@ -443,7 +444,7 @@ class Tab(ShownClass):
 
     def start(self, class_index: int | None = None) -> None:
         """Show this class, else the first with a question, else the end."""
-        classes = self.session.library.classes
+        classes = self.session.library.by_class
         if class_index is not None and class_index in classes:
             self.open(class_index)
         else:
@@ -483,8 +484,8 @@ class Tab(ShownClass):
             self._go_to_neighbour(1)
 
     def _visit(self, wnid: str | None) -> None:
-        class_index = class_indices().get(wnid or "")
-        if class_index is not None and class_index in self.session.library.classes:
+        class_index = self.session.library.classes.indices.get(wnid or "")
+        if class_index is not None and class_index in self.session.library.by_class:
             self.draft = None
             self.open(class_index)
 
@@ -497,7 +498,7 @@ class Tab(ShownClass):
                 self.close()
                 if class_index == self.cursor.class_index:
                     raise CleansetError("That is the class of the image already: i, and choose another.")
-                self.draft.correct_class = class_keys()[class_index]
+                self.draft.correct_class = self.session.library.classes.keys[class_index]
                 self._save_draft()
         elif class_index is not None:
             self.notice = None

@@ -11,18 +11,22 @@ from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.reports import grid
 from cleanset.validation import first_names
-from cleanset.vocabulary import class_keys
 
 MAX_NAMED_IN_TEAM = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewerProgress:
-    """The class indices that a reviewer is asked for, those with something left to review, and their verdicts there."""
+    """A reviewer's classes and verdicts."""
 
-    asked: Sequence[int]
-    to_review: Sequence[int]
+    asked: Sequence[str]
+    """The keys of the classes that the reviewer is asked for, by class index."""
+
+    to_review: Sequence[str]
+    """Those with something left to review."""
+
     verdicts: int
+    """Number of the reviewer's verdicts."""
 
 
 def progress_of_team(edition: Edition, team: Sequence[str]) -> dict[str, ReviewerProgress]:
@@ -33,7 +37,12 @@ def progress_of_team(edition: Edition, team: Sequence[str]) -> dict[str, Reviewe
         session = open_session(edition, library, name, team=team if len(team) > 1 else ())
         session.hints.close()
         verdicts = sum(len(status.own) for status in session.statuses.values())
-        found[name] = ReviewerProgress(sorted(session.share.classes), sorted(session.unsettled()), verdicts)
+        keys = library.classes.keys
+        found[name] = ReviewerProgress(
+            asked=[keys[index] for index in sorted(session.share.classes)],
+            to_review=[keys[index] for index in sorted(session.unsettled())],
+            verdicts=verdicts,
+        )
     return found
 
 
@@ -43,8 +52,7 @@ def as_table(progress: Mapping[str, ReviewerProgress]) -> Group:
     lines = []
     for name, each in progress.items():
         if each.to_review:
-            keys = [class_keys()[index] for index in each.to_review]
-            lines.append(f"{name} has to review {first_names(keys, MAX_NAMED_IN_TEAM)}.")
+            lines.append(f"{name} has to review {first_names(each.to_review, MAX_NAMED_IN_TEAM)}.")
     return Group(grid(("reviewer", "classes", "to review", "verdicts"), rows), *lines)
 
 
@@ -52,8 +60,8 @@ def as_json(progress: Mapping[str, ReviewerProgress]) -> dict[str, Any]:
     """The class keys of each reviewer, and the number of verdicts."""
     return {
         name: {
-            "classes": [class_keys()[index] for index in each.asked],
-            "to_review": [class_keys()[index] for index in each.to_review],
+            "classes": each.asked,
+            "to_review": each.to_review,
             "verdicts": each.verdicts,
         }
         for name, each in progress.items()

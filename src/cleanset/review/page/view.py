@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
@@ -21,7 +21,6 @@ from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
-from cleanset.vocabulary import class_column, class_indices, label_names, search_words
 from cleanset.web import MIN_SHOWN_SECONDS
 from cleanset.web.pages import html_templates
 
@@ -152,7 +151,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
     return {
         "tab": tab,
         "library": library,
-        "name": library.names[tab.cursor.class_index],
+        "name": library.classes.names[tab.cursor.class_index],
         "status": tab.cursor.status,
         "options": options,
         "cards": shown,
@@ -237,19 +236,20 @@ def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
     return [(roles[0], ", ".join(roles), library.seen_by[roles[0]].size) for roles in views.values()]
 
 
+def _short_id(image_id: str, classes: ClassTable) -> str:
+    """The number of an image of ImageNet; of others the name of the file."""
+    return image_id[-8:] if classes.is_imagenet else PurePath(image_id).name
+
+
 @cache
 def _templates() -> Environment:
     templates = html_templates("cleanset.review.page")
     templates.filters["percent"] = lambda share: f"{100 * share:.1f} %"
-    # of ImageNet's images the number is enough, of others the name of the file
-    templates.filters["short_id"] = lambda image_id: (
-        image_id[-8:] if classes_in_use().is_imagenet else PurePath(image_id).name
-    )
-    templates.filters["class_name"] = lambda key: label_names()[class_indices()[key]]
+    templates.filters["short_id"] = _short_id
+    templates.filters["class_name"] = lambda key, classes: classes.labels[classes.indices[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"
     templates.globals |= {
         "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS, "tiers": TIER_WORDS, "bases": BASIS_WORDS,
         "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
-        "class_column": class_column, "search_words": search_words,
     }  # fmt: skip
     return templates
