@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import simulation
+from cleanset.classes import imagenet
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
 from cleanset.review.decided import decisions_under
@@ -56,7 +57,7 @@ class Asked:
 def main() -> None:
     labels: dict[str, Sequence[int]] = dict(real_labels())
     policy = ReviewPolicy(unknown_boxes="open", crops="in_rank")
-    published = decisions_under(policy, read_reviews(IMAGENET.reviews))
+    published = decisions_under(policy, read_reviews(IMAGENET.reviews, imagenet()))
     lists = read_top5(IMAGENET.published_lists, labels)
     tables = candidates_of_models(lists, labels, published)
     ranks = ranks_of(lists[lists["model"] == ROLE])

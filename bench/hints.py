@@ -15,6 +15,7 @@ from time import process_time
 
 from PIL import Image, ImageOps
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.images.boxes import Box
@@ -82,7 +83,7 @@ def kinds_in(image: Image.Image, seconds: Mapping[str, list[float]] | None = Non
     if seconds is not None:
         seconds["measures"].append(middle - start)
         seconds["text"].append(process_time() - middle)
-    return {hint.kind for hint in hints_of_image(measures, lines)}
+    return {hint.kind for hint in hints_of_image(measures, imagenet(), lines)}
 
 
 def kinds_between(fingerprints: Mapping[str, Fingerprint]) -> dict[str, set[str]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
-from cleanset.vocabulary import class_keys
 from measuring import PROJECT, Run, cleanset, figures, print_machine, print_table, scratch, share
 
 IMAGES, CLASSES = 50_000, 200
@@ -60,12 +60,12 @@ def draw_images(folder: Path) -> None:
         file = io.BytesIO()
         Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).save(file, "JPEG")
         drawn.append(file.getvalue())
-    for key in class_keys()[:CLASSES]:
+    for key in imagenet().keys[:CLASSES]:
         (folder / key).mkdir(parents=True)
     first: dict[int, Path] = {}
     for number in range(1, IMAGES + 1):
         # equal images are in one class
-        path = folder / class_keys()[number % DISTINCT % CLASSES] / f"{image_id(number)}.JPEG"
+        path = folder / imagenet().keys[number % DISTINCT % CLASSES] / f"{image_id(number)}.JPEG"
         if number % DISTINCT in first:
             os.link(first[number % DISTINCT], path)
         else:

@@ -29,6 +29,7 @@ from playwright.sync_api import Page, ViewportSize
 import effort
 import page as page_bench
 import simulation
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
@@ -44,7 +45,6 @@ from cleanset.review.page.view import Card, cards
 from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import read_top5
 from cleanset.tables import CANDIDATES, INDEX, write_table
-from cleanset.vocabulary import class_keys
 from measuring import PROJECT, PYTHON, print_machine, print_table, scratch, share
 from replay import real_labels
 
@@ -168,16 +168,16 @@ def sample_row() -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def published(imagenet: Edition) -> tuple[Mapping[str, pd.DataFrame], dict[str, Verdict]]:
+def published(edition: Edition) -> tuple[Mapping[str, pd.DataFrame], dict[str, Verdict]]:
     """The candidates of each model, and the verdict on every image: the published one, else drawn as effort.py does.
 
     A reason that is not published is drawn from those of the same verdict: AS_IN_CLASS of them from the class's own, if
     it has any, the others from all.
     """
     labels: dict[str, Sequence[int]] = dict(real_labels())
-    votes = read_reviews(imagenet.reviews)
+    votes = read_reviews(edition.reviews, imagenet())
     decided = decisions_under(ReviewPolicy(unknown_boxes="open", crops="in_rank"), votes)
-    lists = read_top5(imagenet.published_lists, labels)
+    lists = read_top5(edition.published_lists, labels)
     tables = effort.candidates_of_models(lists, labels, decided)
     rates = effort.rates_by_rank(decided, effort.ranks_of(lists[lists["model"] == effort.ROLE]))
     decisions = effort.verdicts(tables, decided, effort.ranks_of(lists), rates)
@@ -204,7 +204,7 @@ def make_edition(folder: Path, roles: Sequence[str], tables: Mapping[str, pd.Dat
     listed = sorted(Random(SEED).sample(listed, min(classes, len(listed))))
     simulation.write_params(
         folder,
-        dataset={"images": "data/raw/images.bin", "classes": [class_keys()[index] for index in listed]},
+        dataset={"images": "data/raw/images.bin", "classes": [imagenet().keys[index] for index in listed]},
         review={"seconds_per_image": 0, "crops": "in_rank"},
     )
     params = yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args
 
 import pandas as pd
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -21,7 +22,6 @@ from cleanset.selection.candidates import Order, Rule, candidates, correct, top5
 from cleanset.sets.published.lists import MOST, read_top5
 from cleanset.tables import INDEX, SCORES, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import class_keys
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 
@@ -165,11 +165,11 @@ def content(found: ListComparison, rows: Sequence[Mapping[str, Any]]) -> dict[st
                 "listed": sum(map(len, agreement)),
                 "same_images": len(agreement.same_order) + len(agreement.other_order),
                 "same_order": len(agreement.same_order),
-                "other_images": [class_keys()[each] for each in agreement.other_images],
+                "other_images": [imagenet().keys[each] for each in agreement.other_images],
             }
             for order, agreement in found.by_order.items()
         },
-        "not_listed": [class_keys()[each] for each in found.not_listed],
+        "not_listed": [imagenet().keys[each] for each in found.not_listed],
         "images": confidences.listed,
         "classified": len(confidences.differences),
         "misclassified": len(confidences.misclassified),
@@ -194,7 +194,7 @@ def run(scores: Path, lists: Path, edition: Path | None, role: str, most: int, a
         ) from None
     found = compare_with_list(index, read_table(scores, SCORES), listed)
     rows: list[dict[str, Any]] = [
-        {"wnid": class_keys()[row.pop("class_index")], **{str(key): value for key, value in row.items()}}
+        {"wnid": imagenet().keys[row.pop("class_index")], **{str(key): value for key, value in row.items()}}
         for row in found.confidences.differences.head(most).to_dict("records")
     ]
     if as_json:

@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 
 import pandas as pd
 
+from cleanset.classes import imagenet
 from cleanset.csv_files import csv_text, read_rows
 from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
@@ -36,7 +37,6 @@ from cleanset.sets.published.lists import (
     read_top5,
 )
 from cleanset.validation import numeric
-from cleanset.vocabulary import class_keys
 
 IMAGES = 2_966
 CLASSES_WITH_IMAGES = 995
@@ -241,13 +241,13 @@ def _beyond_problems(extras: Mapping[int, list[str]], mine: pd.DataFrame, votes:
     for index in sorted({*expected, *extras}):
         if expected.get(index) != extras.get(index):
             found, wanted = (", ".join(each.get(index, [])) or "none" for each in (extras, expected))
-            yield f"{class_keys()[index]}: from beyond the list {found}; by the verdicts {wanted}"
+            yield f"{imagenet().keys[index]}: from beyond the list {found}; by the verdicts {wanted}"
 
 
 def _in_order(mine: pd.DataFrame, votes: Votes) -> Iterator[str]:
     ranks = {int(str(index)): list(names) for index, names in mine.groupby("class_index")["image_id"]}
     for class_index, name, skipped in out_of_order(ranks, set(votes)):
-        key = class_keys()[class_index]
+        key = imagenet().keys[class_index]
         yield f"{key}: {name} was looked at, {skipped} before it was not; published from rank 1 down"
 
 
@@ -268,7 +268,7 @@ def still_to_review(tables: Mapping[str, pd.DataFrame], params: Params, votes: V
     classes = candidates_by_class(tables, params.dataset.class_list())
     # nobody has scored these crops, so that none counts as misclassified
     decided = decide_all(params.review, votes, {role: {} for role in params.models})
-    return status_of(classes, decided, params).progress
+    return status_of(classes, decided, params, imagenet()).progress
 
 
 def selection_csv(selections: Mapping[str, pd.DataFrame]) -> str:

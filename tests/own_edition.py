@@ -14,7 +14,6 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
-from cleanset.vocabulary import class_keys
 from tests.measure.compare.command import cleanset, says
 from tests.review.texts import save
 from tests.ten_images import drawn_image
@@ -60,10 +59,12 @@ def run(edition: Edition, *stages: str) -> None:
 def review(edition: Edition, reviewer: str, others: dict[str, dict[str, Any]] | None = None) -> None:
     """Save a verdict on every image: clean, or what `others` has for its image id."""
     use_classes_of(edition.folder)
-    index = read_table(edition.index, INDEX)
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
     for image_id, digest, labels in zip(index["image_id"], index["sha256"], index["real_classes"], strict=True):
         entry = (others or {}).get(image_id, {"verdict": "clean"}) | {"sha256": digest}
-        save(edition.reviews, reviewer, class_keys()[labels[0]], image_id, Review.model_validate(entry))
+        given = Review.model_validate(entry)
+        save(edition.reviews, reviewer, classes.keys[labels[0]], image_id, given, classes=classes)
 
 
 def finished(folder: Path, **options: Any) -> Edition:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.dataset.folder import read_images, read_labels
 from cleanset.edition.about import read_about
 from cleanset.edition.params import read_params
@@ -136,9 +137,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     "card.yaml": read_about,
     "params.yaml": lambda path: read_params(path.parent),
     "results.json": read_results,
-    "opinions.csv": lambda path: read_opinions([path]),
-    "look_again.csv": lambda path: read_look_again(path, {}),
-    "gold.csv": lambda path: read_gold_key(path.parent),
+    "opinions.csv": lambda path: read_opinions([path], imagenet()),
+    "look_again.csv": lambda path: read_look_again(path, {}, imagenet()),
+    "gold.csv": lambda path: read_gold_key(path.parent, imagenet()),
 }
 
 

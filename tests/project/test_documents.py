@@ -15,6 +15,7 @@ import pytest
 import yaml
 from dvc.dirs import site_cache_dir
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Model, ReviewPolicy
 from cleanset.review.page.library import share_in_team
 from cleanset.review.verdicts import parse_reviews
@@ -522,7 +523,7 @@ def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
 
 def test_the_example_review_is_valid(repository: Path) -> None:
     text = blocks(repository, "yaml", "docs/review.md")[0].replace("3f6c0a…", SHA256)
-    (vote,) = parse_reviews(text, "n02782093", "docs/review.md")
+    (vote,) = parse_reviews(text, "n02782093", "docs/review.md", imagenet())
     assert vote.review.box == (0, 0, 480, 330)
     found = [each for each in blocks(repository, "yaml", "docs/review.md") if "assign" in each]
     policy = ReviewPolicy.model_validate(yaml.safe_load(found[0])["review"])

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import cleanset
+from cleanset.classes import imagenet
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.pinned import check_pinned, digests_of, pinned_text, read_pinned
 from cleanset.edition.params import Model
@@ -130,9 +131,9 @@ def weights(folder: Path) -> Files:
 @of_row("`reviews/audit/<model>.yaml`, `<model>.csv`")
 def audit(folder: Path) -> Files:
     images = [SetImage(number % 3, f"ILSVRC2012_val_{number:08}", None) for number in range(1, 20)]
-    write_plan(folder, new_plan("standard", "fixed", "7", 12, images))
+    write_plan(folder, new_plan(model="standard", kind="fixed", seed="7", drawn=12, images=images, classes=imagenet()))
     names = {"audit/standard.yaml": ("fixed", "open"), "audit/standard.csv": ("00000004", "00000024")}
-    return Files(names, lambda at: read_plan(at, "standard"))
+    return Files(names, lambda at: read_plan(at, "standard", imagenet()))
 
 
 @of_row("folder of a set or a release")

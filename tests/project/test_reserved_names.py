@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.classes import check_class_key
+from cleanset.classes import check_class_key, imagenet
 from cleanset.errors import CleansetError
 from cleanset.review.audit import AuditPlan, draws_of_auditor
 from cleanset.review.store import review_file
@@ -21,11 +21,12 @@ RULES = {
 
 
 def reviewer(name: str, folder: Path) -> None:
-    review_file(folder, name, "n01440764")
+    review_file(folder, name, "n01440764", imagenet())
 
 
 def auditor(name: str, folder: Path) -> None:
-    draws_of_auditor(folder, AuditPlan("standard", "fixed", "1", 1, ()), name)
+    plan = AuditPlan(classes=imagenet(), model="standard", kind="fixed", seed="1", drawn=1, images=())
+    draws_of_auditor(folder, plan, name)
 
 
 def class_key(name: str, _: Path) -> None:

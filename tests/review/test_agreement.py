@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from cleanset.classes import imagenet
 from cleanset.review.agreement import (
     Agreement,
     Difference,
@@ -184,7 +185,14 @@ def test_the_report_says_which_of_several_boxes_was_taken(capsys: pytest.Capture
     }
     difference = Difference(0, IMAGES[0], reviewed, None)
     decision = consensus(list(reviewed.values()), None, "single", 1, 0.02)
-    report = AgreementReport({"ann": 1, "bob": 1}, Agreement(1, 1.0, None), {}, {}, [(difference, decision)])
+    report = AgreementReport(
+        classes=imagenet(),
+        reviewers={"ann": 1, "bob": 1},
+        overall=Agreement(1, 1.0, None),
+        verdicts={},
+        pairs={},
+        differences=[(difference, decision)],
+    )
     Console(width=200).print(agreement_table(report), highlight=False)
     assert "crop text [0, 0, 90, 80] (the smallest of boxes within review.box_tolerance)" in capsys.readouterr().out
     assert json.loads(agreement_as_json(report))["differences"][0]["decision"]["crop"] == [0, 0, 90, 80]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review.audit import (
@@ -66,21 +67,28 @@ def result(
 
 
 def test_the_order_depends_on_set_and_seed_alone() -> None:
-    order = draw_order(SET, "1")
+    order = draw_order(SET, "1", imagenet())
     assert sorted(order) == sorted(SET) != list(order)
-    assert draw_order(SET[::-1], "1") == order
-    assert draw_order(SET, "2") != order
-    assert [each.image_id[-3:] for each in draw_order(SET[:6], "1")] == ["002", "006", "003", "004", "005", "001"]
+    assert draw_order(SET[::-1], "1", imagenet()) == order
+    assert draw_order(SET, "2", imagenet()) != order
+    assert [each.image_id[-3:] for each in draw_order(SET[:6], "1", imagenet())] == [
+        "002",
+        "006",
+        "003",
+        "004",
+        "005",
+        "001",
+    ]
 
 
 @pytest.mark.slow
 def test_every_image_is_drawn_first_about_as_often() -> None:
-    first = [draw_order(SET[:10], str(seed))[0] for seed in range(2000)]
+    first = [draw_order(SET[:10], str(seed), imagenet())[0] for seed in range(2000)]
     assert all(140 <= first.count(each) <= 260 for each in SET[:10])
 
 
 def test_a_finished_fixed_audit_has_the_exact_bound() -> None:
-    plan = new_plan("standard", "fixed", "1", 60, SET)
+    plan = new_plan(model="standard", kind="fixed", seed="1", drawn=60, images=SET, classes=imagenet())
     found = result(plan, votes_on(plan.draws, 2))
     assert (found.seen, found.flawed, found.auditors) == (60, 2, ("cy",))
     assert found.at_most == found.bound == fixed_bound(Draws(200, 60, 2)) == 18
@@ -89,7 +97,7 @@ def test_a_finished_fixed_audit_has_the_exact_bound() -> None:
 
 
 def test_a_fixed_audit_says_nothing_before_its_last_draw() -> None:
-    plan = new_plan("standard", "fixed", "1", 60, SET)
+    plan = new_plan(model="standard", kind="fixed", seed="1", drawn=60, images=SET, classes=imagenet())
     found = result(plan, votes_on(plan.draws[:59]))
     assert (found.seen, found.bound) == (59, None)
     assert next(sentences(found)).startswith("No statement yet: 59 of 60 draws")
@@ -97,7 +105,7 @@ def test_a_fixed_audit_says_nothing_before_its_last_draw() -> None:
 
 
 def test_an_open_audit_counts_the_draws_up_to_the_first_that_is_left_out() -> None:
-    plan = new_plan("standard", "open", "1", 60, SET)
+    plan = new_plan(model="standard", kind="open", seed="1", drawn=60, images=SET, classes=imagenet())
     votes = votes_on(plan.draws)
     del votes[key(plan.draws[40])]
     found = result(plan, votes)
@@ -105,7 +113,7 @@ def test_an_open_audit_counts_the_draws_up_to_the_first_that_is_left_out() -> No
 
 
 def test_whoever_reviewed_an_image_does_not_audit_it() -> None:
-    plan = new_plan("standard", "open", "1", 60, SET)
+    plan = new_plan(model="standard", kind="open", seed="1", drawn=60, images=SET, classes=imagenet())
     reviewers = {key(plan.draws[10]): {"cy", "ada"}}
     assert result(plan, votes_on(plan.draws), reviewers).seen == 10
     assert plan.draws[10] not in draws_for("cy", plan, reviewers)
@@ -118,7 +126,7 @@ def test_whoever_reviewed_an_image_does_not_audit_it() -> None:
 
 
 def test_the_bound_is_corrected_for_what_an_auditor_misses() -> None:
-    plan = new_plan("standard", "fixed", "1", 60, SET)
+    plan = new_plan(model="standard", kind="fixed", seed="1", drawn=60, images=SET, classes=imagenet())
     golds = {"cy": GoldScore(38, 40), "ada": GoldScore(1, 40)}
     found = result(plan, votes_on(plan.draws), golds=golds)
     assert found.sensitivity == lower_limit(38, 40, 0.975)
@@ -146,7 +154,7 @@ def test_the_most_sensitive_auditor_of_each_draw_and_the_least_sensitive_draw_co
 @pytest.mark.parametrize("kind", ["fixed", "open"])
 def test_a_look_that_rests_on_less_makes_no_claim_stronger(kind: AuditKind) -> None:
     """An auditor who finds 0 of 10 gold items; somebody without any calls a draw clean, too, or another one alone."""
-    plan = new_plan("standard", kind, "1", 60, SET)
+    plan = new_plan(model="standard", kind=kind, seed="1", drawn=60, images=SET, classes=imagenet())
     golds = {"cy": GoldScore(0, 10)}
     votes = votes_on(plan.draws)
     assert result(plan, votes, golds=golds).bound == 200
@@ -180,7 +188,7 @@ def test_an_older_result_says_where_its_bound_would_change(tmp_path: Path) -> No
 
 def test_a_set_that_has_changed_since() -> None:
     """Two flawed draws are taken out, three images come, of which anything may be true; one clean one goes."""
-    plan = new_plan("standard", "fixed", "1", 60, SET)
+    plan = new_plan(model="standard", kind="fixed", seed="1", drawn=60, images=SET, classes=imagenet())
     gone = {*plan.draws[:2], plan.draws[5]}
     new = [SetImage(3, f"ILSVRC2012_val_{number:08d}", None) for number in (901, 902, 903)]
     before = result(plan, votes_on(plan.draws, 3))
@@ -195,14 +203,14 @@ def test_a_set_that_has_changed_since() -> None:
 
 @given(st.integers(0, 60), st.integers(0, 60), st.sampled_from(["fixed", "open"]))
 def test_more_flaws_never_lower_the_bound(one: int, other: int, kind: AuditKind) -> None:
-    plan = AuditPlan("standard", kind, "1", 60, SET)
+    plan = AuditPlan(classes=imagenet(), model="standard", kind=kind, seed="1", drawn=60, images=SET)
     few, many = (result(plan, votes_on(plan.draws, count)).bound or 0 for count in sorted((one, other)))
     assert max(one, other) <= many
     assert few <= many
 
 
 def test_only_an_open_audit_grows() -> None:
-    plan = new_plan("standard", "open", "1", 60, SET)
+    plan = new_plan(model="standard", kind="open", seed="1", drawn=60, images=SET, classes=imagenet())
     assert continued(plan, 100).draws[:60] == plan.draws
     for wrong, message in ((59, "60 are drawn; expected at least as many"), (201, "expected 1 to 200")):
         with pytest.raises(CleansetError, match=message):
@@ -240,7 +248,7 @@ def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
     code, out, error = says(cleanset("review", "audit", "3", "--model", "standard", cwd=edition.folder))
     assert (code, error) == (0, "")
     assert out.startswith("standard: 3 of 3 images are drawn (fixed). If all are clean")
-    plan = read_plan(edition.reviews, "standard")
+    plan = read_plan(edition.reviews, "standard", imagenet())
     assert plan is not None
     assert sorted(plan.images) == [
         SetImage(0, val(2), (0, 0, 40, 30)), SetImage(0, val(4), None), SetImage(1, val(5), None),
@@ -248,9 +256,9 @@ def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
     code, _, error = says(cleanset("review", "audit", "3", "--model", "standard", "--seed", "2", cwd=edition.folder))
     assert (code, "drawn with seed '1', not '2'; leave out --seed" in error) == (1, True)
     # the folder is no reviewer's
-    before = read_reviews(edition.reviews)
+    before = read_reviews(edition.reviews, imagenet())
     audited(edition, {2: "verdict: clean", 4: "verdict: reject, reason: blur", 5: "verdict: clean"})
-    assert read_reviews(edition.reviews) == before
+    assert read_reviews(edition.reviews, imagenet()) == before
     code, out, _ = says(cleanset("audit", "--json", cwd=edition.folder))
     assert code == 0
     found = json.loads(out)["standard"]
@@ -350,7 +358,7 @@ def test_files_that_were_changed(edition: Edition) -> None:
     ):
         order.write_text(text)
         with pytest.raises(CleansetError, match=message):
-            read_plan(edition.reviews, "standard")
+            read_plan(edition.reviews, "standard", imagenet())
     order.write_text("\n".join([header, *rows]))
     audited(edition, {4: f"verdict: clean, note: {'x'}"})
     path = edition.reviews / "audit" / "standard" / "cy" / "n01440764.yaml"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.cli import main
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -14,7 +15,6 @@ from cleanset.files import sha256
 from cleanset.review.carried import read_old_reviews
 from cleanset.review.store import read_reviews
 from cleanset.stages import preprocess
-from cleanset.vocabulary import class_keys
 from tests.ten_images import drawn_image
 
 Run = Callable[..., list[str]]
@@ -81,8 +81,10 @@ def test_what_was_seen_unchanged_holds(tmp_path: Path, edition: Run) -> None:
         "4 of 9 verdicts carried over; not 1 (class not in the new edition), 1 (crop too small), "
         "2 (image not in the class), 1 (other bytes)"
     )
-    votes = read_reviews(new / "reviews")
-    assert {(class_keys()[index], image_id, *by) for (index, image_id), by in votes.items()} == {
+    preprocess.run(Edition(new))
+    classes = Edition(new).read_classes()
+    votes = read_reviews(new / "reviews", classes)
+    assert {(classes.keys[index], image_id, *by) for (index, image_id), by in votes.items()} == {
         ("cat", "cat/0.png", "ana"), ("cat", "cat/3.png", "ana"), ("cat", "cat/moved.png", "ana"),
         ("dog", "dog/0.png", "ben"),
     }  # fmt: skip
@@ -101,10 +103,10 @@ def test_of_the_official_archive(tmp_path: Path, edition: Run, repository: Path)
         shutil.copy(published / name, old)
     for path in sorted((published / "reviews" / "scooter").iterdir())[:30]:
         shutil.copy(path, old / "reviews" / "scooter")
-    lines, before = edition(tmp_path / "new", "--reviews", old), read_reviews(old / "reviews")
+    lines, before = edition(tmp_path / "new", "--reviews", old), read_reviews(old / "reviews", imagenet())
     assert len(before) > 50
     assert lines[-1] == f"{len(before)} of {len(before)} verdicts carried over"
-    assert read_reviews(tmp_path / "new/reviews").keys() == before.keys()
+    assert read_reviews(tmp_path / "new/reviews", imagenet()).keys() == before.keys()
 
 
 def test_of_another_archive(tmp_path: Path, edition: Run, repository: Path) -> None:

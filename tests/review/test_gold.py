@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -52,8 +53,8 @@ def vote(verdict: str, sha256: str) -> Vote:
 
 
 def test_the_key_is_read_as_it_is_written() -> None:
-    assert gold_key_text([CLEAN, FLAWED]) == TEXT
-    assert parse_gold_key(TEXT, "gold.csv") == {FLAWED.key: FLAWED, CLEAN.key: CLEAN}
+    assert gold_key_text([CLEAN, FLAWED], imagenet()) == TEXT
+    assert parse_gold_key(TEXT, "gold.csv", imagenet()) == {FLAWED.key: FLAWED, CLEAN.key: CLEAN}
 
 
 @pytest.mark.parametrize(
@@ -77,11 +78,11 @@ def test_the_key_is_read_as_it_is_written() -> None:
 )
 def test_a_key_with_a_mistake(old: str, new: str, message: str) -> None:
     with pytest.raises(CleansetError, match=message):
-        parse_gold_key(TEXT.replace(old, new), "gold.csv")
+        parse_gold_key(TEXT.replace(old, new), "gold.csv", imagenet())
 
 
 def test_answers_are_told_apart_by_the_bytes_alone() -> None:
-    golds = parse_gold_key(TEXT, "gold.csv")
+    golds = parse_gold_key(TEXT, "gold.csv", imagenet())
     votes = {
         (0, val(1)): {"ada": vote("clean", sha(1)), "ben": vote("clean", "a" * 64)},
         (1, val(5)): {"ben": vote("reject", "b" * 64)},
@@ -182,7 +183,7 @@ def test_gold_items_decide_nothing(edition: Edition) -> None:
         written()
     (edition.reviews / "gold.csv").write_text(TEXT.replace(val(1), val(3)))
     assert written() == before
-    assert (0, val(3)) not in read_reviews(edition.reviews)
+    assert (0, val(3)) not in read_reviews(edition.reviews, imagenet())
     assert len(read_table(edition.selection("standard"), SELECTION)) == 3
     assert set(read_table(edition.votes("standard"), VOTES)["reviewer"]) == {"ann", "board"}
     code, out, _ = says(cleanset("review", "calibration", "--json", cwd=edition.folder))

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.classes import class_table, use_classes
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.classes import class_table
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review.labels import Contradiction, contradictions
 from cleanset.review.page.library import label_library, open_library
@@ -108,12 +108,9 @@ GOLDEN = [49, 2, 53, 10, 3, 34, 33, 24]
 # The verdict
 
 
-@pytest.fixture
-def cats() -> None:
-    use_classes(class_table([("cat", "cat"), ("dog", "dog"), ("null", "null")], "here"))
+CATS = class_table([("cat", "cat"), ("dog", "dog"), ("null", "null")], "here")
 
 
-@pytest.mark.usefixtures("cats")
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -125,15 +122,14 @@ def cats() -> None:
 )
 def test_invalid_correct_classes(fields: str, message: str) -> None:
     with pytest.raises(CleansetError, match=rf"^here, line 2, cat/1\.png.*{re.escape(message)}"):
-        parse_reviews(f"cat:\n  cat/1.png: {{{fields}, sha256: '{SHA}'}}\n", "cat", "here")
+        parse_reviews(f"cat:\n  cat/1.png: {{{fields}, sha256: '{SHA}'}}\n", "cat", "here", CATS)
 
 
-@pytest.mark.usefixtures("cats")
 def test_any_class_is_written_and_read_back(tmp_path: Path) -> None:
     for key in ("dog", "null"):
         review = Review(verdict="reject", reason="wrong_class", correct_class=key, sha256=SHA)
-        save(tmp_path, "ada", "cat", "cat/1.png", review)
-        ((votes,),) = (read_reviews(tmp_path).values(),)
+        save(tmp_path, "ada", "cat", "cat/1.png", review, classes=CATS)
+        ((votes,),) = (read_reviews(tmp_path, CATS).values(),)
         assert votes["ada"].review == review
 
 
@@ -144,9 +140,7 @@ def test_any_class_is_written_and_read_back(tmp_path: Path) -> None:
 def edition(made: Path, tmp_path: Path) -> Edition:
     """A copy of the edition, to be reviewed."""
     shutil.copytree(made, tmp_path / "copy", symlinks=True)
-    edition = Edition(tmp_path / "copy" / "own")
-    use_classes_of(edition.folder)
-    return edition
+    return Edition(tmp_path / "copy" / "own")
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +199,10 @@ def test_the_images_are_looked_at_and_the_class_is_named(edition: Edition) -> No
     tab.press(sent("c", ["dog/3.png"]))
     assert tab.ended
     session.hints.close()
-    votes = {key[1]: by_reviewer["ada"].review for key, by_reviewer in read_reviews(edition.reviews).items()}
+    votes = {
+        key[1]: by_reviewer["ada"].review
+        for key, by_reviewer in read_reviews(edition.reviews, edition.read_classes()).items()
+    }
     cat, dog = votes["cat/3.png"], votes["dog/3.png"]
     assert (cat.verdict, cat.reason, cat.correct_class) == ("reject", "wrong_class", "dog")
     assert (dog.verdict, dog.correct_class) == ("clean", None)

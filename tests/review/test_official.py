@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import are_official
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5
 from cleanset.edition.params import read_params
@@ -124,7 +125,9 @@ def test_bind_from_the_command_line(edition: Edition) -> None:
     assert (code, shown) == (0, "2 reviews now have the SHA-256 of their images\n")
     assert "official" not in path.read_text()
     assert {
-        vote["ann"].review.sha256 for (_, name), vote in read_reviews(edition.reviews).items() if name == val(4)
+        vote["ann"].review.sha256
+        for (_, name), vote in read_reviews(edition.reviews, imagenet()).items()
+        if name == val(4)
     } == {sha(4)}
     code, _, errors = says(cleanset("review", "bind", "--reviewer", "eve", cwd=edition.folder))
     assert code == 1
@@ -163,18 +166,18 @@ def test_binding_keeps_every_other_byte() -> None:
     sha256: official
 """
     digests = dict(zip(map(val, (1, 2, 3)), ("a" * 64, "f" * 64, "c" * 64), strict=True))
-    bound, count = bound_text(text, TENCH, digests, "f")
+    bound, count = bound_text(text, TENCH, digests, "f", classes=imagenet())
     assert count == 2
     assert bound == text.replace("sha256: official  #", f"sha256: {'a' * 64}  #").replace(
         "sha256: official\n", f"sha256: {'c' * 64}\n"
     )
-    assert bound_text(bound, TENCH, digests, "f") == (bound, 0)
+    assert bound_text(bound, TENCH, digests, "f", classes=imagenet()) == (bound, 0)
 
 
 def test_a_note_on_the_reviews_may_lie_beside_them(edition: Edition) -> None:
-    before = read_reviews(edition.reviews)
+    before = read_reviews(edition.reviews, imagenet())
     (edition.reviews / "README.md").write_text("Whose reviews these are.\n")
-    assert read_reviews(edition.reviews) == before
+    assert read_reviews(edition.reviews, imagenet()) == before
     (edition.reviews / "ann" / "README.md").write_text("not here\n")
     with pytest.raises(CleansetError, match="not of a class of ILSVRC2012"):
-        read_reviews(edition.reviews)
+        read_reviews(edition.reviews, imagenet())

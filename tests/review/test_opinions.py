@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.review.opinions import Opinion, read_opinions
 from tests.documents import blocks
@@ -21,7 +22,7 @@ def read(tmp_path: Path, *texts: str) -> dict[str, tuple[Opinion, ...]]:
     for number, text in enumerate(texts):
         paths.append(tmp_path / f"{number}.csv")
         paths[-1].write_text(text)
-    return dict(read_opinions(paths))
+    return dict(read_opinions(paths, imagenet()))
 
 
 def test_opinions_of_several_files(tmp_path: Path) -> None:
@@ -64,12 +65,12 @@ def test_anything_else_is_one_line(tmp_path: Path, text: str, problem: str) -> N
 
 def test_a_missing_file_and_another_encoding(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"none\.csv: missing; correct the file, or take it out of review.opinions"):
-        read_opinions([tmp_path / "none.csv"])
+        read_opinions([tmp_path / "none.csv"], imagenet())
     (tmp_path / "latin.csv").write_bytes("ä".encode("latin-1"))
     with pytest.raises(CleansetError, match=r"latin\.csv: not UTF-8 at byte 0; correct the file"):
-        read_opinions([tmp_path / "latin.csv"])
+        read_opinions([tmp_path / "latin.csv"], imagenet())
     with pytest.raises(CleansetError, match="a folder; expected a regular file"):
-        read_opinions([tmp_path])
+        read_opinions([tmp_path], imagenet())
 
 
 def test_the_example_of_the_page(repository: Path, tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_the_program_of_the_page(repository: Path, tmp_path: Path) -> None:
     table.to_pickle(tmp_path / "annotations_classify_task.pkl")
     (program,) = blocks(repository, "python", "docs/review.md")
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
-    assert read_opinions([tmp_path / "opinions.csv"]) == {
+    assert read_opinions([tmp_path / "opinions.csv"], imagenet()) == {
         names[0]: (Opinion(names[0], "wrong class", "label errors"),),
         names[1]: (Opinion(names[1], "several objects", "label errors"),),
         names[3]: (Opinion(names[3], "Fine-grained error", "imagenet-mistakes"),),

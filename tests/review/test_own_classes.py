@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.classes import class_table, use_classes
+from cleanset.classes import class_table
 from cleanset.dataset.folder import check_image_names
 from cleanset.errors import CleansetError
 from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
 from cleanset.review.save import with_reviews
 from cleanset.review.store import read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews
-from cleanset.vocabulary import class_keys
 from tests.properties import examples
 from tests.review.texts import save
 
@@ -32,9 +31,7 @@ IDS = (
 CLEAN = Review(verdict="clean", sha256="0" * 64)
 
 
-@pytest.fixture(autouse=True)
-def _own_classes() -> None:
-    use_classes(class_table([(key, key) for key in KEYS], "here"))
+CLASSES = class_table([(key, key) for key in KEYS], "here")
 
 
 def is_id(text: str) -> bool:
@@ -54,12 +51,14 @@ def test_a_review_file_holds_any_image_ids(key: str, images: list[str], data: st
     text = ""
     for image_id in images:
         text = with_reviews(text, key, {image_id: CLEAN}, "here")
-    assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here")} == dict.fromkeys(images, CLEAN)
+    assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here", CLASSES)} == dict.fromkeys(
+        images, CLEAN
+    )
     changed = data.draw(st.sampled_from(images))
     unsure = Review(verdict="unsure", sha256="0" * 64)
     text = with_reviews(text, key, {changed: unsure}, "here")
     expected = dict.fromkeys(images, CLEAN) | {changed: unsure}
-    assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here")} == expected
+    assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here", CLASSES)} == expected
     for image_id in images:
         text = with_reviews(text, key, {image_id: None}, "here")
     assert text == ""
@@ -67,28 +66,28 @@ def test_a_review_file_holds_any_image_ids(key: str, images: list[str], data: st
 
 def test_the_files_of_all_classes_are_read_back(tmp_path: Path) -> None:
     for key in KEYS:
-        save(tmp_path, "ada", key, f"{key}/a.jpg", CLEAN)
-    assert {(class_keys()[index], image_id) for index, image_id in read_reviews(tmp_path)} == {
+        save(tmp_path, "ada", key, f"{key}/a.jpg", CLEAN, classes=CLASSES)
+    assert {(CLASSES.keys[index], image_id) for index, image_id in read_reviews(tmp_path, CLASSES)} == {
         (key, f"{key}/a.jpg") for key in KEYS
     }
     for key in KEYS:
-        save(tmp_path, "ada", key, f"{key}/a.jpg", None)
-        assert not review_file(tmp_path, "ada", key).exists()
+        save(tmp_path, "ada", key, f"{key}/a.jpg", None, classes=CLASSES)
+        assert not review_file(tmp_path, "ada", key, CLASSES).exists()
 
 
 def test_what_is_no_class_or_image_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"unknown class 'Null'; expected a class such as 0$"):
-        review_file(tmp_path, "ada", "Null")
+        review_file(tmp_path, "ada", "Null", CLASSES)
     with pytest.raises(CleansetError, match=r"expected an image id such as robin/0001.jpg$"):
-        save(tmp_path, "ada", "null", "../a.jpg", CLEAN)
+        save(tmp_path, "ada", "null", "../a.jpg", CLEAN, classes=CLASSES)
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / "n01440764.yaml").write_text("")
     with pytest.raises(CleansetError, match=r"not of a class here; expected a file <class>.yaml"):
-        read_reviews(tmp_path)
+        read_reviews(tmp_path, CLASSES)
 
 
 def test_gold_items_of_any_name_are_read_back() -> None:
     items = [GoldItem(index, image_id, "0" * 64, None, "settled") for index, image_id in enumerate(IDS[: len(KEYS)])]
-    text = gold_key_text(items)
+    text = gold_key_text(items, CLASSES)
     assert text.startswith("class,image_id,")
-    assert list(parse_gold_key(text, "here").values()) == items
+    assert list(parse_gold_key(text, "here", CLASSES).values()) == items

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import ReviewPolicy
@@ -19,7 +20,6 @@ from cleanset.review.decided import decide_all
 from cleanset.review.store import check_note, read_reviews
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.selection.metrics import totals
-from cleanset.vocabulary import class_keys
 
 AS_WRITTEN = re.compile(
     "  ILSVRC2012_val_[0-9]{8}:\n"
@@ -58,7 +58,7 @@ def folder(repository: Path) -> Path:
 @pytest.fixture(scope="module")
 def entries(folder: Path) -> dict[tuple[int, str], Entry]:
     """Every entry as plain YAML, by class index and image id."""
-    index = {wnid: number for number, wnid in enumerate(class_keys())}
+    index = {wnid: number for number, wnid in enumerate(imagenet().keys)}
     found = {}
     for path in folder.glob("*.yaml"):
         for wnid, of_class in yaml.safe_load(path.read_text()).items():
@@ -82,7 +82,7 @@ def verdicts_csv(repository: Path) -> Rows:
 
 @pytest.mark.slow
 def test_the_files_are_as_the_page_writes_them(folder: Path) -> None:
-    for by_reviewer in read_reviews(folder.parent).values():
+    for by_reviewer in read_reviews(folder.parent, imagenet()).values():
         check_note("scooter", by_reviewer["scooter"].review, by_reviewer["scooter"].where)
     found = {path.stem: path.read_text() for path in folder.iterdir()}
     assert len(found) == 997
@@ -204,7 +204,7 @@ def test_the_rules_give_the_published_set(
 ) -> None:
     """Nobody looked further once there were three, so that all that was accepted is kept, in whatever order."""
     policy = ReviewPolicy.model_validate({"crops": crops, "unknown_boxes": unknown_boxes})
-    decided = decide_all(policy, read_reviews(folder.parent), {"norm_robust": {}})
+    decided = decide_all(policy, read_reviews(folder.parent, imagenet()), {"norm_robust": {}})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, "norm_robust"))
     filled = fill(reviewed, 3, policy.crops == "in_rank")
     numbers = totals(filled.selection, filled.rejected, range(1000), 3)

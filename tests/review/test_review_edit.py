@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.review.save import with_reviews
 from cleanset.review.verdicts import Review, parse_reviews
@@ -241,7 +242,7 @@ def test_the_committed_files_are_as_they_would_be_written(repository: Path) -> N
     assert len(files) >= 14
     for path in files:
         text, written = path.read_bytes().decode(), ""
-        votes = parse_reviews(text, path.stem, str(path))
+        votes = parse_reviews(text, path.stem, str(path), imagenet())
         for vote in reversed(votes):
             assert with_reviews(text, path.stem, {vote.image_id: vote.review}, "") == text
             written = with_reviews(written, path.stem, {vote.image_id: vote.review}, "")
@@ -283,7 +284,7 @@ def test_what_was_saved_is_what_is_read(steps: list[tuple[str, Review | None]]) 
         if review:
             wanted[image_id] = review
         # of nothing, no file is written
-        votes = parse_reviews(text, TENCH, "f") if text else []
+        votes = parse_reviews(text, TENCH, "f", imagenet()) if text else []
         assert {vote.image_id: vote.review for vote in votes} == wanted
     fresh = ""
     for image_id in sorted(wanted):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import ReviewPolicy, read_params
 from cleanset.errors import CleansetError
 from cleanset.review.audit import audited_roles, read_audit_votes, read_plan
@@ -46,8 +47,8 @@ def test_votes_of_two_reviewers(tmp_path: Path) -> None:
     write(tmp_path, f"bob/{TENCH}.yaml", crop())
     write(tmp_path, "bob/.draft", "not read")
     write(tmp_path, ".gitkeep", "")
-    votes = read_reviews(tmp_path)
-    check_reviews(votes, INDEX)
+    votes = read_reviews(tmp_path, imagenet())
+    check_reviews(votes, INDEX, imagenet())
     assert {key: {name: vote.review.verdict for name, vote in of.items()} for key, of in votes.items()} == {
         (0, IMAGE): {"ann": "clean", "bob": "crop"}
     }
@@ -55,21 +56,21 @@ def test_votes_of_two_reviewers(tmp_path: Path) -> None:
 
 
 def test_no_reviews_yet(tmp_path: Path) -> None:
-    assert read_reviews(tmp_path) == {}
+    assert read_reviews(tmp_path, imagenet()) == {}
 
 
 def test_the_board_overrules(tmp_path: Path) -> None:
     write(tmp_path, f"ann/{TENCH}.yaml", clean())
     write(tmp_path, f"bob/{TENCH}.yaml", crop())
     write(tmp_path, f"board/{TENCH}.yaml", entry(verdict="reject", reason="noise", sha256=SHA, note="seen at 200 %"))
-    assert decisions_under(ReviewPolicy(policy="unanimous", min_reviewers=2), read_reviews(tmp_path)) == {
+    assert decisions_under(ReviewPolicy(policy="unanimous", min_reviewers=2), read_reviews(tmp_path, imagenet())) == {
         (0, IMAGE): Decision("reject", "noise")
     }
 
 
 def test_the_board_alone(tmp_path: Path) -> None:
     write(tmp_path, f"board/{TENCH}.yaml", clean(note="the stamp is part of the scene"))
-    assert decisions_under(ReviewPolicy(policy="majority", min_reviewers=3), read_reviews(tmp_path)) == {
+    assert decisions_under(ReviewPolicy(policy="majority", min_reviewers=3), read_reviews(tmp_path, imagenet())) == {
         (0, IMAGE): Decision("clean")
     }
 
@@ -81,7 +82,7 @@ def test_the_board_says_why(tmp_path: Path, note: dict[str, str]) -> None:
         CleansetError,
         match=r"board/n01440764\.yaml, line 2, ILSVRC2012_val_00002138: no note; the board's reason",
     ):
-        read_reviews(tmp_path)
+        read_reviews(tmp_path, imagenet())
 
 
 @pytest.mark.parametrize("path", [f"{TENCH}.yaml", f"Board/{TENCH}.yaml", f"ann b/{TENCH}.yaml"])
@@ -89,13 +90,13 @@ def test_what_is_no_folder_of_a_reviewer(tmp_path: Path, path: str) -> None:
     write(tmp_path, path, clean())
     name = path.split("/")[0]
     with pytest.raises(CleansetError, match=rf"{name}: not the folder of a reviewer; expected a name of small letters"):
-        read_reviews(tmp_path)
+        read_reviews(tmp_path, imagenet())
 
 
 def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "ann" / f"{TENCH}.yaml").mkdir(parents=True)
     with pytest.raises(CleansetError, match=r"n01440764\.yaml: not of a class of ILSVRC2012; expected a file"):
-        read_reviews(tmp_path)
+        read_reviews(tmp_path, imagenet())
 
 
 @pytest.mark.parametrize("name", ["n00000001.yaml", "n01440764.yml", "n01440764", "notes.txt", "N01440764.yaml"])
@@ -104,14 +105,14 @@ def test_a_file_of_no_class(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         CleansetError, match=rf"ann/{name}: not of a class of ILSVRC2012; expected a file <wnid>\.yaml: rename"
     ):
-        read_reviews(tmp_path)
+        read_reviews(tmp_path, imagenet())
 
 
 def test_not_utf8(tmp_path: Path) -> None:
     path = write(tmp_path, f"ann/{TENCH}.yaml", "")
     path.write_bytes("# très\n".encode("latin-1"))
     with pytest.raises(CleansetError, match=r"n01440764\.yaml: not UTF-8 at byte 4; save it as UTF-8"):
-        read_reviews(tmp_path)
+        read_reviews(tmp_path, imagenet())
 
 
 UNFIT = {
@@ -152,15 +153,15 @@ UNFIT = {
 @pytest.mark.parametrize(("wnid", "text", "message"), UNFIT.values(), ids=UNFIT.keys())
 def test_a_review_that_does_not_fit_its_image(tmp_path: Path, wnid: str, text: str, message: str) -> None:
     write(tmp_path, f"ann/{wnid}.yaml", text)
-    votes = read_reviews(tmp_path)
+    votes = read_reviews(tmp_path, imagenet())
     with pytest.raises(CleansetError, match=message):
-        check_reviews(votes, INDEX)
+        check_reviews(votes, INDEX, imagenet())
 
 
 @pytest.mark.parametrize("box", ["[0, 0, 500, 374]", "[1, 0, 500, 375]", "[0, 0, 1, 1]", "[499, 374, 500, 375]"])
 def test_boxes_that_fit(tmp_path: Path, box: str) -> None:
     write(tmp_path, f"ann/{TENCH}.yaml", crop(crop=box))
-    check_reviews(read_reviews(tmp_path), INDEX)
+    check_reviews(read_reviews(tmp_path, imagenet()), INDEX, imagenet())
 
 
 def test_a_crop_with_an_edge_too_short(tmp_path: Path) -> None:
@@ -169,17 +170,17 @@ def test_a_crop_with_an_edge_too_short(tmp_path: Path) -> None:
         write(tmp_path, f"ann/{TENCH}.yaml", crop(crop=box))
         expected = f"crop {box} is {size} pixels; expected edges of at least 32 (review.min_crop_pixels)"
         with pytest.raises(CleansetError, match=re.escape(expected)):
-            check_reviews(read_reviews(tmp_path), INDEX, 32, official_images=False)
+            check_reviews(read_reviews(tmp_path, imagenet()), INDEX, imagenet(), 32, official_images=False)
     write(tmp_path, f"ann/{TENCH}.yaml", crop(crop="[10, 10, 42, 42]"))
-    check_reviews(read_reviews(tmp_path), INDEX, 32, official_images=False)
+    check_reviews(read_reviews(tmp_path, imagenet()), INDEX, imagenet(), 32, official_images=False)
 
 
 def test_every_reviewers_vote_is_checked(tmp_path: Path) -> None:
     write(tmp_path, f"ann/{TENCH}.yaml", clean())
     write(tmp_path, f"zoe/{TENCH}.yaml", clean().replace(SHA, OTHER_SHA))
-    votes = read_reviews(tmp_path)
+    votes = read_reviews(tmp_path, imagenet())
     with pytest.raises(CleansetError, match=r"zoe/n01440764\.yaml, line 2, .*other bytes were reviewed"):
-        check_reviews(votes, INDEX)
+        check_reviews(votes, INDEX, imagenet())
 
 
 @pytest.mark.parametrize("linked", ["bob", "bob/n01440764.yaml"])
@@ -191,7 +192,7 @@ def test_a_link_is_no_second_reviewer(tmp_path: Path, linked: str) -> None:
     target = tmp_path / "ann" / Path(*Path(linked).parts[1:])
     link.symlink_to(target)
     with pytest.raises(CleansetError, match=rf"{linked}: a link to \S+; expected a reviewer's own folder and files"):
-        read_reviews(tmp_path)
+        read_reviews(tmp_path, imagenet())
 
 
 @pytest.mark.parametrize("name", [f"{TENCH}.yaml", "nowhere.yaml"])
@@ -203,7 +204,7 @@ def test_a_linked_file_is_neither_read_nor_replaced_by_the_page(tmp_path: Path, 
     link = tmp_path / "bob" / f"{TENCH}.yaml"
     link.symlink_to(tmp_path / "ann" / name)
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to \S+; expected a reviewer's own folder"):
-        StoredVotes(tmp_path, {}, 1).read(0)
+        StoredVotes(tmp_path, {}, imagenet(), 1).read(0)
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to"):
         save(tmp_path, "bob", TENCH, IMAGE, Review(verdict="unsure", sha256=SHA))
     assert link.is_symlink()
@@ -214,12 +215,14 @@ def test_a_link_to_nothing_is_not_taken_for_absent(tmp_path: Path) -> None:
     edition = edition_in(tmp_path / "edition")
     params, reviews, role = read_params(edition.folder), edition.reviews, "standard"
     readers: dict[Path, list[Callable[[], object]]] = {
-        reviews / "gold.csv": [lambda: read_gold_key(reviews), lambda: read_reviews(reviews)],
+        reviews / "gold.csv": [lambda: read_gold_key(reviews, imagenet()), lambda: read_reviews(reviews, imagenet())],
         reviews / "GUIDELINES.md": [lambda: own_guidelines(reviews), lambda: write_guidelines(reviews)],
-        reviews / "audit" / "standard.yaml": [lambda: read_plan(reviews, role), lambda: audited_roles(reviews, [role])],
-        reviews / "audit" / "standard": [lambda: read_audit_votes(reviews, role)],
+        reviews / "audit" / "standard.yaml": [
+            lambda: read_plan(reviews, role, imagenet()), lambda: audited_roles(reviews, [role])
+        ],
+        reviews / "audit" / "standard": [lambda: read_audit_votes(reviews, role, imagenet())],
         edition.crop_scores(role): [
-            lambda: read_decisions(edition, params, {}), CropScores(edition, [role]).look,
+            lambda: read_decisions(edition, params, {}, imagenet()), CropScores(edition, [role], imagenet()).look,
         ],
         edition.scored_with(role): [lambda: _seen_by(edition, [role])],
     }  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.review.store import check_note, review_file
 from cleanset.review.verdicts import Review, parse_reviews
@@ -22,7 +23,7 @@ CROP = {
 
 
 def parsed(text: str) -> list[Review]:
-    return [vote.review for vote in parse_reviews(text, TENCH, "reviews/ann/n01440764.yaml")]
+    return [vote.review for vote in parse_reviews(text, TENCH, "reviews/ann/n01440764.yaml", imagenet())]
 
 
 def test_the_example_of_the_design() -> None:
@@ -36,7 +37,7 @@ n01440764:
     sha256: {SHA}
     note: stamp bottom right
 """
-    [vote] = parse_reviews(text, TENCH, "reviews/ann/n01440764.yaml")
+    [vote] = parse_reviews(text, TENCH, "reviews/ann/n01440764.yaml", imagenet())
     assert (vote.wnid, vote.image_id) == (TENCH, IMAGE)
     assert vote.where == "reviews/ann/n01440764.yaml, line 3, ILSVRC2012_val_00002138"
     assert vote.review.model_dump(exclude_none=True) == CROP | {"note": "stamp bottom right"}
@@ -62,12 +63,12 @@ def test_a_file_without_verdicts(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "\n", " \n\n", "---\n", "null\n", "~"])
 def test_an_empty_file_is_not_a_class_without_verdicts(text: str) -> None:
     with pytest.raises(CleansetError, match="f: no verdicts; expected some, or a comment if there are none"):
-        parse_reviews(text, TENCH, "f")
+        parse_reviews(text, TENCH, "f", imagenet())
 
 
 def test_line_numbers_of_two_images() -> None:
     text = clean() + f"  ILSVRC2012_val_00000009:\n    verdict: clean\n    sha256: {SHA}\n"
-    assert [vote.where for vote in parse_reviews(text, TENCH, "f")] == [
+    assert [vote.where for vote in parse_reviews(text, TENCH, "f", imagenet())] == [
         "f, line 2, ILSVRC2012_val_00002138",
         "f, line 5, ILSVRC2012_val_00000009",
     ]
@@ -151,7 +152,7 @@ def test_the_committed_files_read_alike_in_both_versions_of_yaml(repository: Pat
     assert len(files) >= 1011
     for path in files:
         text = path.read_text("utf-8")
-        votes = parse_reviews(text, path.stem, str(path))
+        votes = parse_reviews(text, path.stem, str(path), imagenet())
         found = {path.stem: {vote.image_id: vote.review.model_dump(mode="json", exclude_unset=True) for vote in votes}}
         assert found == yaml.load(text, Loader=yaml.CSafeLoader)
         assert found == YAML(typ="safe").load(text)
@@ -159,9 +160,9 @@ def test_the_committed_files_read_alike_in_both_versions_of_yaml(repository: Pat
 
 def test_a_long_name_and_a_long_note(tmp_path: Path) -> None:
     """A file system could not have the one, and a set would carry the other."""
-    assert review_file(tmp_path, "a" * 64, "n01443537").parent.name == "a" * 64
+    assert review_file(tmp_path, "a" * 64, "n01443537", imagenet()).parent.name == "a" * 64
     with pytest.raises(CleansetError, match=r"\(300 characters\)': expected a name of .*, at most 64"):
-        review_file(tmp_path, "a" * 300, "n01443537")
+        review_file(tmp_path, "a" * 300, "n01443537", imagenet())
     note = "x" * 3_000_000
     review = Review(verdict="clean", sha256="0" * 64, note=note)
     with pytest.raises(CleansetError, match=r"a note of 3,000,000 characters; expected at most 10,000: shorten it"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError
 from cleanset.review.page.session import StoredVotes
@@ -45,7 +46,7 @@ def test_saving_and_taking_away(reviews: Path) -> None:
     save(reviews, "ann", TENCH, SECOND, BLURRED)
     save(reviews, "ann", TENCH, FIRST, CLEAN)
     assert file_of(reviews).read_text() == TEXT_OF_BOTH
-    assert {key: list(votes) for key, votes in read_reviews(reviews).items()} == {
+    assert {key: list(votes) for key, votes in read_reviews(reviews, imagenet()).items()} == {
         (TENCH_INDEX, FIRST): ["ann"],
         (TENCH_INDEX, SECOND): ["ann"],
     }
@@ -54,7 +55,7 @@ def test_saving_and_taking_away(reviews: Path) -> None:
     save(reviews, "ann", TENCH, FIRST, None)
     save(reviews, "ann", TENCH, FIRST, None, expected=CLEAN)  # taken away in two places: no conflict
     assert sorted(path.name for path in (reviews / "ann").iterdir()) == [".lock"]
-    assert read_reviews(reviews) == {}
+    assert read_reviews(reviews, imagenet()) == {}
 
 
 def test_a_verdict_that_stands_there_already_writes_nothing(reviews: Path) -> None:
@@ -263,13 +264,13 @@ def test_killed_at_every_step(reviews: Path, kind: str, old: str, new: str) -> N
     changes = texts.index(repr(new))
     assert texts == [repr(old)] * changes + [repr(new)] * (len(texts) - changes)
     assert 0 < changes < len(texts) - 1
-    assert len(read_reviews(reviews)) == new.count("verdict:")
+    assert len(read_reviews(reviews, imagenet())) == new.count("verdict:")
 
 
 def test_what_a_killed_process_leaves_is_no_review(reviews: Path) -> None:
     save(reviews, "ann", TENCH, FIRST, CLEAN)
     (reviews / "ann" / f".{TENCH}.yaml.partial").write_text(TEXT_OF_BOTH[:-30])
-    assert list(read_reviews(reviews)) == [(TENCH_INDEX, FIRST)]
+    assert list(read_reviews(reviews, imagenet())) == [(TENCH_INDEX, FIRST)]
     save(reviews, "ann", TENCH, SECOND, BLURRED)
     assert file_of(reviews).read_text() == TEXT_OF_BOTH
     assert sorted(path.name for path in (reviews / "ann").iterdir()) == [".lock", f"{TENCH}.yaml"]
@@ -333,7 +334,7 @@ def test_two_processes_lose_nothing(reviews: Path) -> None:
         assert writer.stdin
         writer.stdin.close()  # both begin
     assert [writer.wait(timeout=100) for writer in writers] == [0, 0]
-    votes = read_reviews(reviews)
+    votes = read_reviews(reviews, imagenet())
     assert [(image_id, of["ann"].review.verdict) for (_, image_id), of in votes.items()] == [
         (f"ILSVRC2012_val_{number:08d}", "clean" if number % 2 else "unsure") for number in range(1, 401)
     ]
@@ -349,7 +350,7 @@ def test_two_threads_lose_nothing(reviews: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(read_reviews(reviews)) == 20
+    assert len(read_reviews(reviews, imagenet())) == 20
 
 
 # Reading a class again and again
@@ -357,7 +358,7 @@ def test_two_threads_lose_nothing(reviews: Path) -> None:
 
 @pytest.fixture
 def stored(reviews: Path) -> StoredVotes:
-    return StoredVotes(reviews, {}, 1)
+    return StoredVotes(reviews, {}, imagenet(), 1)
 
 
 def test_the_votes_on_a_class_follow_the_files(reviews: Path, stored: StoredVotes) -> None:

@@ -100,9 +100,9 @@ def test_conflicts_are_named_and_so_is_nothing_left(edition: Edition) -> None:
     done = cleanset("review", "status", cwd=edition.folder)
     assert "Conflict, for the board: n01440764." in done.stdout
     found = review_status.run(edition).progress
-    assert found["norm_robust"].classes == {"settled": [1], "open": [], "short": [], "conflict": [0]}
-    assert found["corruption_robust"].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
-    assert found[ALL_MODELS].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
+    assert found["norm_robust"].by_state == {"settled": [1], "open": [], "short": [], "conflict": [0]}
+    assert found["corruption_robust"].by_state == {"settled": [], "open": [], "short": [1], "conflict": [0]}
+    assert found[ALL_MODELS].by_state == {"settled": [], "open": [], "short": [1], "conflict": [0]}
     assert "Short: all candidates are reviewed, but fewer than 2 can be used." in done.stdout
 
 
@@ -122,7 +122,7 @@ def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:
     """As for review_apply: what nobody has looked at is not open."""
     (edition.folder / "params.yaml").write_text(PARAMS.replace("unreviewed: pending", "unreviewed: clean"))
     found = review_status.run(edition)
-    assert found.progress["standard"].classes["settled"] == [0, 1]
+    assert found.progress["standard"].by_state["settled"] == [0, 1]
     assert (found.progress[ALL_MODELS].at_least, found.progress[ALL_MODELS].at_most) == (0, 0)
     said = " ".join(cleanset("review", "status", cwd=edition.folder).stdout.split())
     assert "review.unreviewed is clean" in said
@@ -137,7 +137,7 @@ def test_crops_that_a_model_misclassifies(edition: Edition) -> None:
 
     def standard() -> tuple[list[int], int]:
         progress = review_status.run(edition).progress["standard"]
-        return list(progress.classes["settled"]), progress.at_least
+        return list(progress.by_state["settled"]), progress.at_least
 
     assert standard() == ([0], 1)
     put(
@@ -156,7 +156,7 @@ def test_crops_that_a_model_misclassifies(edition: Edition) -> None:
 
 def test_a_class_without_candidates_is_short(edition: Edition) -> None:
     (edition.folder / "params.yaml").write_text(PARAMS.replace("classes: [", "classes: [n01484850, "))
-    assert 2 in review_status.run(edition).progress["standard"].classes["short"]
+    assert 2 in review_status.run(edition).progress["standard"].by_state["short"]
 
 
 def test_a_review_of_other_bytes_stops_it(edition: Edition) -> None:

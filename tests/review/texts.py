@@ -4,6 +4,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
+from cleanset.classes import ClassTable, imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.review.page.keys import ReviewKey
@@ -39,17 +40,20 @@ def save(
     image_id: str,
     review: Review | None,
     expected: Review | EllipsisType | None = ...,
+    *,
+    classes: ClassTable | None = None,
 ) -> None:
-    """Save a verdict; by default over whatever the file has."""
+    """Save a verdict, on ImageNet's images unless told otherwise; by default over whatever the file has."""
+    classes = classes or imagenet()
     if isinstance(expected, EllipsisType):
-        expected = on_disk(reviews / reviewer / f"{wnid}.yaml").get(image_id)
-    save_all(reviews, reviewer, wnid, {image_id: VerdictChange(review, expected)})
+        expected = on_disk(reviews / reviewer / f"{wnid}.yaml", classes).get(image_id)
+    save_all(reviews, reviewer, wnid, {image_id: VerdictChange(review, expected)}, classes=classes)
 
 
-def on_disk(path: Path) -> dict[str, Review]:
+def on_disk(path: Path, classes: ClassTable | None = None) -> dict[str, Review]:
     """The verdicts in a file by image id; none without a valid file."""
     try:
-        return {vote.image_id: vote.review for vote in read_file(path)}
+        return {vote.image_id: vote.review for vote in read_file(path, classes or imagenet())}
     except (CleansetError, OSError):
         return {}
 

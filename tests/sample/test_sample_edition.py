@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -71,7 +72,7 @@ def test_labels_are_one_several_and_none(index: pd.DataFrame) -> None:
 
 
 def test_reviews_found_what_was_planted(edition: Edition, truth: dict[str, Any]) -> None:
-    for (_, image_id), by_reviewer in read_reviews(edition.reviews).items():
+    for (_, image_id), by_reviewer in read_reviews(edition.reviews, imagenet()).items():
         deciding = by_reviewer.get(BOARD) or by_reviewer["ada"]
         review, planted = deciding.review, truth[image_id]
         if planted["flaw"] is None:
@@ -83,7 +84,7 @@ def test_reviews_found_what_was_planted(edition: Edition, truth: dict[str, Any])
 
 
 def test_everything_that_was_planted_was_reviewed_somewhere(edition: Edition, truth: dict[str, Any]) -> None:
-    found = {truth[image_id]["flaw"] for _, image_id in read_reviews(edition.reviews)}
+    found = {truth[image_id]["flaw"] for _, image_id in read_reviews(edition.reviews, imagenet())}
     assert found == {None, "watermark", "text", "border", "collage", "filter", "noise", "blur"}
 
 
@@ -150,7 +151,7 @@ def test_one_class_is_unsettled_until_a_review_is_added(
 
 
 def test_the_board_overruled_once(edition: Edition) -> None:
-    votes = read_reviews(edition.reviews)
+    votes = read_reviews(edition.reviews, imagenet())
     overruled = [by_reviewer for by_reviewer in votes.values() if BOARD in by_reviewer]
     assert len(overruled) == 1
     assert {name: vote.review.verdict for name, vote in overruled[0].items()} == {

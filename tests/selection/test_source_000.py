@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import read_params
@@ -250,8 +251,8 @@ def test_case_3_1_the_object_remains_visible(line: str) -> None:
         f"    crop: [0, 0, 480, 330]\n    sha256: {'a' * 64}\n"
     )
     with pytest.raises(CleansetError, match=r"object_fully_visible: true; the object must remain fully visible"):
-        parse_reviews(text + line, "n04252077", "f")
-    [vote] = parse_reviews(text + "    object_fully_visible: true\n", "n04252077", "f")
+        parse_reviews(text + line, "n04252077", "f", imagenet())
+    [vote] = parse_reviews(text + "    object_fully_visible: true\n", "n04252077", "f", imagenet())
     assert vote.review.box == (0, 0, 480, 330)
 
 

@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import imagenet
 from cleanset.cli import STAGES
 from cleanset.csv_files import csv_text
 from cleanset.edition.paths import Edition
@@ -271,7 +272,7 @@ def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> N
     of_ben = yaml.safe_load((edition.reviews / "ben" / "n02782093.yaml").read_text())["n02782093"]
     gold, *others = sorted(of_ben)
     digest = "0" * 64
-    (edition.reviews / GOLD_KEY).write_text(gold_key_text([GoldItem(417, gold, digest, "text", "planted")]))
+    (edition.reviews / GOLD_KEY).write_text(gold_key_text([GoldItem(417, gold, digest, "text", "planted")], imagenet()))
     lines = [f"  {gold}:  # a gold item", "    verdict: reject", "    reason: 'text'", f'    sha256: "{digest}"']
     for image_id in others:
         lines += [
@@ -293,7 +294,7 @@ def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> N
         select.run(edition, role)
         review_apply.run(edition, role)
     selection = read_table(edition.selection("standard"), SELECTION)
-    plan = new_plan("standard", "open", "1", 4, set_images(selection))
+    plan = new_plan(model="standard", kind="open", seed="1", drawn=4, images=set_images(selection), classes=imagenet())
     write_plan(edition.reviews, plan)
     for number, each in enumerate(plan.draws[:3]):
         path = verdicts_folder(edition.reviews, "standard") / "dan" / f"{class_keys()[each.class_index]}.yaml"
@@ -447,7 +448,7 @@ def test_both_programs_read_the_same_reviews(edition: str, repository: Path) -> 
         (f"{name}/{class_keys()[index]}.yaml", image_id): (
             vote.review.verdict, vote.review.reason, vote.review.box, basis_of(vote.review), vote.review.sha256,
         )
-        for (index, image_id), by_name in read_votes(reviews).items()
+        for (index, image_id), by_name in read_votes(reviews, imagenet()).items()
         for name, vote in by_name.items()
     }  # fmt: skip
     assert from_verdicts.read_verdicts(reviews) == expected

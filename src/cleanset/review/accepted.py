@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanset.classes import ClassTable
+from cleanset.classes import ClassTable, use_classes
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import read_about
@@ -88,6 +88,7 @@ def _new_scores(
             f"{scores or file}: scores of the images before, of which {differs}; expected scores of today's images: "
             "run cleanset edition --accept --scores FILE with a new table"
         )
+    use_classes(found.classes)  # TRANSITION: until read_scores takes them
     for model in models.values():
         read_scores(scores, model.name, found.labels)
     return read_bytes(scores)

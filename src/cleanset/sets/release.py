@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanset.classes import CLASSES_FILE, classes_in_use
+from cleanset.classes import CLASSES_FILE, ClassTable, classes_in_use
 from cleanset.csv_files import csv_text
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
@@ -85,8 +85,11 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
             **released_texts(deposit_json(name, summaries, list(limits), released, with_images), released),
             CLASSES_FILE: classes_in_use().text,
             "params.json": _params_json(edition, params),
-            "verdicts.csv": _verdicts_csv(edition.reviews, params),
-            "gold.json": calibration_as_json(calibrations(all_gold_answers(edition.reviews, list(sets)))) + "\n",
+            "verdicts.csv": _verdicts_csv(edition.reviews, params, edition.read_classes()),
+            "gold.json": calibration_as_json(
+                calibrations(all_gold_answers(edition.reviews, list(sets), edition.read_classes()))
+            )
+            + "\n",
         }
         for file, data in (*_files(edition, params), *((file, text.encode()) for file, text in texts.items())):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +125,7 @@ def _params_json(edition: Edition, params: Params) -> str:
     return json.dumps(found, indent=2) + "\n"
 
 
-def _verdicts_csv(reviews: Path, params: Params) -> str:
+def _verdicts_csv(reviews: Path, params: Params, classes: ClassTable) -> str:
     """Every verdict of reviewers and auditors as CSV, answers to gold items among them."""
     folders = {"": reviews} | {f"{AUDIT}/{role}/": verdicts_folder(reviews, role) for role in params.models}
     rows = [
@@ -131,7 +134,7 @@ def _verdicts_csv(reviews: Path, params: Params) -> str:
             " ".join(map(str, vote.review.box or ())), basis_of(vote.review), vote.review.sha256,
         )
         for prefix, folder in folders.items()
-        for (index, image_id), by_name in (read_votes(folder) if is_there(folder) else {}).items()
+        for (index, image_id), by_name in (read_votes(folder, classes) if is_there(folder) else {}).items()
         for name, vote in by_name.items()
     ]  # fmt: skip
     return csv_text(("file", "image_id", "verdict", "reason", "box", "basis", "sha256"), sorted(rows))

@@ -40,7 +40,8 @@ def run(edition: Edition) -> None:
     check_roles(edition, params.models)
     classes, per = params.dataset.class_list(), params.export.images_per_class
     index = read_table(edition.index, INDEX)
-    votes = read_reviews(edition.reviews)
+    table = edition.read_classes()
+    votes = read_reviews(edition.reviews, table)
     unknown = unknown_confidences(edition.folder, params)
     lines: dict[str, dict[str, float | int | str]] = {}
     short, contents = [], {index: list[str]() for index in classes}
@@ -65,7 +66,16 @@ def run(edition: Edition) -> None:
             numbers |= effect(selection, predictions)
         numbers |= closeness(measured(read_table(edition.margins(role), MARGINS), unknown[role]))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
-        numbers |= audit_numbers(read_audit(edition.reviews, role, list(params.models), votes, index, selection))
+        audited = read_audit(
+            edition.reviews,
+            role,
+            roles=list(params.models),
+            votes=votes,
+            index=index,
+            selection=selection,
+            classes=table,
+        )
+        numbers |= audit_numbers(audited)
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))

@@ -13,5 +13,5 @@ def run(edition: Edition) -> None:
     """Read the reviews and the index, write data/crops.parquet."""
     params = read_params(edition.folder)
     classes = edition.read_classes()
-    votes = checked_votes(edition, params, read_table(edition.index, INDEX, classes))
+    votes = checked_votes(edition, params, read_table(edition.index, INDEX, classes), classes)
     write_table(edition.crops, pd.DataFrame(sorted(drawn_crops(votes)), columns=CROPS.names), CROPS, classes)

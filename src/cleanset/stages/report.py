@@ -78,7 +78,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         for role, filled in sets.items()
         for path in [edition.crop_scores(role)]
     }
-    votes = read_reviews(edition.reviews)
+    votes = read_reviews(edition.reviews, edition.read_classes())
     classes, per_class = params.dataset.class_list(), params.export.images_per_class
     verdicts = list(without_board(votes).values())
     counts, by_basis = verdict_counts(verdicts), by_reviewer(votes, BASES, basis_of)

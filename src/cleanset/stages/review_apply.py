@@ -20,7 +20,7 @@ def run(edition: Edition, role: str) -> None:
     classes = edition.read_classes()
     candidates = read_table(edition.candidates(role), CANDIDATES, classes)
     index = read_table(edition.index, INDEX, classes)
-    votes = checked_votes(edition, params, index)
+    votes = checked_votes(edition, params, index, classes)
     predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES, classes))
     decided = decide_all(params.review, votes, {role: predictions})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, role))
@@ -35,5 +35,13 @@ def run(edition: Edition, role: str) -> None:
     write_table(edition.votes(role), accepted, VOTES, classes, texts=texts)
     write_table(edition.selection(role), filled.selection, SELECTION, classes)
     write_table(edition.rejected(role), filled.rejected, REJECTED, classes)
-    audit = read_audit(edition.reviews, role, list(params.models), votes, index, filled.selection)
+    audit = read_audit(
+        edition.reviews,
+        role,
+        roles=list(params.models),
+        votes=votes,
+        index=index,
+        selection=filled.selection,
+        classes=classes,
+    )
     write_text(edition.audit(role), audit_json(audit))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
+from cleanset.classes import imagenet
 from cleanset.images.boxes import Box
 from cleanset.review.hints.hints import crop_proposal, hints_of_image, largest_box_without
 from cleanset.review.hints.measures import ImageMeasures, measure
@@ -165,7 +166,7 @@ def test_the_rows_that_a_soft_edge_mixes_are_left_out() -> None:
 def test_without_a_hint_at_a_border_no_margin_is_left_out(widths: Box) -> None:
     """One strip may be a floor or a sky."""
     measures, _ = measure(bars(*widths))
-    assert "border" not in {hint.kind for hint in hints_of_image(measures)}
+    assert "border" not in {hint.kind for hint in hints_of_image(measures, imagenet())}
     assert proposed(measures) is None
 
 

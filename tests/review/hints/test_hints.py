@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
-from cleanset.classes import class_table, use_classes
+from cleanset.classes import class_table, imagenet
 from cleanset.review.hints.hints import Hint, NearDuplicates, hints_between_images, hints_of_image
 from cleanset.review.hints.measures import ImageMeasures, measure, packed_hashes
 
@@ -33,7 +33,7 @@ def measured(grey: Grey | Image.Image) -> ImageMeasures:
 
 
 def kinds(grey: Grey | Image.Image) -> list[str]:
-    return [hint.kind for hint in hints_of_image(measured(grey))]
+    return [hint.kind for hint in hints_of_image(measured(grey), imagenet())]
 
 
 # Straight edges
@@ -80,12 +80,12 @@ def test_seams() -> None:
     side_by_side = np.concatenate([texture(100, 160) // 4, 190 + texture(100, 160) // 4], axis=1)
     assert measured(side_by_side).seams[0] == 1
     assert measured(side_by_side).seams[1] < 0.7
-    assert [hint.text for hint in hints_of_image(measured(side_by_side)) if hint.kind == "collage"] == [
+    assert [hint.text for hint in hints_of_image(measured(side_by_side), imagenet()) if hint.kind == "collage"] == [
         "a straight edge from top to bottom"
     ]
     below = measured(side_by_side.T)
     assert below.seams == measured(side_by_side).seams[::-1]
-    assert [hint.text for hint in hints_of_image(below) if hint.kind == "collage"] == [
+    assert [hint.text for hint in hints_of_image(below, imagenet()) if hint.kind == "collage"] == [
         "a straight edge from left to right"
     ]
 
@@ -154,7 +154,7 @@ def test_neutral_pixels(colour: tuple[int, int, int], neutral: float) -> None:
 
 
 def filters(image: Image.Image) -> list[str]:
-    return [hint.text for hint in hints_of_image(measured(image)) if hint.kind == "filter"]
+    return [hint.text for hint in hints_of_image(measured(image), imagenet()) if hint.kind == "filter"]
 
 
 def test_grey_tinted_and_coloured_images() -> None:
@@ -263,7 +263,7 @@ PLAIN = ImageMeasures(
     ],
 )
 def test_hints_from_measures(changed: ImageMeasures, expected: list[Hint]) -> None:
-    assert hints_of_image(changed) == expected
+    assert hints_of_image(changed, imagenet()) == expected
 
 
 @pytest.mark.parametrize("darken", [lambda value: value // 20, lambda value: 255 - value // 20])
@@ -275,7 +275,7 @@ def test_a_dark_or_bright_image_is_named_so_and_not_taken_for_a_plain_or_filtere
     assert (image.background > 0.7, image.saturations[1]) == (True, 0)
     kind = "dark" if image.levels[1] < 128 else "bright"
     others = {"dark", "bright", "artificial_background", "filter"}
-    assert {hint.kind for hint in hints_of_image(image)} & others == {kind}
+    assert {hint.kind for hint in hints_of_image(image, imagenet())} & others == {kind}
 
 
 def test_levels_leave_out_one_pixel_in_a_hundred() -> None:
@@ -387,6 +387,5 @@ def test_any_size_and_mode(size: tuple[int, int], mode: str) -> None:
 
 def test_small_images_are_usual_among_your_own() -> None:
     small = replace(PLAIN, size=(32, 32))
-    assert [each.kind for each in hints_of_image(small)] == ["few_pixels"]
-    use_classes(class_table([("a", "a"), ("b", "b")], "here"))
-    assert hints_of_image(small) == []
+    assert [each.kind for each in hints_of_image(small, imagenet())] == ["few_pixels"]
+    assert hints_of_image(small, class_table([("a", "a"), ("b", "b")], "here")) == []

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
+from cleanset.classes import imagenet
 from cleanset.review.hints.hints import Hint, hints_of_image
 from cleanset.review.hints.measures import measure
 from cleanset.review.hints.text import TextLine, added_line, can_read_text, lines_of_text
@@ -95,8 +96,10 @@ def test_the_longest_is_shown() -> None:
 )
 def test_hint(line: TextLine, expected: str) -> None:
     plain, _ = measure(Image.effect_mandelbrot(SIZE, (-2, -1, 1, 1), 20))
-    assert [hint for hint in hints_of_image(plain, [line]) if hint.kind == "text"] == [Hint("text", expected)]
-    assert "text" not in {hint.kind for hint in hints_of_image(plain)}
+    assert [hint for hint in hints_of_image(plain, imagenet(), [line]) if hint.kind == "text"] == [
+        Hint("text", expected)
+    ]
+    assert "text" not in {hint.kind for hint in hints_of_image(plain, imagenet())}
 
 
 def written(*lines: tuple[int, int, str]) -> Image.Image:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.review.hints import background as text_cache
 from cleanset.review.hints.background import BackgroundHints, TextCache, usual_text_cache
 from cleanset.review.hints.text import TextLine
@@ -86,7 +87,7 @@ def test_a_known_image_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 
     cache = TextCache(tmp_path)
     cache.keep(sha256(b"known"), LINES)
-    hints = BackgroundHints(lambda image_id: image_id.encode(), cache)
+    hints = BackgroundHints(lambda image_id: image_id.encode(), imagenet(), cache)
     monkeypatch.setattr(hints, "_in_process", lambda function, data: None)
     hints._read_text("known")
     hints._read_text("unknown")

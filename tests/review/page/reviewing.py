@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from playwright.sync_api import Page
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Box
 from cleanset.review.hints.background import BackgroundHints
@@ -88,7 +89,7 @@ class TabAlone(tab.Tab):
         """`session`: that of another tab; `at`: the class to start with."""
         of = Edition(edition)
         library = open_library(of)
-        hints = None if measures else Unmeasured(library.photos.read)
+        hints = None if measures else Unmeasured(library.photos.read, imagenet())
         super().__init__(session or open_session(of, library, reviewer, hints=hints, **options))
         self.library = self.session.library
         self.start(at)

@@ -18,6 +18,7 @@ from fastapi import FastAPI, Request
 from nicegui import core
 from starlette.responses import PlainTextResponse
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.page import server
@@ -58,7 +59,7 @@ class Shared:
     def _open(self, name: str) -> Session:
         edition, params = Edition(self._folder), (self._folder / "params.yaml").read_text()
         library = self._libraries.setdefault(params, open_library(edition))
-        self._hints = self._hints or [BackgroundHints(library.photos.read)]
+        self._hints = self._hints or [BackgroundHints(library.photos.read, imagenet())]
         session = server.open_session(edition, library, name, hints=self._hints[0])
         rescan = server._rescan(session, self.of_page)
         self.loop.call_soon_threadsafe(lambda: self._rescans.append(self.loop.create_task(rescan)))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
+from cleanset.classes import imagenet
 from cleanset.review.hints import background
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.text import can_read_text
@@ -51,7 +52,7 @@ def jpeg() -> bytes:
 
 def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MAX_MEASURED", 3)
-    hints = BackgroundHints(lambda _: jpeg)
+    hints = BackgroundHints(lambda _: jpeg, imagenet())
     names = [f"ILSVRC2012_val_{number:08}" for number in range(1, 7)]
     hints.request(names)
     wait_until(lambda: names[-1] in hints.of(names))
@@ -73,7 +74,7 @@ def test_text_is_read_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     ImageDraw.Draw(image).text((10, 215), "picture of the week", fill="white", font=ImageFont.load_default(16))
     out = io.BytesIO()
     image.save(out, format="JPEG", quality=95)
-    hints = BackgroundHints(lambda _: out.getvalue())
+    hints = BackgroundHints(lambda _: out.getvalue(), imagenet())
     hints.request(["a"])
     wait_until(lambda: any(hint.kind == "text" for hint in hints.of(["a"]).get("a", [])))
     assert [hint.text for hint in hints.of(["a"])["a"] if hint.kind == "text"] == ["“picture of the week”, bottom left"]
@@ -132,7 +133,7 @@ def test_many_images_wait_as_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     others = set(spawned(os.getpid()))  # of other tests, which end some time after these
-    hints = BackgroundHints(lambda _: jpeg)
+    hints = BackgroundHints(lambda _: jpeg, imagenet())
     hints.request(["a"])
     wait_until(lambda: "a" in hints.of(["a"]))
     (measuring,) = set(spawned(os.getpid())) - others
@@ -148,7 +149,7 @@ def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
 def test_its_process_has_ended_once_it_is_closed(jpeg: bytes) -> None:
     """One that ended at the same time as the interpreter wrote to a closed pipe, rarely, after Ctrl+C."""
     others = set(spawned(os.getpid()))
-    hints = BackgroundHints(lambda _: jpeg)
+    hints = BackgroundHints(lambda _: jpeg, imagenet())
     hints.request(["a"])
     wait_until(lambda: len(set(spawned(os.getpid())) - others) == 1)
     hints.close()

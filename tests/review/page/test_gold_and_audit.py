@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -83,7 +84,7 @@ def test_a_careful_reviewer_finds_all_and_is_asked_nothing_twice(with_items: Pat
     # as many verdicts as without gold items, and one for each
     progress = review_status.run(Edition(with_items)).progress["all models"]
     assert (progress.at_least, progress.at_most) == (0, 0)
-    assert len(shown) == 12 + sum(len(by_name) for by_name in read_reviews(with_items / "reviews").values())
+    assert len(shown) == 12 + sum(len(by_name) for by_name in read_reviews(with_items / "reviews", imagenet()).values())
 
 
 def test_a_careless_reviewer_reviews_what_the_items_stood_for_at_the_end(with_items: Path) -> None:
@@ -106,7 +107,7 @@ def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
     tab = Tab(session)
     forms: dict[bool, set[str]] = {True: set(), False: set()}
     ranks: list[tuple[int, str, int]] = []
-    for class_index in session.library.classes:
+    for class_index in session.library.by_class:
         tab.open(class_index)
         html = render(tab)["view"]
         for figure in re.findall(r"(?s)<figure.*?</figure>", html):
@@ -121,7 +122,7 @@ def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
                 (class_index, role, each.rank) for role, each in card.models.items() if card.image.image_id in html
             ]
         for role in session.library.params.models:
-            of_role = [(each.tier, each.rank) for each in session.library.classes[class_index].get(role, ())]
+            of_role = [(each.tier, each.rank) for each in session.library.by_class[class_index].get(role, ())]
             assert len(set(of_role)) == len(of_role)
             assert max((rank for tier, rank in of_role if tier == "top5"), default=0) <= 5
     assert forms[True] <= forms[False]
@@ -132,7 +133,7 @@ def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
     review_all(session_of(with_items), careful)
     fields = {
         (vote_.review.sha256 == item.sha256, tuple(sorted(vote_.review.model_dump(exclude_none=True))))
-        for key, item in read_gold_key(with_items / "reviews").items()
+        for key, item in read_gold_key(with_items / "reviews", imagenet()).items()
         for vote_ in session.stored.of_class(key[0]).get(key, {}).values()
     }
     assert fields == {(True, ("reason", "sha256", "verdict"))}
@@ -163,7 +164,7 @@ def test_without_the_params_answers_do_not_count(with_items: Path) -> None:
     plain = session_of(with_items)
     assert plain.shows_others
     assert not plain.golds
-    golds = read_gold_key(with_items / "reviews")
+    golds = read_gold_key(with_items / "reviews", imagenet())
     assert not [key for status in plain.statuses.values() for key in status.votes if key in golds]
     assert not plain.unsettled()
 
@@ -171,7 +172,8 @@ def test_without_the_params_answers_do_not_count(with_items: Path) -> None:
 def test_an_image_that_is_missing_or_another(with_items: Path) -> None:
     paths = sorted((with_items / "gold").iterdir())
     assert [sha256(path.read_bytes()) for path in paths] == [
-        item.sha256 for item in sorted(read_gold_key(with_items / "reviews").values(), key=lambda item: item.image_id)
+        item.sha256
+        for item in sorted(read_gold_key(with_items / "reviews", imagenet()).values(), key=lambda item: item.image_id)
     ]
     for path in paths:
         path.write_bytes(path.read_bytes() + b"x")
@@ -195,10 +197,12 @@ def test_in_a_new_clone_the_images_are_made_again(with_items: Path, monkeypatch:
         gold_images.make(edition, Path("gold"), none, 0)
     next((with_items / "gold").iterdir()).unlink()
     assert len(gold_images.make(edition, Path("gold"), {"planted": 1}, 0).splitlines()) == 2
-    assert len(read_gold_key(with_items / "reviews")) == 13
+    assert len(read_gold_key(with_items / "reviews", imagenet())) == 13
     # drawn by another version of cleanset or Pillow
     (missing := sorted((with_items / "gold").iterdir())[0]).unlink()
-    item = next(each for each in read_gold_key(with_items / "reviews").values() if each.image_id == missing.stem)
+    item = next(
+        each for each in read_gold_key(with_items / "reviews", imagenet()).values() if each.image_id == missing.stem
+    )
     monkeypatch.setattr(gold_images, "PLANTERS", {name: lambda image, _: image for name in PLANTERS})
     with pytest.raises(CleansetError, match=f"made again it has SHA-256 .*; expected {item.sha256}"):
         gold_images.make(edition, Path("gold"), none, 0)
@@ -239,7 +243,7 @@ def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
     assert found.corrected is not None
     assert found.at_most is not None
     assert found.corrected > found.at_most
-    assert read_plan(edition.reviews, "standard") == plan
+    assert read_plan(edition.reviews, "standard", imagenet()) == plan
     # resumed: nothing is left, and another auditor is not asked again
     for name in ("cy", "dan"):
         resumed = open_session(edition, open_library(edition), name, None, plan)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.edition.paths import use_classes_of
 from tests import own_edition
 from tests.browser_tab import PATIENCE
 
@@ -88,7 +87,6 @@ UNCLEAR = ("top5", "unsettled", "relaxed", "–")
 
 def test_own_images_without_scores_have_neither_model_nor_rank(tmp_path: Path) -> None:
     own = own_edition.make(tmp_path, each=3).folder
-    use_classes_of(own)
     html = TabAlone(own).type()["view"]
     text = " ".join(re.sub(r"<[^>]*>", " ", html).split())
     for word in (*UNCLEAR, "rank", "confidence"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cleanset.classes import search_classes
+from cleanset.classes import imagenet, search_classes
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.images.boxes import Box
@@ -23,7 +23,7 @@ from cleanset.review.page.session import CropScores, Pace, in_words
 from cleanset.review.queue import Candidate
 from cleanset.sets.description import determining_params
 from cleanset.tables import CROP_SCORES, write_table
-from cleanset.vocabulary import REASONS, class_indices, class_names
+from cleanset.vocabulary import REASONS
 from tests.review.texts import GOLDFISH, sent
 
 from .reviewing import REASONS as MEANT
@@ -58,7 +58,7 @@ def test_no_torch_at_the_start() -> None:
 
 
 def test_finding_classes() -> None:
-    names = class_names()
+    names = imagenet().names
     for text, most, found in (
         ("TABBY", 12, ["tabby"]), (" n02123045 ", 12, ["tabby"]), ("cat tiger", 1, ["tiger cat"]), ("(*[", 12, []),
         ("cat", 4, ["tabby", "tiger cat", "Persian cat", "Siamese cat"]),
@@ -254,12 +254,12 @@ def test_a_short_class_names_the_models_that_lack_images(edition: Path, tab: Tab
             tab.type("r", "b")
     lacking = "standard lacks 3, norm robust lacks 3, corruption robust lacks 3"
     assert tab.said == f"goldfish is short: {lacking} of 3 images, and no candidate is left."
-    tab.open(next(iter(tab.library.classes)))
+    tab.open(next(iter(tab.library.by_class)))
     assert f"short: {lacking}" in tab.type()["view"]
     tab.mode, tab.ended = "end", True
     assert f'<button data-visit="{GOLDFISH}" dir="auto">goldfish</button> {lacking}' in tab.type()["view"]
     short = [index for index, status in tab.session.statuses.items() if status.state == "short"]
-    assert review_status.run(Edition(edition)).asked.classes["short"] == short
+    assert review_status.run(Edition(edition)).asked.by_state["short"] == short
     assert tab.order.matching("short") == short
 
 
@@ -325,7 +325,7 @@ def test_hints_name_cards(tab: TabAlone) -> None:
     """Not image ids, which are long and stand nowhere else in full."""
     first, second = tab.cursor.images()[:2]
     data = tab.library.photos.read(first)
-    tab.session.hints = BackgroundHints(lambda _: data)
+    tab.session.hints = BackgroundHints(lambda _: data, imagenet())
     tab.session.hints.request([first, second])
     hints = tab.session.hints
     wait_until(lambda: len(hints.of([first, second])) == 2)
@@ -353,7 +353,7 @@ def test_one_tab_says_that_text_is_not_looked_for(
 def score_as_misclassified(tab: TabAlone, image_id: str, folder: Path) -> None:
     """Let model `standard` take the crop BOX for class 7."""
     elsewhere = Edition(folder)  # the edition's own data is shared with other tests
-    tab.session.crop_scores = CropScores(elsewhere, list(tab.library.params.models))
+    tab.session.crop_scores = CropScores(elsewhere, list(tab.library.params.models), imagenet())
     scores = pd.DataFrame({"image_id": [image_id], "crop": [list(BOX)]})
     scores["top5_class"], scores["top5_probability"] = [[7, 1, 2, 3, 4]], [[0.5, 0.2, 0.1, 0.1, 0.1]]
     scores["log_odds"] = 0.0
@@ -383,8 +383,8 @@ def test_an_own_misclassified_crop_is_out_while_it_waits_for_others(edition: Pat
     ranked = [Candidate(first, "top5", 1, 0.9)] + [
         Candidate(image_id, "reserve", rank, 0.9 - rank / 10) for rank, image_id in enumerate(others, start=2)
     ]
-    classes = {**tab.library.classes, tab.cursor.class_index: {"standard": ranked}}
-    tab.session.library = replace(tab.library, classes=classes)
+    classes = {**tab.library.by_class, tab.cursor.class_index: {"standard": ranked}}
+    tab.session.library = replace(tab.library, by_class=classes)
     tab.cursor.focus = first
     tab.type("x", "w", "v", "Enter", box=BOX)
     found = [(each.image_id, each.certain) for each in tab.cursor.status.questions]
@@ -395,9 +395,9 @@ def test_an_own_misclassified_crop_is_out_while_it_waits_for_others(edition: Pat
 
 def test_one_unreadable_file_hinders_no_other_class(edition: Path) -> None:
     (edition / "reviews" / "ben" / f"{GOLDFISH}.yaml").mkdir(parents=True)
-    tab = TabAlone(edition, at=class_indices()[GOLDFISH])
-    assert set(tab.session.statuses) == set(tab.library.classes)
-    assert [index for index, status in tab.session.statuses.items() if status.broken] == [class_indices()[GOLDFISH]]
+    tab = TabAlone(edition, at=imagenet().indices[GOLDFISH])
+    assert set(tab.session.statuses) == set(tab.library.by_class)
+    assert [index for index, status in tab.session.statuses.items() if status.broken] == [imagenet().indices[GOLDFISH]]
     assert "a folder; expected a regular file" in tab.type()["view"]
     for key in ("a", "c", "r", "guess"):
         tab.type(key)
@@ -413,14 +413,14 @@ def test_statuses_stay_until_the_new_ones_are_there(
     monkeypatch.setattr(tab.session.stored, "of_class", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         score_as_misclassified(tab, tab.cursor.focus or "", edition / "elsewhere")
-    assert set(tab.session.statuses) == set(tab.library.classes)
+    assert set(tab.session.statuses) == set(tab.library.by_class)
 
 
 def test_images_that_people_took_for_modified_are_looked_at_again(edition: Path, tab: TabAlone) -> None:
     """As conflicts: in that filter, and shown with what people said, also where nothing else is asked."""
-    class_index = next(iter(tab.library.classes))
+    class_index = next(iter(tab.library.by_class))
     image_id = list(tab.library.candidates(class_index))[-1]
-    path, wnid = edition / "look_again.csv", tab.library.names[class_index].key
+    path, wnid = edition / "look_again.csv", tab.library.classes.keys[class_index]
     header = "image_type,image_id,wnid,ratings,negative,share,low,high,mean"
     path.write_text(f"{header}\nreal,{wnid}/{image_id}.JPEG,{wnid},13,8,0.6154,0.3552,0.8229,-0.4615\n")
     tab = TabAlone(edition, look_again=path)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.files import ChangedMeanwhileError
 from cleanset.review.page.drafts import likeliest_reason
 from cleanset.review.page.keys import READ_SECONDS, Notice, UnreadNotices
@@ -171,7 +172,7 @@ def test_one_verdict_at_once_after_the_reviewer_went_to_the_class(edition: Path,
 
 
 def test_the_board_decides_one_by_one(edition: Path, tab: TabAlone) -> None:
-    assert "decide on each image by itself" in take_all(TabAlone(edition, "board", at=next(iter(tab.library.classes))))
+    assert "decide on each image by itself" in take_all(TabAlone(edition, "board", at=next(iter(tab.library.by_class))))
     assert reviews(edition, "board") == {}
 
 
@@ -247,14 +248,26 @@ def test_notices_stay_until_they_could_be_read() -> None:
 def test_all_or_none_is_saved(tmp_path: Path) -> None:
     first, second = (f"ILSVRC2012_val_0000000{number}" for number in (1, 2))
     clean = Review(verdict="clean", seen="grid", sha256="0" * 64)
-    save_all(tmp_path, "ada", GOLDFISH, {second: VerdictChange(clean, None), first: VerdictChange(clean, None)})
+    save_all(
+        tmp_path,
+        "ada",
+        GOLDFISH,
+        {second: VerdictChange(clean, None), first: VerdictChange(clean, None)},
+        classes=imagenet(),
+    )
     path = tmp_path / "ada" / f"{GOLDFISH}.yaml"
     before = path.read_text()
     entry = f"    verdict: clean\n    seen: grid\n    sha256: '{'0' * 64}'\n"
     assert before == f"{GOLDFISH}:\n  {first}:\n{entry}  {second}:\n{entry}"
     other = clean.model_copy(update={"verdict": "unsure", "seen": None})
     with pytest.raises(ChangedMeanwhileError, match="found verdict clean, seen grid, expected no verdict"):
-        save_all(tmp_path, "ada", GOLDFISH, {first: VerdictChange(other, clean), second: VerdictChange(other, None)})
+        save_all(
+            tmp_path,
+            "ada",
+            GOLDFISH,
+            {first: VerdictChange(other, clean), second: VerdictChange(other, None)},
+            classes=imagenet(),
+        )
     assert path.read_text() == before
     # from another place, seen in another way: no conflict, and the file stays
     save(tmp_path, "ada", GOLDFISH, first, clean.model_copy(update={"seen": None}), expected=None)

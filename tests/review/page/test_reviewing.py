@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.review.store import check_reviews, read_reviews
 from cleanset.tables import INDEX, read_table
-from cleanset.vocabulary import class_indices
 
 from .conftest import Open, Serve
 from .reviewing import REASONS, TabAlone, reviews
@@ -85,13 +85,13 @@ def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, 
         at.press("c")
         presses += 1
     assert len(reviews(edition)[GOLDFISH]) == 3 + presses
-    votes = read_reviews(edition / "reviews")
-    check_reviews(votes, read_table(edition / "data" / "index.parquet", INDEX))
+    votes = read_reviews(edition / "reviews", imagenet())
+    check_reviews(votes, read_table(edition / "data" / "index.parquet", INDEX), imagenet())
 
 
 def test_every_reason_has_its_key(edition: Path) -> None:
     tab = TabAlone(edition)
-    tab.open(class_indices()[BALLOON])
+    tab.open(imagenet().indices[BALLOON])
     tab.type("m")
     ids = tab.cursor.images()[: len(REASONS)]
     for image_id, key in zip(ids, REASONS.values(), strict=True):
@@ -241,7 +241,7 @@ def test_the_help_names_every_key(edition: Path) -> None:
 def test_two_reviewers_that_differ_and_the_board(edition: Path, start: Serve, visit: Open) -> None:
     ada, ben = TabAlone(edition, "ada"), TabAlone(edition, "ben")
     for tab in (ada, ben):
-        tab.open(class_indices()[BALLOON])
+        tab.open(imagenet().indices[BALLOON])
         tab.type()
     image = ada.cursor.focus
     assert image is not None

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.edition.paths import use_classes_of
 from tests import own_edition
 
 from .reviewing import Reviewing, TabAlone, serve
@@ -29,7 +28,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own(made: Path) -> Path:
-    use_classes_of(made)
     return made
 
 

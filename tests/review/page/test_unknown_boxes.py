@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import open_library
-from cleanset.vocabulary import class_keys
 from tests.review.texts import GOLDFISH, sent
 
 from .conftest import Open, Serve
@@ -26,7 +26,7 @@ def images(edition: Path) -> dict[int, list[str]]:
     """
     change_review(edition, crops="in_rank")
     library = open_library(Edition(edition))
-    return {index: list(library.candidates(index)) for index in library.classes}
+    return {index: list(library.candidates(index)) for index in library.by_class}
 
 
 def draw(tab: TabAlone, reason: str = "watermark") -> None:
@@ -92,7 +92,7 @@ def test_boxes_come_first(edition: Path, images: dict[int, list[str]]) -> None:
     """The page opens on the classes with a box to draw, from the second to the fourth; then on all unsettled ones."""
     first, second, _, fourth = list(images)[:4]
     for class_index in (second, fourth):
-        write(edition, "scooter", images[class_index][0], UNKNOWN, class_keys()[class_index])
+        write(edition, "scooter", images[class_index][0], UNKNOWN, imagenet().keys[class_index])
     tab = TabAlone(edition)
     for place in (
         ("boxes to draw", second, "crop"),

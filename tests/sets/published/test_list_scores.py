@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.models import images_beyond
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
@@ -96,7 +97,7 @@ def test_the_images_beyond_are_those_of_the_verdicts(repository: Path) -> None:
     """The file in this repository: every reviewed image that the list lacks, and no other."""
     table = pd.read_csv(repository / "imagenet" / "published" / "top5.csv")
     listed = set(table.loc[table["model"] == "norm_robust", "image_id"])
-    votes = read_reviews(repository / "imagenet" / "reviews")
+    votes = read_reviews(repository / "imagenet" / "reviews", imagenet())
     reviewed = {key for key, by_reviewer in votes.items() if "scooter" in by_reviewer}
     model = read_params(repository / "imagenet-published").model("norm_robust")
     beyond = {(each.class_index, each.image_id) for each in images_beyond(repository / "imagenet-published", model)}

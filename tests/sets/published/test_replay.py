@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.review.store import Votes, read_reviews
 from replay import SHORT, differences, numbers, out_of_order
 from tests.checkouts import Checkout
@@ -24,7 +25,7 @@ def test_out_of_order() -> None:
 
 @pytest.fixture(scope="module")
 def votes(repository: Path) -> Votes:
-    return read_reviews(repository / "imagenet" / "reviews")
+    return read_reviews(repository / "imagenet" / "reviews", imagenet())
 
 
 def by_hand(votes: Votes, lists: pd.DataFrame) -> pd.DataFrame:

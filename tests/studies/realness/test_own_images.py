@@ -50,7 +50,7 @@ def test_from_the_plan_to_the_second_look(own: Edition, attacked: Path, tmp_path
     read_entries(own.export("images"))  # brings its classes
     again = tmp_path / "out" / "look_again.csv"
     assert [(row["image_id"], row["class"]) for row in rows(again)] == [(first.file, first.wnid)]
-    found = read_look_again(again, {entry.class_index: {first.image_id} for entry in entries})
+    found = read_look_again(again, {entry.class_index: {first.image_id} for entry in entries}, own.read_classes())
     assert list(found[first.class_index]) == [first.image_id]
 
 

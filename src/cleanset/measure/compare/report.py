@@ -187,7 +187,7 @@ def class_changes(
     params.model(role)
     index = read_table(edition.index, INDEX)
     others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
-    votes = checked_votes(edition, params, index)
+    votes = checked_votes(edition, params, index, edition.read_classes())
     predictions = {
         name: predictions_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models
     }

@@ -141,7 +141,7 @@ class BackgroundHints:
         others = hints_between_images({image_id: fingerprint for image_id, (_, fingerprint) in measured.items()})
         return {
             image_id: [
-                *hints_of_image(measures, self._lines.get(image_id, ()), self._classes),
+                *hints_of_image(measures, self._classes, self._lines.get(image_id, ())),
                 *others[image_id],
                 *(
                     Hint("duplicate", f"nearly the same as {other} of class {self._class_names[other]}", (other,))

@@ -58,7 +58,7 @@ MAX_HASH_DISTANCE = 60
 """Number of differing bits, of 256, in the most similar orientation."""
 
 
-def hints_of_image(measures: ImageMeasures, lines: Sequence[TextLine], classes: ClassTable) -> list[Hint]:
+def hints_of_image(measures: ImageMeasures, classes: ClassTable, lines: Sequence[TextLine] = ()) -> list[Hint]:
     """The hints from one image alone, and from the lines of text that were read in it."""
     found = list(_hints(measures))
     line = added_line(lines, measures.size)

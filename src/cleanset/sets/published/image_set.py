@@ -22,6 +22,7 @@ from typing import Any
 import pandas as pd
 
 from cleanset.cache import cache_folder, writing_cache
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
@@ -239,7 +240,7 @@ def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None
         rows.append((image_id, [class_index], sha256(data), facts.width, facts.height))
     index = pd.DataFrame(rows, columns=["image_id", "real_classes", "sha256", "width", "height"])
     # an id names the image here whatever was verified; where nothing was, card and manifest say so
-    check_reviews(votes, index, chosen.params.review.min_crop_pixels, official_images=True)
+    check_reviews(votes, index, imagenet(), chosen.params.review.min_crop_pixels, official_images=True)
 
 
 _CHECKS: dict[SourceCheck, str] = {

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cleanset.classes import imagenet
 from cleanset.csv_files import read_rows
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.edition.models import LIST_COLUMNS, MEND, ListedImage, images_beyond
@@ -81,7 +82,7 @@ def ilsvrc_class(image_id: str) -> int:
 def published_verdicts() -> Votes:
     """The published verdicts, by class index and image id."""
     # these files alone: in a checkout other reviewers' folders lie beside them
-    votes = [vote for path in sorted(REVIEWS.glob("n*.yaml")) for vote in read_file(path)]
+    votes = [vote for path in sorted(REVIEWS.glob("n*.yaml")) for vote in read_file(path, imagenet())]
     return {(class_indices()[vote.wnid], vote.image_id): {SCOOTER: vote} for vote in votes}
 
 
@@ -92,7 +93,7 @@ def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:
     """
     joined = {key: dict(by_reviewer) for key, by_reviewer in votes.items()}
     for folder in folders:
-        for key, by_reviewer in read_reviews(folder).items():
+        for key, by_reviewer in read_reviews(folder, imagenet()).items():
             for reviewer, vote in by_reviewer.items():
                 known = joined.setdefault(key, {}).setdefault(reviewer, vote)
                 if known.review != vote.review:
