@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.machine import available_cores, keep_freed_memory
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
@@ -79,11 +80,13 @@ def shown(names: tuple[str, ...]) -> float:
         _, files = stored(folder / "images", PHOTOGRAPHS)
         images = sorted(ChangeName(file, *change) for file in files for change in CHANGES)
         made = TimedImages(ChangedImages(files, corrupted_image, 85, 0), folder / "times")
-        taken = TakenDigests(Shards(folder / "digests", "bench", images, BATCH_SIZE, table=NAMED_DIGESTS))
+        taken = TakenDigests(
+            Shards(folder / "digests", "bench", images, BATCH_SIZE, classes=imagenet(), table=NAMED_DIGESTS)
+        )
         models = {
             name: ModelInPass(
                 model_of(name, squares(SIDE)),
-                Shards(folder / name, "bench", images, CPU_BATCH_SIZE, table=NAMED_ANSWERS),
+                Shards(folder / name, "bench", images, CPU_BATCH_SIZE, classes=imagenet(), table=NAMED_ANSWERS),
                 ReadAnswers(range(1000), dict.fromkeys(files, 0)),
             )
             for name in names

@@ -72,6 +72,7 @@ def shown(value: float | None) -> str:
 def measure(folder: Path, precision: Any, workers: int, images: int) -> dict[str, float | None]:
     """Seconds by what they were spent on, in the run of a model and its sample in float64."""
     import simulation
+    from cleanset.classes import imagenet
     from cleanset.scoring.engine import ScoringRun, Settings
     from cleanset.scoring.logits import top5
     from cleanset.scoring.models import LoadedModel
@@ -83,9 +84,12 @@ def measure(folder: Path, precision: Any, workers: int, images: int) -> dict[str
     names, device = index["image_id"].tolist(), TimedDevice()
     decoding = decode_alone(names, workers)
     ready: Any = ReadyPixels()
-    model = LoadedModel(TimedNetwork(device), ready, "0" * 64)
+    model = LoadedModel(TimedNetwork(device), ready, "0" * 64, classes=len(imagenet()))
     begin = perf_counter()
-    with ScoringRun("stand-in", model, Ready(), Settings([device], precision, BATCH_SIZE, workers), index) as run:
+    settings = Settings([device], precision, BATCH_SIZE, workers)
+    with ScoringRun(
+        name="stand-in", model=model, read=Ready(), settings=settings, index=index, classes=imagenet()
+    ) as run:
         shards: Any = run.shards(folder, MadeFrom({}))
         writing, keep = [0.0], shards.keep
 

@@ -16,6 +16,7 @@ import timm
 import torch
 from safetensors.torch import load_file
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Precision
 from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
@@ -137,7 +138,7 @@ def model_of(name: str, preprocessing: ResizeAndCrop = PREPROCESSING) -> LoadedM
     if weights.is_file():
         network.load_state_dict(load_file(weights))
     normalise = Normalise(network.pretrained_cfg["mean"], network.pretrained_cfg["std"])
-    return LoadedModel(torch.nn.Sequential(normalise, network).eval(), preprocessing, "")
+    return LoadedModel(torch.nn.Sequential(normalise, network).eval(), preprocessing, "", classes=len(imagenet()))
 
 
 def waited(
@@ -152,7 +153,7 @@ def waited(
         made, ready = made_alone(images, batch_size, cores, list(groups()))
         classified = classified_alone(Scorer(model, device_of(device), precision), ready, cores)
         with scratch() as folder:
-            shards = Shards(folder, "waiting", names, batch_size, table=NAMED_ANSWERS)
+            shards = Shards(folder, "waiting", names, batch_size, classes=imagenet(), table=NAMED_ANSWERS)
             in_pass = {"model": ModelInPass(model, shards, ReadAnswers(range(1000), dict.fromkeys(files, 0)))}
             settings, times = Settings([device_of(device)], precision, batch_size, cores), list[tuple[float, float]]()
             begin = perf_counter()

@@ -126,11 +126,18 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     assert "out of memory (MemoryError); expected more: end other programs, or give smaller batches or files" in error
 
 
-SET = EvaluationSet("set", "folder", [], lambda file: None, None)  # type: ignore[arg-type,return-value]
+SET = EvaluationSet(
+    name="set",
+    kind="folder",
+    items=[],
+    read=lambda file: None,  # type: ignore[arg-type,return-value]
+    checked=None,
+    classes=imagenet(),
+)
 READERS: dict[str, Callable[[Path], object]] = {
     "labels.csv": read_labels,
     "names.csv": lambda path: read_images(path.parent, path, path),
-    "scores.csv": lambda path: read_scores(path, "model", {}),
+    "scores.csv": lambda path: read_scores(path, "model", {}, imagenet()),
     "predictions.csv": lambda path: read_predictions(path, SET),
     "predictions.parquet": lambda path: read_predictions(path, SET),
     "ratings.csv": lambda path: texts_of([path]),

@@ -187,7 +187,8 @@ def make_edition(
         # before scores and reviews are read, which name classes
         use_classes(found.classes)
         about = read_about(card) if card else None
-        digests = make_own_edition(folder, images, found, models or models_of(scores, found.labels), tables, about)
+        models = models or models_of(scores, found.labels, found.classes)
+        digests = make_own_edition(folder, images, found, models, tables, about)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
     elif any((*tables.values(), card)):

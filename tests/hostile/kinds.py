@@ -24,6 +24,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate, read_md5_list
 from cleanset.dataset.labels import read_original_labels, read_reassessed
 from cleanset.edition.params import read_params
@@ -270,7 +271,15 @@ def make_predictions(rng: random.Random) -> bytes:
 
 def read_any_predictions(path: Path) -> None:
     items = [Item(file, 0, None, "0" * 64) for file in PREDICTED["image"]]
-    read_predictions(path, EvaluationSet("three", "folder", items, lambda file: Image.new("RGB", (1, 1)), None))
+    images = EvaluationSet(
+        name="three",
+        kind="folder",
+        items=items,
+        read=lambda file: Image.new("RGB", (1, 1)),
+        checked=None,
+        classes=imagenet(),
+    )
+    read_predictions(path, images)
 
 
 def make_state(rng: random.Random) -> bytes:

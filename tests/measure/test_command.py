@@ -20,6 +20,7 @@ from PIL import Image
 from rich.console import Console
 from safetensors.torch import save_file
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -296,7 +297,15 @@ def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
         measures = Measures(overall, overall, 0.75, None, tiers, classes, (Confusion(0, 1, 10 - number),))
         correct = {item.file: item.class_index == 1 or int(item.file) < number for item in items}
         rows.append(MeasuredModel(name, measures, {}, None, correct))
-    return EvaluationSet("standard", "export", items, lambda _: Image.new("RGB", (1, 1)), "the manifest"), rows
+    images = EvaluationSet(
+        name="standard",
+        kind="export",
+        items=items,
+        read=lambda _: Image.new("RGB", (1, 1)),
+        checked="the manifest",
+        classes=imagenet(),
+    )
+    return images, rows
 
 
 @pytest.mark.parametrize(("models", "last"), [(1, "n01440764 tench 10 0 %"), (8, "n01440764 tench 10 35 %")])

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import cleanset
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
@@ -65,9 +67,15 @@ def unread(_: str) -> Image.Image:
     return Image.new("RGB", (1, 1))
 
 
+def made_up_set(items: Sequence[Item], order: Sequence[str]) -> EvaluationSet:
+    return EvaluationSet(
+        name="x", kind="folder", items=items, read=unread, checked=None, classes=imagenet(), order=order
+    )
+
+
 def test_probabilities_are_float32() -> None:
     """0.1 has no exact float32; the same number is read whether it was written from float32 or float64."""
-    images = EvaluationSet("x", "folder", [Item("n01440764/a.png", 0, None, "")], unread, None, order=["a.png"])
+    images = made_up_set([Item("n01440764/a.png", 0, None, "")], ["a.png"])
     for text in ("0.1", str(np.float32(0.1)), repr(float(np.float32(0.1)))):
         columns = {"image": ["a"], "class_index": ["0"], "probability": [text]}
         found = checked_table(columns, "x", str, images)
@@ -273,6 +281,6 @@ def test_arrays_that_do_not_fit(array: NDArray[Any], message: str, folder: Path)
 def test_rows_may_be_in_any_order(classes: list[int], order: list[int]) -> None:
     """A table names its images; an array follows the order of the set."""
     items = [Item(f"n01440764/{name}.png", 0, None, "") for name in "abc"]
-    images = EvaluationSet("x", "folder", items, unread, None, order=[items[place].file for place in order])
+    images = made_up_set(items, [items[place].file for place in order])
     found = checked_array(np.array([classes[place] for place in order]), "x", images)
     assert found["prediction"].tolist() == classes

@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
@@ -36,7 +37,7 @@ def constant() -> tuple[nn.Module, str]:
 
 def test_other_classes_have_no_probability() -> None:
     logits = torch.randn(20, 1000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    found = AmongClasses(nn.Identity(), SHOWN)(logits)
+    found = AmongClasses(nn.Identity(), SHOWN, imagenet())(logits)
     probabilities = torch.softmax(found, dim=1)
     expected = torch.softmax(logits[:, SHOWN], dim=1)
     torch.testing.assert_close(probabilities[:, SHOWN], expected)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -136,5 +137,5 @@ def test_torch_is_not_imported_before_a_model_runs(folder: Path) -> None:
 
 def test_a_class_and_another_index() -> None:
     with pytest.raises(CleansetError, match=r"list.csv, line 2: class index 5 of n01440764; expected 0"):
-        class_index_of({"wnid": "n01440764", "class_index": "5"}, "list.csv, line 2")
-    assert class_index_of({"wnid": "n01440764", "class_index": "0"}, "list.csv, line 2") == 0
+        class_index_of({"wnid": "n01440764", "class_index": "5"}, "list.csv, line 2", imagenet())
+    assert class_index_of({"wnid": "n01440764", "class_index": "0"}, "list.csv, line 2", imagenet()) == 0

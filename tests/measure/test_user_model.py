@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
@@ -26,12 +27,12 @@ NOWHERE = Edition(Path("nowhere"))
 
 
 def test_network_and_preprocessing(mine: str) -> None:
-    loaded = load_module(ModuleModel("mine:colours", mine, "colours"))
+    loaded = load_module(ModuleModel("mine:colours", mine, "colours"), imagenet())
     assert loaded.preprocessing.size == 8
     assert not loaded.network.training
     logits = loaded.network(torch.tensor([0.5, 0.25, 0]).view(1, 3, 1, 1).expand(1, 3, 8, 8))
     assert logits[0, :3].tolist() == [5.0, 2.5, 0.0]
-    by_name = load_module(ModuleModel("mine:keras", mine, "keras"))
+    by_name = load_module(ModuleModel("mine:keras", mine, "keras"), imagenet())
     assert (by_name.preprocessing.name, by_name.preprocessing.size) == ("keras256", 224)
     assert by_name.weights_sha256 == loaded.weights_sha256
 
@@ -46,7 +47,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
 
 
 def test_a_command_is_shown_copies_and_answers_by_class() -> None:
-    network = CommandNetwork("command:mine", (sys.executable, "-c", BY_BRIGHTNESS))
+    network = CommandNetwork("command:mine", (sys.executable, "-c", BY_BRIGHTNESS), imagenet())
     pixels = torch.tensor([0.0, 1.0, 0.2], dtype=torch.float64).view(3, 1, 1, 1).expand(3, 3, 8, 8)
     logits = network(pixels)
     assert (logits.shape, logits.dtype, logits.sum().item()) == ((3, 1000), torch.float64, 3.0)
@@ -70,7 +71,7 @@ def test_a_command_is_shown_copies_and_answers_by_class() -> None:
 )
 def test_a_command_that_does_not_answer(command: tuple[str, ...], message: str) -> None:
     with pytest.raises(CleansetError, match=f"^command:mine: {re.escape(message)}"):
-        CommandNetwork("command:mine", command)(torch.zeros(1, 3, 8, 8))
+        CommandNetwork("command:mine", command, imagenet())(torch.zeros(1, 3, 8, 8))
 
 
 def test_the_digest_is_of_names_types_shapes_and_values() -> None:
@@ -158,13 +159,13 @@ def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder
         "mine:colours": True,
     }
     note = f"mine:{name} is not deterministic: the same images got other scores in a second run or another batch"
-    assert [notes_of(row) for row in rows] == [[f"{note}, so its numbers vary"], []]
+    assert [notes_of(row, imagenet()) for row in rows] == [[f"{note}, so its numbers vary"], []]
     assert note in (tmp_path / "page" / "index.html").read_text()
 
 
 def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) -> None:
     """On a GPU both are sent to other processes."""
-    preprocessing = load_module(ModuleModel("mine:colours", mine, "colours")).preprocessing
+    preprocessing = load_module(ModuleModel("mine:colours", mine, "colours"), imagenet()).preprocessing
     read, preprocess = pickle.loads(pickle.dumps((open_set(str(folder), NOWHERE, []).read, preprocessing)))
     found = [np.unique(pixels_of(file, read, preprocess).reshape(3, -1), axis=1).tolist() for file in COLOURS]
     assert found == [[[255], [0], [0]], [[0], [0], [255]], [[0], [255], [0]]]

@@ -14,6 +14,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Score
 from cleanset.measure.function import predict
 from cleanset.measure.sets import EvaluationSet, Item
@@ -85,7 +86,7 @@ def test_shards(gpu: Gpu, tmp_path: Path) -> None:
     """Three shards of eight images; the next batch is copied while the one before is computed."""
     images, found = many(21), {}
     for device in ("cpu", "cuda"):
-        shards = Shards(tmp_path / device, "f", list(images), 4, min_images=8)
+        shards = Shards(tmp_path / device, "f", list(images), 4, classes=imagenet(), min_images=8)
         settings = replace(settings_for(Score(device=device, batch_size=4)), workers=1)
         with open_pipelines(images.__getitem__, linear().preprocessing, settings) as pipelines:
             score_shards(linear(), pipelines, settings, shards, lambda *_: None)
@@ -177,7 +178,7 @@ def test_a_custom_network_is_evaluated_on_its_own_device(gpu: Gpu) -> None:
         return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
 
     items = [Item(f"{number}.png", 0, None, "0" * 64) for number in range(5)]
-    images = EvaluationSet("five", "folder", items, read, None)
+    images = EvaluationSet(name="five", kind="folder", items=items, read=read, checked=None, classes=imagenet())
     model = linear().network
     predictions = [predict(model.to(device), images, transform, "own", 2) for device in (CPU, GPU)]
     assert predictions[0][0].equals(predictions[1][0])

@@ -92,7 +92,7 @@ def shards(folder: Path) -> Files:
     top5 = {"top5_class": [[0, 1, 2, 3, 4]] * 3, "top5_probability": [[0.5, 0.25, 0.125, 0.0, 0.0]] * 3}
 
     def opened(at: Path) -> Shards:
-        return Shards(at / "scores.partial-shards", "0" * 32, ids, 3, min_images=3)
+        return Shards(at / "scores.partial-shards", "0" * 32, ids, 3, classes=imagenet(), min_images=3)
 
     def finished(at: Path) -> list[object]:
         """The scores; a missing shard is computed again."""

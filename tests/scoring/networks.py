@@ -42,7 +42,7 @@ class Linear(nn.Module):
 
 
 def linear(most: int | None = None) -> LoadedModel:
-    return LoadedModel(Linear(most).requires_grad_(False), SMALL, "0" * 64)
+    return LoadedModel(Linear(most).requires_grad_(False), SMALL, "0" * 64, classes=1000)
 
 
 def many(count: int) -> dict[str, bytes]:

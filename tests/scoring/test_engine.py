@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring import scorer as scoring
@@ -41,7 +42,7 @@ def written(
 ) -> bytes:
     """The bytes of the table that a run leaves."""
     images = images or IMAGES
-    shards = Shards(folder / "shards", "f", list(images), batch_size, min_images=8)
+    shards = Shards(folder / "shards", "f", list(images), batch_size, classes=imagenet(), min_images=8)
     settings, model = Settings([CPU] * devices, precision, batch_size, workers), model or linear()
     with open_pipelines(images.__getitem__, model.preprocessing, settings) as pipelines:
         score_shards(model, pipelines, settings, shards, lambda *_: None, notify)
@@ -100,7 +101,7 @@ def test_the_batch_is_padded_to_one_shape(tmp_path: Path) -> None:
             shapes.add(len(pixels))
             return super().forward(pixels)  # type: ignore[no-any-return]
 
-    model = LoadedModel(Watching().requires_grad_(False), linear().preprocessing, "")
+    model = LoadedModel(Watching().requires_grad_(False), linear().preprocessing, "", classes=1000)
     written(tmp_path, model, batch_size=4)
     assert shapes == {4}
     table = read_table(tmp_path / "table", SCORES)
@@ -153,18 +154,20 @@ def test_shards_of_another_fingerprint_are_removed(tmp_path: Path) -> None:
         "image_id": names, "top5_class": [np.arange(5, dtype=np.int16)] * 20,
         "top5_probability": [np.full(5, 0.125, np.float32)] * 20, "log_odds": [-1.945910] * 20,
     })  # fmt: skip
-    shards = Shards(tmp_path / "s", "one", names, batch_size=4, min_images=8)
+    shards = Shards(tmp_path / "s", "one", names, batch_size=4, classes=imagenet(), min_images=8)
     assert shards.missing == [0, 1, 2]
     assert [list(shards.image_ids(number)) for number in (0, 2)] == [names[:8], names[16:]]
     shards.keep(0, rows[:8])
     shards.keep(2, rows[16:])
-    again = Shards(tmp_path / "s", "one", names, 4, min_images=8)
+    again = Shards(tmp_path / "s", "one", names, 4, classes=imagenet(), min_images=8)
     assert again.missing == [1]
     assert [len(each) for each in again.finished()] == [8, 4]
-    assert Shards(tmp_path / "s", "one", [*names[:4], "other", *names[5:]], 4, min_images=8).missing == [0, 1]
+    assert Shards(
+        tmp_path / "s", "one", [*names[:4], "other", *names[5:]], 4, classes=imagenet(), min_images=8
+    ).missing == [0, 1]
     (tmp_path / "s" / "one" / "00002.parquet").write_bytes(b"PAR1")  # cut off by a loss of power
-    assert Shards(tmp_path / "s", "one", names, 4, min_images=8).missing == [1, 2]
-    assert Shards(tmp_path / "s", "two", names, 4, min_images=8).missing == [0, 1, 2]
+    assert Shards(tmp_path / "s", "one", names, 4, classes=imagenet(), min_images=8).missing == [1, 2]
+    assert Shards(tmp_path / "s", "two", names, 4, classes=imagenet(), min_images=8).missing == [0, 1, 2]
     assert list((tmp_path / "s").iterdir()) == []
 
 

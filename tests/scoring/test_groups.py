@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import CONFIDENCES, confidences
@@ -21,7 +22,7 @@ SAMPLE = {"creature": [GOLDFISH, LADYBUG, STARFISH], "fruit": [STRAWBERRY, BANAN
 
 
 def test_the_logits_of_a_group() -> None:
-    groups = Groups.of(SAMPLE)
+    groups = Groups.of(SAMPLE, imagenet())
     assert groups.classes == ((1, 301, 327), (949, 954))
     logits = np.full((2, 1000), 50.0)  # classes of no group count for nothing
     logits[:, [1, 301, 327, 949, 954]] = [[1, 2, 3, 3, 2.5], [800, 0, 0, 0, 799]]
@@ -34,7 +35,7 @@ def test_the_logits_of_a_group() -> None:
 
 
 def test_the_group_of_a_class() -> None:
-    groups = Groups.of(SAMPLE)
+    groups = Groups.of(SAMPLE, imagenet())
     assert [groups.group_of(index) for index in (301, 954, 0)] == [0, 1, None]
 
 
@@ -47,7 +48,7 @@ def test_equal_logits_are_the_first_group() -> None:
 def test_the_softmax_of_two_groups_is_that_of_their_classes(values: list[float]) -> None:
     logits = np.full((1, 1000), -1e9)
     logits[0, [1, 301, 327, 949, 954]] = values
-    first, second = Groups.of(SAMPLE).logits(logits)[0]
+    first, second = Groups.of(SAMPLE, imagenet()).logits(logits)[0]
     exponentials = [math.exp(value) for value in values]
     assert 1 / (1 + math.exp(second - first)) == pytest.approx(sum(exponentials[:3]) / sum(exponentials), rel=1e-9)
 
@@ -71,17 +72,17 @@ def test_confidences_of_two_groups() -> None:
 )
 def test_refused_groups(groups: dict[str, list[str]], message: str) -> None:
     with pytest.raises(CleansetError, match=message):
-        Groups.of(groups)
+        Groups.of(groups, imagenet())
 
 
 def test_refused_logits() -> None:
     with pytest.raises(ValueError, match="a logit is NaN or infinite"):
-        Groups.of(SAMPLE).logits(np.full((1, 1000), np.nan))
+        Groups.of(SAMPLE, imagenet()).logits(np.full((1, 1000), np.nan))
 
 
 def test_bird_or_bicycle() -> None:
     """59 birds and 2 bicycles; the classes beside the three ranges are other animals."""
-    groups = Groups.of(BIRD_OR_BICYCLE)
+    groups = Groups.of(BIRD_OR_BICYCLE, imagenet())
     assert groups.names == ("bicycle", "bird")  # BICYCLE = 0, BIRD = 1
     assert [len(members) for members in groups.classes] == [2, 59]
     bicycles = {class_names()[index].name for index in groups.classes[0]}

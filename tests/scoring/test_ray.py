@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -93,7 +94,7 @@ def _held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     edition = make_edition(tmp_path_factory.mktemp("shared"), IMAGES)
     (edition.folder / "held.py").write_text(HELD_MODEL)
     set_params(edition, models={"standard": {"source": "module", "name": "held:network"}})
-    digest = load_member(read_params(edition.folder).network("standard"), edition.folder).weights_sha256
+    digest = load_member(read_params(edition.folder).network("standard"), edition.folder, imagenet()).weights_sha256
     set_params(edition, models={"standard": {"source": "module", "name": "held:network", "sha256": digest}})
     score.run(edition, "standard")
     return Held(edition, edition.scores("standard").read_bytes())
@@ -143,7 +144,9 @@ def on_ray(edition: Edition) -> tuple[bytes, set[int]]:
     """The bytes of the table from shards of eight images, computed here, and the shards that were missing."""
     settings = replace(settings_for(read_params(edition.folder).score), batch_size=4)
     run, made_from = score.prepare(edition, "standard", settings)
-    shards = Shards(edition.folder / "shards", "f", run.index["image_id"].tolist(), batch_size=4, min_images=8)
+    shards = Shards(
+        edition.folder / "shards", "f", run.index["image_id"].tolist(), batch_size=4, classes=imagenet(), min_images=8
+    )
     missing = set(shards.missing)
     on_node = partial(score.prepare, edition, "standard", settings)
     score_shards_on_ray(ClusterRun(on_node, made_from, settings), shards, lambda *_: None)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.scoring import engine
@@ -29,7 +30,7 @@ class SmallShards(Shards):
     """Shards of few images."""
 
     def __init__(self, folder: Path, fingerprint: str, image_ids: Sequence[Any], batch_size: int, **rest: Any) -> None:
-        super().__init__(folder, fingerprint, image_ids, batch_size, SHARD, **rest)
+        super().__init__(folder, fingerprint, image_ids, batch_size, min_images=SHARD, **rest)
 
 
 class KillingShards(SmallShards):
@@ -142,5 +143,5 @@ def test_what_a_kill_left_of_a_shard_is_removed(tmp_path: Path) -> None:
     (left := tmp_path / "f" / ".00000.parquet.abcd1234.partial").mkdir(parents=True)
     for name in ("lock", "new"):
         (left / name).write_bytes(b"half")
-    assert Shards(tmp_path, "f", ["a"], batch_size=4).missing == [0]
+    assert Shards(tmp_path, "f", ["a"], batch_size=4, classes=imagenet()).missing == [0]
     assert not left.exists()

@@ -123,7 +123,7 @@ class Fixed(nn.Module):
 
 @pytest.mark.parametrize("size", [1, 999, 1001, 21843])
 def test_another_number_of_classes(size: int) -> None:
-    model = LoadedModel(Fixed(size), ResizeAndCrop("small", 8, 8, "bilinear"), "")
+    model = LoadedModel(Fixed(size), ResizeAndCrop("small", 8, 8, "bilinear"), "", classes=1000)
     images = ten_images()
     message = rf"^the model gives \(2, {size}\) for 2 images; expected 1000 classes each$"
     with pytest.raises(CleansetError, match=message):
@@ -132,7 +132,7 @@ def test_another_number_of_classes(size: int) -> None:
 
 @pytest.mark.parametrize("precision", ["float64", "float32", "tf32", "bfloat16"])
 def test_nan_for_one_image(precision: Precision) -> None:
-    model = LoadedModel(Fixed(1000), ResizeAndCrop("small", 8, 8, "bilinear"), "")
+    model = LoadedModel(Fixed(1000), ResizeAndCrop("small", 8, 8, "bilinear"), "", classes=1000)
     images = ten_images()
     scored(model, images, 2, precision)
     images[id_of(5)] = jpeg(drawn_image(20, 20).point(lambda value: 0))

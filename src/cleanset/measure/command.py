@@ -72,8 +72,8 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     files = parse_prediction_files(wanted.predictions, wanted.models)
     images = open_set(wanted.name, edition, roles)
     if wanted.restricted:
-        note = f"predictions among the {images.classes:,} classes of the images alone"
-        images = replace(images, notes=[*images.notes, note], predicted_classes=images.classes)
+        note = f"predictions among the {images.class_count:,} classes of the images alone"
+        images = replace(images, notes=[*images.notes, note], is_restricted=True)
     given = _given(files, images, wanted)
     rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
     if wanted.out is not None:
@@ -113,7 +113,7 @@ def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> 
         path = None if wanted.out is None else wanted.out / f"{stem}.csv"
         if path is not None:
             write_predictions_csv(path, predictions)
-        rows.append(measured(name, predictions, {"source_sha256": digest}, path))
+        rows.append(measured(name, predictions, images.classes, {"source_sha256": digest}, path))
     return rows
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich.console import Console
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
@@ -36,7 +37,6 @@ from cleanset.progress import tracked
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.validation import shown
-from cleanset.vocabulary import class_keys
 
 WIDTH = 80
 """Columns of the printed results."""
@@ -168,14 +168,14 @@ def evaluate(
         if transform is not None:
             raise CleansetError(f"{named}: predictions with a transform; {EXPECTED_PREDICTIONS}")
         predictions, digest = _checked(model, named, opened)
-        return Results(opened, measured(named, predictions, {"source_sha256": digest}), predictions)
+        return Results(opened, measured(named, predictions, opened.classes, {"source_sha256": digest}), predictions)
     if transform is None and isinstance(images, ImageSet):
         transform = images.transform
     if transform is None:
         raise CleansetError(f"{named}: no transform; expected one from a PIL image to a tensor, such as timm's")
 
     predictions, deterministic = predict(model, opened, transform, named, batch_size)
-    return Results(opened, measured(named, predictions, {"deterministic": deterministic}), predictions)
+    return Results(opened, measured(named, predictions, opened.classes, {"deterministic": deterministic}), predictions)
 
 
 def _opened(images: ImageSet | str | Path, folder: Path) -> EvaluationSet:
@@ -243,7 +243,7 @@ def predict(
     with ThreadPoolExecutor(available_cores()) as pool, _evaluating(model, name) as device, torch.inference_mode():
 
         def logits_of(batch: Sequence[str]) -> NDArray[np.float64]:
-            return _logits(model, _inputs(batch, images, transform, name, pool), batch, name, device)
+            return _logits(model, _inputs(batch, images, transform, name, pool), batch, name, device, images.classes)
 
         batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
         for number, batch in enumerate(tracked(batches, len(batches), f"evaluate {name}")):
@@ -302,7 +302,7 @@ def _inputs(
 
 
 def _logits(
-    model: Callable[[Any], Any], batch: Any, files: Sequence[str], name: str, device: Any
+    model: Callable[[Any], Any], batch: Any, files: Sequence[str], name: str, device: Any, classes: ClassTable
 ) -> NDArray[np.float64]:
     """The logits of a batch, of shape (n, classes), in float64."""
     from cleanset.scoring.devices import to_device
@@ -311,10 +311,11 @@ def _logits(
         output = model(to_device(batch, device) if device is not None and hasattr(batch, "to") else batch)
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(f"{name}: the model raises {raised(error)} for a batch of {len(files)} images") from None
-    expected = f"expected logits of shape {(len(files), len(class_keys()))}"
+    shape = (len(files), len(classes))
+    expected = f"expected logits of shape {shape}"
     if not hasattr(output, "__array__"):
         raise CleansetError(f"{name}: the model gives a value of type {type(output).__name__}; {expected}")
-    if tuple(output.shape) != (len(files), len(class_keys())):
+    if tuple(output.shape) != shape:
         raise CleansetError(f"{name}: the model gives {output.dtype} {tuple(output.shape)}; {expected}")
     logits = _array(output, f"{name}: the model gives").astype(np.float64)
     finite = np.isfinite(logits).all(axis=1)

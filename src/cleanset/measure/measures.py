@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.json_files import with_digest
 from cleanset.measure.comparability import (
     CLEAN_ACCURACY,
@@ -30,7 +30,7 @@ from cleanset.measure.comparability import (
 from cleanset.measure.sets import EvaluationSet
 from cleanset.statistics.finite import in_percent
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
-from cleanset.vocabulary import TIERS, class_column, class_keys, has_top5
+from cleanset.vocabulary import TIERS
 
 # images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly
 MIN_FOR_CHANCE = 20
@@ -59,10 +59,9 @@ class Accuracy:
         """The 95 % interval of the share."""
         return wilson(self.correct, self.images)
 
-    @property
-    def is_at_chance(self) -> bool:
-        """Whether the share is at most chance."""
-        return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / len(class_keys())
+    def is_at_chance(self, classes: ClassTable) -> bool:
+        """Whether the share is at most chance: that of predictions drawn from the classes at random."""
+        return self.images >= MIN_FOR_CHANCE and self.interval[0] <= 1 / len(classes)
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, the share and its interval."""
@@ -134,17 +133,17 @@ class Measures:
         return math.fsum(gaps) / self.overall.images
 
 
-def measures(predictions: pd.DataFrame) -> Measures:
-    """The measures of predictions: a row for each image, with class_index, tier (or None), prediction and correct.
+def measures(predictions: pd.DataFrame, classes: ClassTable) -> Measures:
+    """The measures of predictions, a row for each image: with class_index, tier (or None), prediction and correct.
 
-    The columns confidence and top5_class may be missing.
+    `classes` are those that were predicted among. The columns confidence and top5_class may be missing.
     """
     confidences = predictions["confidence"].astype("float64").tolist() if "confidence" in predictions else None
     correct = predictions["correct"].astype(bool)
     labels = predictions["class_index"]
     overall, tiers = _accuracy(correct), _by(predictions, "tier")
     top5 = None
-    if "top5_class" in predictions and has_top5():
+    if "top5_class" in predictions and classes.has_top5:
         top5 = _accuracy([label in five for label, five in zip(labels, predictions["top5_class"], strict=True)])
     wrong = _counts(labels[~correct], predictions["prediction"][~correct])
     return Measures(
@@ -156,7 +155,7 @@ def measures(predictions: pd.DataFrame) -> Measures:
         {tier: tiers[tier] for tier in TIERS if tier in tiers},
         {int(each): accuracy for each, accuracy in _by(predictions, "class_index").items()},
         tuple(Confusion(*pair, images) for pair, images in wrong),
-        _renumbering(predictions) if overall.is_at_chance else None,
+        _renumbering(predictions) if overall.is_at_chance(classes) else None,
     )
 
 
@@ -234,10 +233,12 @@ class MeasuredModel:
         return Counter(file for file, is_correct in self.correct.items() if not is_correct)
 
 
-def measured(name: str, predictions: pd.DataFrame, record: dict[str, Any], path: Path | None = None) -> MeasuredModel:
+def measured(
+    name: str, predictions: pd.DataFrame, classes: ClassTable, record: dict[str, Any], path: Path | None = None
+) -> MeasuredModel:
     """The measures of predictions that have the columns of `checked_table`."""
     correct = dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True))
-    return MeasuredModel(name, measures(predictions), record, path, correct)
+    return MeasuredModel(name, measures(predictions, classes), record, path, correct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,15 +311,15 @@ def not_deterministic(name: str) -> str:
     )
 
 
-def notes_of(row: MeasuredModel) -> list[str]:
+def notes_of(row: MeasuredModel, classes: ClassTable) -> list[str]:
     """Notes for readers of a model's measures, in sentences."""
     notes, found = [], row.measures.renumbered
     if row.is_deterministic is False:
         notes.append(not_deterministic(row.name))
-    if row.measures.overall.is_at_chance:
-        order = "the order of the wnids" if classes_in_use().is_imagenet else "the order of classes.tsv"
-        classes = "ImageNet's classes, in the order of their wnids" if classes_in_use().is_imagenet else order
-        why = f"expected a trained model that predicts {classes}"
+    if row.measures.overall.is_at_chance(classes):
+        order = "the order of the wnids" if classes.is_imagenet else "the order of classes.tsv"
+        predicted = "ImageNet's classes, in the order of their wnids" if classes.is_imagenet else order
+        why = f"expected a trained model that predicts {predicted}"
         if found is not None:
             by = "" if found.offset is None else f", each by {found.offset:+d}"
             why = (
@@ -341,7 +342,7 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
             "name": images.name,
             "kind": images.kind,
             "images": len(images.items),
-            "classes": images.classes,
+            "classes": images.class_count,
             "checked_against": images.checked,
             "notes": list(images.notes),
         },
@@ -363,7 +364,7 @@ def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityC
     return ComparabilityCard(
         measured=CLEAN_ACCURACY,
         images=CardImages(count=len(digests), sha256=images_digest(digests), manifest_sha256=images.manifest_sha256),
-        classes=CardClasses(of_images=images.classes, of_predictions=images.predicted_classes),
+        classes=CardClasses(of_images=images.class_count, of_predictions=images.predicted_classes),
         # of predictions made elsewhere the record has none
         pixels_sha256=next(filter(None, (row.record.get("pixels_sha256") for row in rows)), None),
         interval=CardInterval(kind="Wilson", level=0.95),
@@ -373,6 +374,7 @@ def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityC
 
 def _model(images: EvaluationSet, row: MeasuredModel) -> dict[str, Any]:
     found = row.measures
+    column, keys = images.classes.key_column, images.classes.keys
     # predictions made elsewhere have the digest of their file instead
     kept = ("source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions")
     calibration = None
@@ -387,17 +389,17 @@ def _model(images: EvaluationSet, row: MeasuredModel) -> dict[str, Any]:
         "mean_confidence": found.mean_confidence,
         "calibration": calibration,
         "tiers": {tier: accuracy.as_json() for tier, accuracy in found.tiers.items()},
-        "classes": {class_keys()[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
+        "classes": {keys[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
         "confusions": [
-            {class_column(): class_keys()[label], "predicted": class_keys()[prediction], "images": images}
-            for label, prediction, images in found.confusions
+            {column: keys[each.label], "predicted": keys[each.prediction], "images": each.images}
+            for each in found.confusions
         ],
         # by class and bytes, so that results on the same images are compared whatever their names
         "misclassified": sorted(
             f"{item.class_index} {item.sha256[:16]}" for item in images.items if not row.correct[item.file]
         ),
         "deterministic": row.is_deterministic,
-        "notes": notes_of(row),
+        "notes": notes_of(row, images.classes),
         **{key: row.record.get(key) for key in kept},
         "predictions": None if row.path is None else row.path.name,
     }

@@ -15,22 +15,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of, write_text
 from cleanset.measure.sets import EvaluationSet, Item, class_index_of, class_of, expected_class
 from cleanset.validation import join_names, shown
-from cleanset.vocabulary import class_column, class_keys
 
 TOP_CLASSES = 5
 PREDICTED_CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP_CLASSES + 1))
 PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP_CLASSES + 1))
 
 
-def expected_columns() -> str:
+def expected_columns(classes: ClassTable) -> str:
     """The end of a message about the columns of predictions."""
     return (
-        f"image with class_index or {class_column()}, perhaps probability; or with class_1 to class_5, the most "
+        f"image with class_index or {classes.key_column}, perhaps probability; or with class_1 to class_5, the most "
         "probable first, perhaps probability_1 to probability_5"
     )
 
@@ -64,7 +64,7 @@ def checked_table(columns: Columns, where: str, line_of: Callable[[int], str], i
     Raises CleansetError for the first row that is not valid, and for images without a prediction.
     """
     columns = _as_five(columns) if set(columns) >= STORED else columns
-    classes, probabilities = _chosen(columns, where)
+    classes, probabilities = _chosen(columns, where, images.classes)
     known, seen = _names(images.items), dict[str, int]()
     found: dict[str, tuple[list[int], list[float]]] = {}
     for row, name in enumerate(columns["image"]):
@@ -75,7 +75,8 @@ def checked_table(columns: Columns, where: str, line_of: Callable[[int], str], i
         seen[item.file] = row
         if "sha256" in columns and columns["sha256"][row] != item.sha256:
             raise CleansetError(f"{at}: predicted on other bytes of {item.file} than the set has; evaluate it again")
-        found[item.file] = _classes(columns, classes, row, at), _probabilities(columns, probabilities, row, at)
+        predicted = _classes(columns, classes, row, at, images.classes)
+        found[item.file] = predicted, _probabilities(columns, probabilities, row, at)
     missing = [item.file for item in images.items if item.file not in found]
     if missing:
         raise CleansetError(
@@ -90,7 +91,7 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
 
     Either class indices of shape (n), or probabilities of shape (n, number of classes). Raises CleansetError.
     """
-    count, classes = len(images.items), len(class_keys())
+    count, classes = len(images.items), len(images.classes)
     expected = f"expected ({count},) class indices, or ({count}, {classes}) probabilities, in the order of the set"
     if array.shape not in ((count,), (count, classes)):
         raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
@@ -102,7 +103,7 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
         is_wrong = (array < 0).any(axis=1) | ~(np.abs(sums - 1) <= TABLE_SUM_TOLERANCE)
     if is_wrong.any():
         first = int(np.argmax(is_wrong))
-        found = f"{array[first]}; {expected_class()}"
+        found = f"{array[first]}; {expected_class(images.classes)}"
         if array.ndim == 2:
             low, high = array[first].min(), array[first].max()
             found = (
@@ -133,15 +134,15 @@ def _five(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list
     return {name: [row[rank] for row in rows] for rank, name in enumerate(names)}
 
 
-def _chosen(columns: Columns, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _chosen(columns: Columns, where: str, table: ClassTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of classes and of probabilities."""
     names = set(columns) - {"sha256"}
-    by_index = tuple(name for name in ("class_index", class_column()) if name in names)
+    by_index = tuple(name for name in ("class_index", table.key_column) if name in names)
     for classes, probabilities in ((by_index, ("probability",)), (PREDICTED_CLASS_COLUMNS, PROBABILITY_COLUMNS)):
         for given in ((), probabilities):
             if classes and names == {"image", *classes, *given}:
                 return classes, given
-    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; expected {expected_columns()}")
+    raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; expected {expected_columns(table)}")
 
 
 def _names(items: Iterable[Item]) -> dict[str, list[Item]]:
@@ -164,11 +165,11 @@ def _item(name: object, known: Mapping[str, Sequence[Item]], of: str, at: str) -
     return found[0]
 
 
-def _classes(columns: Columns, names: Sequence[str], row: int, at: str) -> list[int]:
+def _classes(columns: Columns, names: Sequence[str], row: int, at: str, table: ClassTable) -> list[int]:
     """The class of a row, or five different ones."""
     if names[0] != PREDICTED_CLASS_COLUMNS[0]:
-        return [class_index_of({name: columns[name][row] for name in names}, at)]
-    found = [class_of(columns[name][row], name, at) for name in names]
+        return [class_index_of({name: columns[name][row] for name in names}, at, table)]
+    found = [class_of(columns[name][row], name, at, table) for name in names]
     if len(set(found)) < len(found):
         raise CleansetError(f"{at}: {', '.join(map(str, found))}; expected five different classes")
     return found
@@ -287,7 +288,7 @@ def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, s
         raise CleansetError(f"{path}: missing; expected a file of predictions")
     if path.suffix != ".csv":
         return checked_table(_parquet(path), str(path), lambda row: f"row {row + 1}", images), sha256_of(path)
-    rows = dict(read_rows(path, ("image",), dict[str, str], f"give {expected_columns()}", others=True))
+    rows = dict(read_rows(path, ("image",), dict[str, str], f"give {expected_columns(images.classes)}", others=True))
     columns = {
         name: [row[name] for row in rows.values()] for name in next(iter(rows.values()), ("image", "class_index"))
     }

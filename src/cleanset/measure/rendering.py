@@ -9,12 +9,12 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from cleanset.classes import ClassTable
 from cleanset.files import write_text
 from cleanset.measure.measures import MeasuredModel, Pair, by_accuracy, card, notes_of, pairs
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.statistics.finite import in_percent
-from cleanset.vocabulary import class_column, class_names, has_top5
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
@@ -28,13 +28,13 @@ HOLM = ", corrected by Holm's method"
 def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10) -> Group:
     """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
     order = by_accuracy(rows)
-    tables, tested = [leaderboard(order)], pairs(order)
+    tables, tested = [leaderboard(order, images.classes)], pairs(order)
     if order[0].measures.tiers:
         tables.append(_tiers(order))
     if tested:
         tables.append(pairs_table([row.name for row in order], tested))
     if hardest := hardest_classes(order, most):
-        tables += [_classes(order, hardest), _confusions(order, most)]
+        tables += [_classes(order, hardest, images.classes), _confusions(order, most, images.classes)]
     parts: list[RenderableType] = [*map(Text, (*about(images), *all_notes(images, order)))]
     for table in tables:
         parts += [Text(), table.in_terminal()]
@@ -44,12 +44,12 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
 
 def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]:
     """Notes for readers of the measures, on the set and on each model."""
-    return [*images.notes, *(note for row in rows for note in notes_of(row))]
+    return [*images.notes, *(note for row in rows for note in notes_of(row, images.classes))]
 
 
 def about(images: EvaluationSet) -> Iterator[str]:
     """The size of the set, and the reference that it was checked against, in lines."""
-    count, classes = len(images.items), images.classes
+    count, classes = len(images.items), images.class_count
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
     if images.checked is None:
@@ -58,9 +58,9 @@ def about(images: EvaluationSet) -> Iterator[str]:
         yield f"SHA-256 of every image as in {images.checked}"
 
 
-def leaderboard(order: Sequence[MeasuredModel]) -> MeasureTable:
+def leaderboard(order: Sequence[MeasuredModel], classes: ClassTable) -> MeasureTable:
     """The measures of each model, the most accurate first."""
-    top5 = ["top-5"] if has_top5() else []
+    top5 = ["top-5"] if classes.has_top5 else []
     rows = []
     for rank, row in enumerate(order, start=1):
         found = row.measures
@@ -75,7 +75,7 @@ def paper_table(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Measure
     """The leaderboard for a paper."""
     order = by_accuracy(rows)
     caption = f"{next(about(images))}; accuracy in percent, 95 % intervals; card {card(images, rows).short_digest}"
-    return for_paper(leaderboard(order), pairs(order), caption)
+    return for_paper(leaderboard(order, images.classes), pairs(order), caption)
 
 
 def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str) -> MeasureTable:
@@ -147,15 +147,15 @@ def _of_models(order: Sequence[MeasuredModel], of_many: str) -> list[str]:
     return [f"#{rank}" for rank in range(1, len(order) + 1)] if len(order) <= MAX_COLUMNS else [of_many]
 
 
-def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> MeasureTable:
+def _classes(order: Sequence[MeasuredModel], hardest: Sequence[int], classes: ClassTable) -> MeasureTable:
     rows = []
-    for each in classes:
+    for each in hardest:
         shares = [row.measures.classes[each].share for row in order]
         if len(shares) > MAX_COLUMNS:
             shares = [sum(shares) / len(shares)]
-        name, images = class_names()[each], Cell(f"{order[0].measures.classes[each].images:,}")
+        name, images = classes.names[each], Cell(f"{order[0].measures.classes[each].images:,}")
         rows.append(((name.key, name.name), [images, *(cell(share, digits=0, unit=" %") for share in shares)]))
-    return MeasureTable((class_column(), "hardest classes"), ["images", *_of_models(order, "mean")], rows)
+    return MeasureTable((classes.key_column, "hardest classes"), ["images", *_of_models(order, "mean")], rows)
 
 
 def confusion_counts(order: Sequence[MeasuredModel], most: int) -> list[tuple[int, int, list[int]]]:
@@ -166,11 +166,11 @@ def confusion_counts(order: Sequence[MeasuredModel], most: int) -> list[tuple[in
     return [(*pair, found[pair]) for pair in ranked[:most]]
 
 
-def _confusions(order: Sequence[MeasuredModel], most: int) -> MeasureTable:
+def _confusions(order: Sequence[MeasuredModel], most: int, classes: ClassTable) -> MeasureTable:
     rows = []
     for label, prediction, counts in confusion_counts(order, most):
         cells = [Cell(f"{count:,}") for count in (counts if len(counts) <= MAX_COLUMNS else [sum(counts)])]
-        rows.append(((class_names()[label].name, class_names()[prediction].name), cells))
+        rows.append(((classes.names[label].name, classes.names[prediction].name), cells))
     return MeasureTable(("most frequent confusions", "predicted as"), _of_models(order, "sum"), rows)
 
 
@@ -192,7 +192,11 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
 
     environment = page_environment(TEMPLATES)
     environment.filters |= {"percent": percent, "shown_p": shown_p}
-    environment.globals["has_top5"] = has_top5()
+    environment.globals |= {
+        "has_top5": images.classes.has_top5,
+        "class_column": images.classes.key_column,
+        "search_words": images.classes.search_words,
+    }
     order, every = by_accuracy(rows), pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),
@@ -204,6 +208,6 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         all_pairs=len(every),
         hardest=hardest_classes(order, MAX_ROWS),
         confusions=confusion_counts(order, MAX_ROWS),
-        names=class_names(),
+        names=images.classes.names,
     )
     write_text(folder / PAGE, text)

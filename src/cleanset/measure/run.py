@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset import tables
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.images.codec import Source, pixels_sha256
@@ -92,20 +93,21 @@ def check(spec: Spec) -> None:
         raise _of_command(spec, error) from None
 
 
-def load(spec: Spec, settings: Settings) -> NamedModel:
-    """Load a model. Raises CleansetError if that fails, or if it does not give logits."""
+def load(spec: Spec, settings: Settings, classes: ClassTable) -> NamedModel:
+    """Load a model. Raises CleansetError if that fails, or if it does not give a logit for each of the classes."""
     if isinstance(spec, CommandModel):
         # what the program is made of is not known
-        network = CommandNetwork(spec.text, spec.command).eval()
-        return NamedModel(spec.text, LoadedModel(network, RES256CROP224, sha256(spec.text.encode())), spec.text)
+        network = CommandNetwork(spec.text, spec.command, classes).eval()
+        loaded = LoadedModel(network, RES256CROP224, sha256(spec.text.encode()), classes=len(classes))
+        return NamedModel(spec.text, loaded, spec.text)
     if isinstance(spec, ModuleModel):
-        loaded = load_module(spec)
+        loaded = load_module(spec, classes)
         return NamedModel(spec.text, loaded, _tried(spec.text, loaded, settings))
     try:
-        loaded = load_member(spec.model, spec.folder)
+        loaded = load_member(spec.model, spec.folder, classes)
     except CleansetError as error:
         raise _of_command(spec, error) from None
-    loaded = replace(loaded, network=CheckedNetwork(spec.text, loaded.network))
+    loaded = replace(loaded, network=CheckedNetwork(spec.text, loaded.network, classes))
     return NamedModel(spec.text, loaded, f"{spec.model.source} {spec.model.threat_model} {spec.model.name}")
 
 
@@ -156,21 +158,21 @@ def evaluate(
     if out is not None:
         remove_abandoned(out)
     pixels = cache(partial(pixels_digest, images))
-    classes = sorted({item.class_index for item in images.items})
+    shown = sorted({item.class_index for item in images.items})
     found = []
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
-        model = load(spec, settings)
+        model = load(spec, settings, images.classes)
         if restricted:
-            network = AmongClasses(model.loaded.network, classes).eval()
-            digest = sha256(" ".join(map(str, classes)).encode())[:32]
+            network = AmongClasses(model.loaded.network, shown, images.classes).eval()
+            digest = sha256(" ".join(map(str, shown)).encode())[:32]
             identity = f"{model.identity}, among classes {digest}"
             model = NamedModel(model.name, replace(model.loaded, network=network), identity)
         path = None if out is None else out / f"{stem}.parquet"
         predictions, record = _predicted(model, images, settings, path, pixels)
-        if restricted and len(classes) < 5:
+        if restricted and len(shown) < 5:
             # every prediction among fewer classes is among the top five
             predictions = predictions.drop(columns=["top5_class", "top5_probability"])
-        found.append(measured(model.name, predictions, record, path))
+        found.append(measured(model.name, predictions, images.classes, record, path))
     return found
 
 
@@ -189,8 +191,16 @@ def _predicted(
     """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
     made_from = _made_from(model, images, settings)
     if path is not None and (record := read_finished(path.with_suffix(".json"), made_from, path)) is not None:
-        return read_table(path, PREDICTIONS), record
-    run = ScoringRun(model.name, model.loaded, images.read, settings, _index(images), f"evaluate {model.name}")
+        return read_table(path, PREDICTIONS, images.classes), record
+    run = ScoringRun(
+        name=model.name,
+        model=model.loaded,
+        read=images.read,
+        settings=settings,
+        index=_index(images),
+        classes=images.classes,
+        title=f"evaluate {model.name}",
+    )
     shards = None if path is None else run.shards(path.with_suffix(".partial-shards"), made_from, NAMED_SCORES)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
@@ -208,7 +218,7 @@ def _predicted(
     record["pixels_sha256"] = pixels()
     table = scored_table(images.items, scores)
     if path is not None and shards is not None:
-        write_table(path, table, PREDICTIONS)
+        write_table(path, table, PREDICTIONS, images.classes)
         write_text(path.with_suffix(".json"), json.dumps(with_digest(record, path), indent=2) + "\n")
         # after the predictions are written, so that a kill in between loses nothing
         shards.remove()

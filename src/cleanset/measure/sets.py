@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from PIL import Image
 
+from cleanset.classes import CLASSES_FILE, ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -18,10 +19,9 @@ from cleanset.images.codec import decode_file
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
 from cleanset.sets.fetching.fetch import opened
-from cleanset.sets.folder import one_set, read_entries, read_image, read_regular_file, read_release
+from cleanset.sets.folder import class_table_of, one_set, read_entries, read_image, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.validation import shown
-from cleanset.vocabulary import class_column, class_indices, class_keys, example_key, known_classes
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 
@@ -38,14 +38,14 @@ class Item:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSet:
     """A set to measure models on: its images, sorted by `file`, and how they are read.
 
     `checked` names the reference that the images' bytes were checked against; None: unchecked. `notes` are facts that a
     reader of the accuracies has to know. `order` has the files in the order of the set: the manifest's, as
     `cleanset.load` gives them; sorted without a manifest. `manifest_sha256`: from an export's manifest.
-    `predicted_classes`: how many classes predictions are among.
+    `classes` is the class table of the images. `is_restricted`: predictions are among the classes of the images alone.
     """
 
     name: str
@@ -53,15 +53,21 @@ class EvaluationSet:
     items: Sequence[Item]
     read: Callable[[str], Image.Image]
     checked: str | None
+    classes: ClassTable
     notes: Sequence[str] = ()
     order: Sequence[str] = ()
     manifest_sha256: str | None = None
-    predicted_classes: int = field(default_factory=lambda: len(class_keys()))
+    is_restricted: bool = False
 
     @property
-    def classes(self) -> int:
+    def class_count(self) -> int:
         """The number of classes that the images are of."""
         return len({item.class_index for item in self.items})
+
+    @property
+    def predicted_classes(self) -> int:
+        """The number of classes that a prediction is chosen from."""
+        return self.class_count if self.is_restricted else len(self.classes)
 
 
 def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Image.Image:
@@ -76,7 +82,7 @@ def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Im
 def _of_folder(name: str, kind: SetKind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
     # a partial function can be pickled, as worker processes need it
     read = partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
-    return EvaluationSet(name, kind, items, read, **more)
+    return EvaluationSet(name=name, kind=kind, items=items, read=read, **more)
 
 
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
@@ -93,7 +99,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
     if (folder / MANIFEST).is_file():
         return _export(name, folder)
     if folder.is_dir():
-        return _image_folder(name, folder)
+        return _image_folder(name, folder, edition.read_classes())
     if folder.suffix == ".csv":
         raise CleansetError(
             f"{name}: a list of images; expected a set, which cleanset published makes of the published lists, or a "
@@ -123,30 +129,38 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         folder,
         found_in_threads(check, entries, "check"),
         checked="the manifest",
+        classes=_class_table(folder),
         notes=notes,
         order=[entry.file for entry in listed],
         manifest_sha256=sha256(read_regular_file(folder / MANIFEST)),
     )
 
 
-def _image_folder(name: str, folder: Path) -> EvaluationSet:
-    files = list(_files(folder))
+def _class_table(folder: Path) -> ClassTable:
+    path = folder / CLASSES_FILE
+    return class_table_of(read_regular_file(path) if path.is_file() else b"", str(path))
+
+
+def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet:
+    files = list(_files(folder, classes))
     if not files:
-        raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like {example_key()}")
+        raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like {classes.example_key}")
 
     def measure(file: str) -> Item:
         digest = sha256(read_regular_file(folder / file))
-        return Item(file, class_indices()[file.partition("/")[0]], None, digest)
+        return Item(file, classes.indices[file.partition("/")[0]], None, digest)
 
-    return _of_folder(name, "folder", folder, found_in_threads(measure, files, "check"), checked=None, order=files)
+    items = found_in_threads(measure, files, "check")
+    return _of_folder(name, "folder", folder, items, checked=None, classes=classes, order=files)
 
 
-def _files(folder: Path) -> Iterator[str]:
+def _files(folder: Path, classes: ClassTable) -> Iterator[str]:
     """The images in the folders of the classes, sorted; what is hidden, left by systems or beside them is left out."""
     for path in (Path(entry.path) for entry in visible_entries(folder) if entry.is_dir()):
-        if path.name not in class_indices():
+        if path.name not in classes.indices:
             raise CleansetError(
-                f"{path}: not {known_classes()}; expected folders like {example_key()}: name the folder that holds them"
+                f"{path}: not {classes.expected_key}; expected folders like {classes.example_key}: name the folder "
+                "that holds them"
             )
         for file in (Path(entry.path) for entry in visible_entries(path)):
             if file.is_dir() or not file.name.lower().endswith(IMAGE_SUFFIXES):
@@ -158,10 +172,10 @@ def _files(folder: Path) -> Iterator[str]:
             yield f"{path.name}/{file.name}"
 
 
-def class_index_of(row: Mapping[str, Any], at: str) -> int:
+def class_index_of(row: Mapping[str, Any], at: str, classes: ClassTable) -> int:
     """The class of a row: a class index, a class key, or both if they agree. Raises CleansetError, beginning `at`."""
-    column = class_column()
-    found = {name: class_of(row[name], name, at) for name in ("class_index", column) if name in row}
+    column = classes.key_column
+    found = {name: class_of(row[name], name, at, classes) for name in ("class_index", column) if name in row}
     if not found:
         raise CleansetError(f"{at}: no class; expected a column class_index or {column}: add one")
     if len(set(found.values())) > 1:
@@ -169,19 +183,19 @@ def class_index_of(row: Mapping[str, Any], at: str) -> int:
     return next(iter(found.values()))
 
 
-def class_of(value: object, name: str, at: str) -> int:
+def class_of(value: object, name: str, at: str, classes: ClassTable) -> int:
     """The class index in a column. Digits are an index, but for the column of class keys, which may be digits, too."""
-    index = count = len(class_keys())
+    index = count = len(classes)
     if isinstance(value, str):
-        is_index = name != class_column() and _INDEX.fullmatch(value)
-        index = int(value) if is_index else class_indices().get(value, count)
+        is_index = name != classes.key_column and _INDEX.fullmatch(value)
+        index = int(value) if is_index else classes.indices.get(value, count)
     elif isinstance(value, Integral) and not isinstance(value, bool):
         index = int(value)
     if not 0 <= index < count:
-        raise CleansetError(f"{at}, column {name}: {shown(value)}; {expected_class()}")
+        raise CleansetError(f"{at}, column {name}: {shown(value)}; {expected_class(classes)}")
     return index
 
 
-def expected_class() -> str:
+def expected_class(classes: ClassTable) -> str:
     """The end of a message about an unknown class."""
-    return f"expected a class index from 0 to {len(class_keys()) - 1}, or {known_classes()}"
+    return f"expected a class index from 0 to {len(classes) - 1}, or {classes.expected_key}"

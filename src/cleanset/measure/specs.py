@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.classes import classes_in_use
 from cleanset.edition.params import Model, has_no_network, is_callable_name
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
@@ -37,15 +36,15 @@ class ZooModel:
 class ModuleModel:
     """The model that a callable of a Python module returns (see user_model).
 
-    `folder`: where the module is looked for first; None: the current one. `arguments`: of the callable, such as a
-    file of weights and the class table.
+    `folder`: where the module is looked for first; None: the current one. `weights`: a file of weights that a training
+    has written, which the callable gets, with the class table of the images.
     """
 
     text: str
     module: str
     name: str
     folder: Path | None = None
-    arguments: tuple[object, ...] = ()
+    weights: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def _file(text: str, architecture: str | None) -> Spec:
     if not path.is_file():
         raise CleansetError(f"--model {text}: missing; expected a file of weights")
     if architecture is None and (path.parent / "record.json").is_file():
-        return ModuleModel(text, *TRAINED, arguments=(path, classes_in_use()))
+        return ModuleModel(text, *TRAINED, weights=path)
     if architecture is None:
         raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
     source, _, name = architecture.rpartition(":")

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.images import codec
@@ -48,22 +48,21 @@ from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.validation import shown
-from cleanset.vocabulary import class_column, class_indices, example_key
 
 # the distance in nats that the logits of other classes are put below the smallest: their probability is 0
 BELOW = 1000.0
 
 
 class AmongClasses(nn.Module):
-    """A network whose predictions are among some classes; the logits of the others are far below."""
+    """A network whose predictions are among some of the classes; the logits of the others are far below."""
 
     is_other: Tensor
 
-    def __init__(self, network: nn.Module, classes: Sequence[int]) -> None:
+    def __init__(self, network: nn.Module, shown: Sequence[int], classes: ClassTable) -> None:
         super().__init__()
         self.network = network
-        is_other = torch.ones(len(classes_in_use()), dtype=torch.bool)
-        is_other[list(classes)] = False
+        is_other = torch.ones(len(classes), dtype=torch.bool)
+        is_other[list(shown)] = False
         # a buffer, so that it moves to a device with the weights
         self.register_buffer("is_other", is_other, persistent=False)
 
@@ -87,10 +86,11 @@ class NetworkError(CleansetError):
 class CheckedNetwork(nn.Module):
     """A network whose exceptions, and results of another kind than logits, become a NetworkError of one line."""
 
-    def __init__(self, name: str, network: nn.Module) -> None:
+    def __init__(self, name: str, network: nn.Module, classes: ClassTable) -> None:
         super().__init__()
         self.network = network
         self._name = name
+        self._classes = len(classes)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits of shape (n, classes) of pixels in [0, 1]."""
@@ -107,7 +107,7 @@ class CheckedNetwork(nn.Module):
                 f"{self._name}: the network raises {raised(error)} for {kind} pixels {tuple(pixels.shape)}; "
                 f"expected logits: {remedy}"
             ) from None
-        expected = (len(pixels), len(classes_in_use()))
+        expected = (len(pixels), self._classes)
         if (
             not isinstance(logits, Tensor)
             or logits.shape != expected
@@ -137,23 +137,28 @@ class CheckedPreprocessing:
         return pixels
 
 
-def load_module(spec: ModuleModel) -> LoadedModel:
+def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     """Load the result of a callable. Raises CleansetError as `returned_by` does.
 
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
-    network, preprocessing = returned_by(spec)
-    checked = CheckedNetwork(spec.text, network).eval().requires_grad_(False)
+    arguments = () if spec.weights is None else (spec.weights, classes)
+    network, preprocessing = returned_by(spec, *arguments)
+    checked = CheckedNetwork(spec.text, network, classes).eval().requires_grad_(False)
     # the engine only asks for the size and calls it
-    return LoadedModel(checked, cast(ResizeAndCrop, preprocessing), tensors_sha256(network))
+    named_preprocessing = cast(ResizeAndCrop, preprocessing)
+    return LoadedModel(checked, named_preprocessing, tensors_sha256(network), classes=len(classes))
 
 
-def returned_by(spec: ModuleModel) -> tuple[nn.Module, Preprocessing]:
-    """The network that the callable returns, and its preprocessing. Raises CleansetError unless they are ones."""
+def returned_by(spec: ModuleModel, *arguments: object) -> tuple[nn.Module, Preprocessing]:
+    """The network that the callable returns for these arguments, and its preprocessing.
+
+    Raises CleansetError unless they are ones.
+    """
     expected = "expected a network and its preprocessing"
     make = callable_of(spec)
     try:
-        returned = make(*spec.arguments)
+        returned = make(*arguments)
     except CleansetError:
         raise
     except (Exception, SystemExit) as error:  # whatever its code raises
@@ -169,15 +174,16 @@ def returned_by(spec: ModuleModel) -> tuple[nn.Module, Preprocessing]:
     return network, named(preprocessing, spec.text)
 
 
-def load_member(model: Model, folder: Path) -> LoadedModel:
+def load_member(model: Model, folder: Path, classes: ClassTable) -> LoadedModel:
     """Load a model of the edition in `folder`: of a zoo as `load_model` does, or of a module that lies in it.
 
     Raises CleansetError as these do, and for a preprocessing without a name, since the scores could not be repeated.
     """
     if model.source != "module":
-        return load_model(model, folder)
+        # the networks of the zoos give ImageNet's 1,000 logits, which scoring refuses for images of other classes
+        return replace(load_model(model, folder), classes=len(classes))
     module, _, name = model.name.partition(":")
-    loaded = load_module(ModuleModel(model.name, module, name, folder))
+    loaded = load_module(ModuleModel(model.name, module, name, folder), classes)
     if not isinstance(loaded.preprocessing, ResizeAndCrop):
         raise CleansetError(f"{model.name}: a callable as preprocessing; expected in an edition {PREPROCESSINGS}")
     if model.sha256 not in (None, loaded.weights_sha256):
@@ -279,9 +285,11 @@ def _kind(value: object) -> str:
 class CommandNetwork(nn.Module):
     """The answers of a command to 8-bit copies of pixels: logits (n, classes), without a gradient."""
 
-    def __init__(self, name: str, command: tuple[str, ...]) -> None:
+    def __init__(self, name: str, command: tuple[str, ...], classes: ClassTable) -> None:
         super().__init__()
-        self._name, self._command = name, command
+        self._name = name
+        self._command = command
+        self._classes = classes
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits of shape (n, classes). Raises CleansetError, naming the model, for a command that does not answer."""
@@ -292,13 +300,13 @@ class CommandNetwork(nn.Module):
             for name, image in zip(names, levels.permute(0, 2, 3, 1).numpy(), strict=True):
                 Path(folder, name).write_bytes(codec.png(Image.fromarray(np.ascontiguousarray(image))))
             text = self._output(folder)
-        indices = class_indices()
-        column = class_column()
-        expected = f"a {column} such as {example_key()}"
+        indices = self._classes.indices
+        column = self._classes.key_column
+        expected = f"a {column} such as {self._classes.example_key}"
         known = indices.__contains__
         answers = printed_answers(text, names, self._name, known, kind=f"a {column}", expected=expected)
         found = torch.tensor([indices[answers[name]] for name in names], dtype=torch.int64, device=pixels.device)
-        return nn.functional.one_hot(found, len(classes_in_use())).to(pixels.dtype)
+        return nn.functional.one_hot(found, len(self._classes)).to(pixels.dtype)
 
     def _output(self, folder: str) -> str:
         try:

@@ -90,7 +90,7 @@ def _new_scores(
         )
     use_classes(found.classes)  # TRANSITION: until read_scores takes them
     for model in models.values():
-        read_scores(scores, model.name, found.labels)
+        read_scores(scores, model.name, found.labels, found.classes)
     return read_bytes(scores)
 
 

@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.csv_files import read_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
 from cleanset.scoring.logits import TOP, ScoreColumns, log_odds_of, ranked
 from cleanset.validation import join_names, normal_text, shown
-from cleanset.vocabulary import class_indices, class_keys
 
 LabelsOfImages = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""
@@ -28,7 +27,7 @@ MAX_TABLE_BYTES = 2**30
 MAX_ROUNDING = 0.01
 
 
-def scores_of(correct: pd.DataFrame, labels: LabelsOfImages) -> pd.DataFrame:
+def scores_of(correct: pd.DataFrame, labels: LabelsOfImages, classes: ClassTable) -> pd.DataFrame:
     """A score table for a model that classifies correctly the images of `correct`, with their confidence, and no other.
 
     `correct` has columns class_index, image_id, confidence. Every other image has probability 0 for a class
@@ -36,28 +35,30 @@ def scores_of(correct: pd.DataFrame, labels: LabelsOfImages) -> pd.DataFrame:
     """
     rows = zip(correct["image_id"], correct["class_index"], correct["confidence"], strict=True)
     known = {name: (top1, confidence) for name, top1, confidence in rows}
-    top1 = [known[name][0] if name in known else _no_label(each) for name, each in labels.items()]
+    top1 = [known[name][0] if name in known else _no_label(each, classes) for name, each in labels.items()]
     confidences = np.array([known[name][1] if name in known else 0 for name in labels], dtype=np.float32)
-    return _table(list(labels), np.array(top1), confidences)
+    return _table(list(labels), np.array(top1), confidences, classes)
 
 
-def _no_label(labels: Sequence[int]) -> int:
+def _no_label(labels: Sequence[int], classes: ClassTable) -> int:
     """The lowest class that is not among the labels."""
-    return next(index for index in range(len(classes_in_use())) if index not in labels)
+    return next(index for index in range(len(classes)) if index not in labels)
 
 
-def _table(image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArray[np.float32]) -> pd.DataFrame:
+def _table(
+    image_ids: Sequence[str], top1: NDArray[np.int64], confidences: NDArray[np.float32], classes: ClassTable
+) -> pd.DataFrame:
     """A score table of which only the top-1 class and its probability are known; the classes after it stand for any."""
-    count = len(classes_in_use())
+    count = len(classes)
     probabilities = np.zeros((len(image_ids), TOP), dtype=np.float32)
     probabilities[:, 0] = confidences
-    classes = (top1[:, None] + np.arange(TOP)) % count
-    classes[:, count:] = -1
-    top: ScoreColumns = {"top5_class": classes.astype(np.int16), "top5_probability": probabilities}
+    indices = (top1[:, None] + np.arange(TOP)) % count
+    indices[:, count:] = -1
+    top: ScoreColumns = {"top5_class": indices.astype(np.int16), "top5_probability": probabilities}
     return _scores(image_ids, top, log_odds_of(confidences))
 
 
-def models_of(path: Path | None, labels: LabelsOfImages) -> dict[str, Model]:
+def models_of(path: Path | None, labels: LabelsOfImages, classes: ClassTable) -> dict[str, Model]:
     """The models of an edition of your own images: from a table of scores, or a placeholder without one.
 
     Every score is read and checked, as `read_scores` does. The table is to be copied into the edition as scores.csv.
@@ -73,12 +74,12 @@ def models_of(path: Path | None, labels: LabelsOfImages) -> dict[str, Model]:
             raise CleansetError(
                 f"{path}: model {shown(name)}; expected names that begin with a letter and differ in letters or digits"
             )
-        read_scores(path, name, labels)
+        read_scores(path, name, labels, classes)
         models[role] = Model(source="scores", name=name, file=f"scores{path.suffix}", sha256=digest)
     return models
 
 
-def random_scores(seed: str, index: pd.DataFrame) -> pd.DataFrame:
+def random_scores(seed: str, index: pd.DataFrame, classes: ClassTable) -> pd.DataFrame:
     """A score table that puts the images in a random order: each is in its class, by a number drawn from its bytes.
 
     The numbers stand for no confidence. They depend on `seed` and the SHA-256 of the image alone: an added image moves
@@ -87,10 +88,10 @@ def random_scores(seed: str, index: pd.DataFrame) -> pd.DataFrame:
     digests = (hashlib.sha256(f"{seed} {digest}".encode()).digest() for digest in index["sha256"])
     drawn = np.array([int.from_bytes(digest[:3]) / 2**24 for digest in digests], dtype=np.float32)
     top1 = np.array([labels[0] for labels in index["real_classes"]], dtype=np.int64)
-    return _table(index["image_id"].tolist(), top1, drawn)
+    return _table(index["image_id"].tolist(), top1, drawn, classes)
 
 
-def read_scores(path: Path, model: str, labels: LabelsOfImages) -> pd.DataFrame:
+def read_scores(path: Path, model: str, labels: LabelsOfImages, classes: ClassTable) -> pd.DataFrame:
     """The score table of a model from a CSV of softmax probabilities, a row for each image and model.
 
     Columns: file, an image id; model, which may be missing where the file has one model; then either a column for each
@@ -104,8 +105,8 @@ def read_scores(path: Path, model: str, labels: LabelsOfImages) -> pd.DataFrame:
         raise CleansetError(f"{path}: {what} {shown(image_id)}; expected a row for each image of the edition")
     rows = rows.set_index("file").loc[list(labels)]
     if list(rows.columns) == ["class", "confidence"]:
-        return _of_top1(path, rows)
-    return _of_all_classes(path, rows)
+        return _of_top1(path, rows, classes)
+    return _of_all_classes(path, rows, classes)
 
 
 _EXPECTED = "expected the columns file, perhaps model, then one for each class, or class and confidence"
@@ -136,21 +137,21 @@ def _rows(path: Path, model: str) -> pd.DataFrame:
     return table
 
 
-def _of_top1(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
+def _of_top1(path: Path, rows: pd.DataFrame, classes: ClassTable) -> pd.DataFrame:
     keys = rows["class"].map(normal_text)
     for image_id, key in keys.items():
-        if key not in class_indices():
+        if key not in classes.indices:
             raise CleansetError(f"{path}: {shown(image_id)} has the class {shown(key)}; expected a class of the images")
-    top1 = np.array([class_indices()[key] for key in keys], dtype=np.int64)
+    top1 = np.array([classes.indices[key] for key in keys], dtype=np.int64)
     confidences = _probabilities(path, rows[["confidence"]])[:, 0]
-    return _table(rows.index.tolist(), top1, confidences.astype(np.float32))
+    return _table(rows.index.tolist(), top1, confidences.astype(np.float32), classes)
 
 
-def _of_all_classes(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
-    for key in sorted(set(rows.columns) ^ set(class_keys()))[:1]:
-        what = "no column of class" if key in class_indices() else "a column of an unknown class,"
+def _of_all_classes(path: Path, rows: pd.DataFrame, classes: ClassTable) -> pd.DataFrame:
+    for key in sorted(set(rows.columns) ^ set(classes.keys))[:1]:
+        what = "no column of class" if key in classes.indices else "a column of an unknown class,"
         raise CleansetError(f"{path}: {what} {shown(key)}; expected one for each class, and no other")
-    probabilities = _probabilities(path, rows[list(class_keys())])
+    probabilities = _probabilities(path, rows[list(classes.keys)])
     sums = probabilities.sum(axis=1)
     for place in np.flatnonzero(np.abs(sums - 1) > MAX_ROUNDING)[:1]:
         raise CleansetError(

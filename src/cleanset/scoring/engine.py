@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Precision, Score
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
@@ -190,12 +191,11 @@ def run_on_each(devices: Sequence[OfDevice], run: Callable[[OfDevice], None], st
             stop.set()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class ScoringRun(ExitStack):
     """A run of a model over the images of `index`, in their order: from shards to a table and its exactness.
 
-    A context manager: the worker processes serve all of the run, and end with it. `index` has the columns image_id,
-    ilsvrc_class, real_classes and single (see INDEX). `title`: the title of the progress bar, if not the name.
+    A context manager: the worker processes serve all of the run, and end with it.
     """
 
     name: str
@@ -203,7 +203,13 @@ class ScoringRun(ExitStack):
     read: Source
     settings: Settings
     index: pd.DataFrame
+    """The images, with the columns image_id, ilsvrc_class, real_classes and single (see INDEX)."""
+
+    classes: ClassTable
+    """The classes of the images."""
+
     title: str = ""
+    """The title of the progress bar; empty: the name."""
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -215,7 +221,8 @@ class ScoringRun(ExitStack):
     def shards(self, folder: Path, made_from: MadeFrom, table: Table = SCORES) -> Shards:
         """The shards in a folder, including finished ones of an interrupted run with the same inputs."""
         names = self.index["image_id"].tolist()
-        return Shards(folder, made_from.fingerprint, names, self.settings.batch_size, table=table)
+        size = self.settings.batch_size
+        return Shards(folder, made_from.fingerprint, names, size, classes=self.classes, table=table)
 
     def scores(
         self, shards: Shards | None, compute: Callable[[Shards, OnProgress], None] | None = None

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices
 
 TOP = 5
 
@@ -84,7 +84,7 @@ class Groups:
     classes: tuple[tuple[int, ...], tuple[int, ...]]
 
     @classmethod
-    def of(cls, groups: Mapping[str, Sequence[str]], where: str = "classes") -> Self:
+    def of(cls, groups: Mapping[str, Sequence[str]], classes: ClassTable, where: str = "classes") -> Self:
         """The groups from their wnids by name, in the order given.
 
         Raises CleansetError, which names `where`, unless these are two disjoint groups of known, distinct classes.
@@ -96,7 +96,7 @@ class Groups:
             if not members:
                 raise CleansetError(f"{where}.{name}: empty group; expected at least one wnid")
             for wnid in members:
-                if wnid not in class_indices():
+                if wnid not in classes.indices:
                     raise CleansetError(
                         f"{where}.{name}: unknown class {shown(wnid)}; expected a wnid of ILSVRC2012 such as n01443537"
                     )
@@ -105,7 +105,8 @@ class Groups:
                     raise CleansetError(f"{where}: {wnid} is {both}; expected each class once: remove one")
                 found[wnid] = name
         first, second = groups
-        return cls((first, second), (_indices(groups[first]), _indices(groups[second])))
+        members_of = [tuple(sorted(classes.indices[wnid] for wnid in groups[name])) for name in (first, second)]
+        return cls((first, second), (members_of[0], members_of[1]))
 
     def group_of(self, class_index: int) -> int | None:
         """0 or 1, or None for a class that is in neither group."""
@@ -126,10 +127,6 @@ class Groups:
         if not np.isfinite(logits).all():
             raise ValueError("a logit is NaN or infinite")
         return np.stack([log_sum_exp(logits[:, list(members)]) for members in self.classes], axis=1)
-
-
-def _indices(members: Sequence[str]) -> tuple[int, ...]:
-    return tuple(sorted(class_indices()[wnid] for wnid in members))
 
 
 def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:

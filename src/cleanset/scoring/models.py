@@ -90,11 +90,15 @@ def network_of(name: str) -> nn.Module:
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """`network` maps pixels in [0, 1], shape (n, 3, size, size), to logits of shape (n, 1000)."""
+    """A network with its weights, and the preprocessing that belongs to it."""
 
     network: nn.Module
+    """Maps pixels in [0, 1], shape (n, 3, size, size), to logits of shape (n, classes)."""
+
     preprocessing: ResizeAndCrop
     weights_sha256: str
+    classes: int
+    """Number of classes of the images, for each of which a logit is expected."""
 
 
 class Normalise(nn.Module):
@@ -137,7 +141,7 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
             "these are meant"
         )
     load_checkpoint(network, path, _timm_architecture(model, network))
-    return LoadedModel(network.eval().requires_grad_(False), preprocessing, found)
+    return LoadedModel(network.eval().requires_grad_(False), preprocessing, found, classes=CLASSES)
 
 
 def preprocessing_of(model: Model) -> ResizeAndCrop:

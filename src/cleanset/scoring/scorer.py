@@ -19,7 +19,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from cleanset.classes import classes_in_use
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import PixelBatch
@@ -128,6 +127,7 @@ class Scorer:
         self.device, self.waiting = device, WaitingTime()
         self._precision, self._notify, self._read_off = precision, notify, read_off
         self._network = copy.deepcopy(model.network).to(device.torch, DTYPES[precision])
+        self._classes = model.classes
         self._max_images: int | None = None
 
     def __call__(self, batches: Iterable[PixelBatch], threads: int = 1) -> Generator[Scored, None, None]:
@@ -192,10 +192,9 @@ class Scorer:
             same = ", for the same result" if self._precision == "float64" else ""
             self._notify(f"{self.device}: out of memory; going on with {most} images at a time{same}")
             self.device.free_memory()
-        classes = len(classes_in_use())
-        if logits.shape != (len(pixels), classes):
+        if logits.shape != (len(pixels), self._classes):
             found = (count, *logits.shape[1:])
-            raise CleansetError(f"the model gives {found} for {count} images; expected {classes:d} classes each")
+            raise CleansetError(f"the model gives {found} for {count} images; expected {self._classes:d} classes each")
         return logits[:count].double()
 
     def _forward(self, pixels: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned
 from cleanset.tables import SCORES, Table, read_table, write_table
@@ -38,11 +39,11 @@ _SHARD = re.compile(r"\d{5,}\.parquet(\.partial)?|\.\d{5,}\.parquet\..+\.partial
 class Shards:
     """Score tables of consecutive images in `folder`, under the fingerprint of their inputs.
 
-    Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises
-    CleansetError. A shard's size is a multiple of the batch size, so that an image is in the same batch
-    whether or not the computation was interrupted. `table` is SCORES, or a table with another key: an image id is
-    then the tuple of its columns. `only`: the image ids that are scored, where several models share the division of one
-    list; None: all.
+    Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises CleansetError. A
+    shard's size is a multiple of the batch size, so that an image is in the same batch whether or not the computation
+    was interrupted. `classes` are the classes of the images. `table` is SCORES, or a table with another key: an image
+    id is then the tuple of its columns. `only`: the image ids that are scored, where several models share the division
+    of one list; None: all.
     """
 
     def __init__(
@@ -51,11 +52,16 @@ class Shards:
         fingerprint: str,
         image_ids: Sequence[Any],
         batch_size: int,
+        *,
+        classes: ClassTable,
         min_images: int = MIN_SHARD_IMAGES,
         table: Table = SCORES,
         only: Container[Any] | None = None,
     ) -> None:
-        self._all, self._folder, self._table = folder, folder / fingerprint, table
+        self._all = folder
+        self._folder = folder / fingerprint
+        self._table = table
+        self._classes = classes
         size = batch_size * max(1, min_images // batch_size)
         self._image_ids = [image_ids[start : start + size] for start in range(0, len(image_ids), size)]
         if only is not None:
@@ -79,11 +85,10 @@ class Shards:
 
     def finished(self) -> Iterator[pd.DataFrame]:
         """The tables of the shards that are finished now, in order."""
-        return (
-            read_table(self._path(number), self._table)
-            for number, ids in enumerate(self._image_ids)
-            if ids and self._is_finished(number)
-        )
+        return (self._read(number) for number, ids in enumerate(self._image_ids) if ids and self._is_finished(number))
+
+    def _read(self, number: int) -> pd.DataFrame:
+        return read_table(self._path(number), self._table, self._classes)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:05d}.parquet"
@@ -94,7 +99,7 @@ class Shards:
         if not self._path(number).is_file():
             return False
         try:
-            table = read_table(self._path(number), self._table)
+            table = self._read(number)
         except (CleansetError, OSError):  # truncated by a power failure
             return False
         columns = [table[name].tolist() for name in self._table.key]
@@ -103,11 +108,11 @@ class Shards:
 
     def keep(self, number: int, scores: pd.DataFrame) -> None:
         """Write a finished shard."""
-        write_table(self._path(number), scores, self._table)
+        write_table(self._path(number), scores, self._table, self._classes)
 
     def table(self) -> pd.DataFrame:
         """The scores of all shards in one table."""
-        tables = [read_table(self._path(number), self._table) for number, ids in enumerate(self._image_ids) if ids]
+        tables = [self._read(number) for number, ids in enumerate(self._image_ids) if ids]
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=self._table.names)
 
     def remove(self) -> None:

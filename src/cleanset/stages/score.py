@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from cleanset.edition.models import check_list
 from cleanset.edition.params import Model, Params, read_params
-from cleanset.edition.paths import Edition, use_classes_of, verified_images
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named, check_roles
 from cleanset.edition.versions import READING_LISTS, check_versions
 from cleanset.errors import CleansetError
@@ -43,14 +43,15 @@ def run(edition: Edition, role: str) -> None:
 def read_list(edition: Edition, role: str, model: Model) -> None:
     """Write the scores that a published list or a table gives, and their record, without a network."""
     check_list(edition.folder, role, model)
-    index = read_table(edition.index, INDEX)
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
     labels = dict(zip(index["image_id"], index["real_classes"], strict=True))
     if model.source == "lists":
-        found = list_scores(edition.folder, model, labels)
+        found = list_scores(edition.folder, model, labels, classes)
     elif model.source == "scores":
-        found = ListScores(read_scores(edition.path(str(model.file)), model.name, labels), len(index), ())
+        found = ListScores(read_scores(edition.path(str(model.file)), model.name, labels, classes), len(index), ())
     else:
-        found = ListScores(random_scores(model.name, index), 0, ())
+        found = ListScores(random_scores(model.name, index, classes), 0, ())
     record = ListRecord(
         role=role,
         source=cast(Literal["lists", "scores", "random"], model.source),
@@ -61,7 +62,7 @@ def read_list(edition: Edition, role: str, model: Model) -> None:
         listed=found.listed,
         beyond=list(found.beyond),
     )
-    write_table(edition.scores(role), found.table, SCORES)
+    write_table(edition.scores(role), found.table, SCORES, classes)
     write_record(edition.scored_with(role), record)
 
 
@@ -82,7 +83,7 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     with scoring:
         scores = scoring.scores(shards, on_cluster)
         record = record.model_copy(update={"against_float64": scoring.against_float64(scores)})
-    write_table(edition.scores(role), scores, SCORES)
+    write_table(edition.scores(role), scores, SCORES, scoring.classes)
     write_record(edition.scored_with(role), record)
     shards.remove()
 
@@ -93,9 +94,10 @@ def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Scoring
     from cleanset.scoring.engine import ScoringRun
     from cleanset.scoring.validity import MadeFrom, below_float64
 
-    params = read_params(use_classes_of(edition.folder))
-    index = read_table(edition.index, INDEX)
-    model = load_member(params.network(role), edition.folder)
+    params = read_params(edition.folder)
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    model = load_member(params.network(role), edition.folder, classes)
     made_from = MadeFrom(
         {
             "record": record_of(params, role, model, len(index)).model_dump(mode="json"),
@@ -103,8 +105,9 @@ def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Scoring
             **below_float64(settings),
         }
     )
-    read = verified_images(edition, params.dataset.images, index).read
-    return ScoringRun(f"score {role}", model, read, settings, index), made_from
+    read = verified_images(edition, params.dataset.images, index, classes).read
+    run = ScoringRun(name=f"score {role}", model=model, read=read, settings=settings, index=index, classes=classes)
+    return run, made_from
 
 
 def check_pinned(params: Params) -> None:

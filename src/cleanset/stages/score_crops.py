@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named
@@ -31,30 +32,33 @@ def run(edition: Edition, role: str) -> None:
     params = read_params(edition.folder)
     model = params.model(role)
     check_params_named(edition)
+    classes = edition.read_classes()
     if model.is_list:
-        write_table(edition.crop_scores(role), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES)
+        write_table(edition.crop_scores(role), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES, classes)
         return
-    index = read_table(edition.index, INDEX)
-    table = read_table(edition.crops, CROPS)
+    index = read_table(edition.index, INDEX, classes)
+    table = read_table(edition.crops, CROPS, classes)
     crops = [crop for crop in crops_of(table) if crop is not None]
     unknown = sorted({crop.image_id for crop in crops} - set(index["image_id"]))
     if unknown:
         raise CleansetError(f"{edition.crops}: {unknown[0]} is not in {edition.index}: run dvc repro")
-    scores = score_all(edition, params, role, index, crops) if crops else pd.DataFrame(columns=SCORES.names)
-    write_table(edition.crop_scores(role), table.join(scores.drop(columns="image_id")), CROP_SCORES)
+    scores = score_all(edition, params, role, index, crops, classes) if crops else pd.DataFrame(columns=SCORES.names)
+    write_table(edition.crop_scores(role), table.join(scores.drop(columns="image_id")), CROP_SCORES, classes)
 
 
-def score_all(edition: Edition, params: Params, role: str, index: pd.DataFrame, crops: Sequence[Crop]) -> pd.DataFrame:
+def score_all(
+    edition: Edition, params: Params, role: str, index: pd.DataFrame, crops: Sequence[Crop], classes: ClassTable
+) -> pd.DataFrame:
     """The scores of the crops, in their order."""
     # torch is imported here, because an edition without crops, or of lists alone, needs none
     from cleanset.measure.user_model import load_member
     from cleanset.scoring.engine import score_few, settings_for
 
     settings = settings_for(params.score)
-    model = load_member(params.network(role), edition.folder)
+    model = load_member(params.network(role), edition.folder, classes)
     check_weights(edition, role, model)
     by_name = {str(crop): crop for crop in crops}
-    source = partial(part, verified_images(edition, params.dataset.images, index).read, by_name)
+    source = partial(part, verified_images(edition, params.dataset.images, index, classes).read, by_name)
     with rate_bar(len(crops), f"score_crops {role}") as done:
         return score_few(model, source, settings, list(by_name), done)
 

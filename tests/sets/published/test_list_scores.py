@@ -35,7 +35,7 @@ def test_extras_come_next_below_the_list() -> None:
 
 
 def test_tables_say_no_more_than_the_lists(tmp_path: Path) -> None:
-    scores = scores_of(LISTED, LABELS)
+    scores = scores_of(LISTED, LABELS, imagenet())
     write_table(tmp_path / "scores.parquet", scores, SCORES)
     table = read_table(tmp_path / "scores.parquet", SCORES)
     assert [classes[0] for classes in table["top5_class"]] == [5, 5, 1, 0]
@@ -52,7 +52,7 @@ def found(folder: Path, text: str = LIST, beyond: str = BEYOND) -> dict[str, flo
     """The top-1 probability of each image by the list of robust."""
     (folder / "lists.csv").write_text(text)
     (folder / "beyond.csv").write_text(beyond)
-    scores = list_scores(folder, MODEL, SINGLE)
+    scores = list_scores(folder, MODEL, SINGLE, imagenet())
     assert scores.listed == 1
     assert list(scores.beyond) == [A, D]
     first = [row[0] for row in scores.table["top5_probability"]]

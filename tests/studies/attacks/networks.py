@@ -46,7 +46,7 @@ def on_cpu(network: nn.Module, batch_size: int = 4) -> PixelNetwork:
 
 
 def loaded(network: nn.Module) -> LoadedModel:
-    return LoadedModel(network.eval().requires_grad_(False), SMALL, "0" * 64)
+    return LoadedModel(network.eval().requires_grad_(False), SMALL, "0" * 64, classes=1000)
 
 
 def drawn(seed: int, side: int = SIDE, least: int = 0, most: int = 255) -> Pixels:

@@ -26,9 +26,8 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def normalized(classes: int) -> LoadedModel:
-    return LoadedModel(
-        nn.Sequential(Normalise(MEAN, STD), random_network(classes)).requires_grad_(False), SMALL, "0" * 64
-    )
+    network = nn.Sequential(Normalise(MEAN, STD), random_network(classes)).requires_grad_(False)
+    return LoadedModel(network, SMALL, "0" * 64, classes)
 
 
 def test_the_logits_are_those_of_the_scorer_bit_for_bit() -> None:

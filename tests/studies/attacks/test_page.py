@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import imagenet
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks.page import (
     AttacksData,
@@ -189,7 +190,7 @@ def test_a_prediction() -> None:
     logits = np.zeros(1000, np.float32)
     logits[954] = 8
     assert prediction_text(logits, names_of(None)) == "banana 0.75"
-    groups = Groups.of({"fish": ["n01443537"], "fruit": ["n07753592"]})
+    groups = Groups.of({"fish": ["n01443537"], "fruit": ["n07753592"]}, imagenet())
     assert prediction_text(np.array([1, 3], np.float32), names_of(groups)) == "fruit 0.88"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
@@ -382,7 +383,7 @@ def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: On
 def test_what_is_read_of_logits() -> None:
     logits = np.zeros((1, 1000))
     logits[0, 444], logits[0, 671], logits[0, 7] = 2, 2, 3
-    groups = Groups.of({"bicycle": ["n02835271", "n03792782"], "bird": ["n01514668"]})
+    groups = Groups.of({"bicycle": ["n02835271", "n03792782"], "bird": ["n01514668"]}, imagenet())
     found = group_columns(groups, logits)
     two = 2 + np.log(2)
     assert found["group"].tolist() == [1]

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.scoring.engine import Settings, open_pipelines, score_shards
 from cleanset.scoring.logits import top5
@@ -68,7 +69,7 @@ def settings(devices: int = 1, batch_size: int = 4) -> Settings:
 
 
 def shards_in(folder: Path, batch_size: int = 4, only: Sequence[ChangeName] | None = None) -> Shards:
-    return Shards(folder, "f", NAMES, batch_size, 8, TABLE, only)
+    return Shards(folder, "f", NAMES, batch_size, classes=imagenet(), min_images=8, table=TABLE, only=only)
 
 
 def alone(folder: Path, model: LoadedModel, log: Path) -> pd.DataFrame:
@@ -83,7 +84,7 @@ def test_each_image_is_made_once(tmp_path: Path) -> None:
     """By two devices. The answers are those of each model alone, bit for bit; the digests those of the pixels."""
     networks = {"small": sized(32), "large": sized(224, 5), "again": sized(32, 6)}
     models = {name: ModelInPass(model, shards_in(tmp_path / name, 3), top5) for name, model in networks.items()}
-    taken = Shards(tmp_path / "taken", "f", NAMES, 20, 20, NAMED_DIGESTS)
+    taken = Shards(tmp_path / "taken", "f", NAMES, 20, classes=imagenet(), min_images=20, table=NAMED_DIGESTS)
     images, counted, digests = Drawn(tmp_path / "log"), list[int](), TakenDigests(taken)
     shared = OnePass(models, images, settings(2, 3), lambda count, _: counted.append(count), print, digests)
     problems = shared.answer()
@@ -128,7 +129,7 @@ class Infinite(Linear):
 
 
 def test_a_model_that_fails_stops_no_other(tmp_path: Path) -> None:
-    broken = LoadedModel(Infinite().requires_grad_(False), squares(32), "0" * 64)
+    broken = LoadedModel(Infinite().requires_grad_(False), squares(32), "0" * 64, classes=1000)
     models = {
         "broken": ModelInPass(broken, shards_in(tmp_path / "broken"), top5),
         "whole": ModelInPass(sized(32), shards_in(tmp_path / "whole"), top5),

@@ -8,12 +8,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cleanset.classes import CLASSES_FILE, ClassTable
 from cleanset.files import sha256
 from cleanset.sets.description import UNPUBLISHED, Release, reasons_of_rejection
 from cleanset.sets.fetching.fetch import opened
-from cleanset.sets.folder import REJECTED_CSV, one_set, read_entries, read_regular_file, read_release
+from cleanset.sets.folder import REJECTED_CSV, class_table_of, one_set, read_entries, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.vocabulary import class_indices, label_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,7 @@ class ReleasedSet:
     """
 
     path: Path
+    classes: ClassTable
     release: Release
     sha256: str
     entries: Sequence[Entry]
@@ -121,10 +122,20 @@ class ReleasedSet:
     def read(cls, path: Path) -> "ReleasedSet":
         """Read a release: the folder or tar of a set, or its manifest."""
         source = one_set(opened(path))
-        manifest, entries, rejected = source / MANIFEST if source.is_dir() else source, read_entries(source), None
+        manifest = source / MANIFEST if source.is_dir() else source
+        entries = read_entries(source)
+        rejected = None
         if (file := manifest.parent / REJECTED_CSV).is_file():
             rejected = reasons_of_rejection(read_regular_file(file).decode("utf-8", "replace"), str(file))
-        return cls(path, read_release(manifest.parent), sha256(read_regular_file(manifest)), entries, rejected)
+        table = manifest.parent / CLASSES_FILE
+        return cls(
+            path=path,
+            classes=class_table_of(read_regular_file(table) if table.is_file() else b"", str(table)),
+            release=read_release(manifest.parent),
+            sha256=sha256(read_regular_file(manifest)),
+            entries=entries,
+            rejected=rejected,
+        )
 
     @property
     def name(self) -> str:
@@ -160,7 +171,9 @@ def diff(a: Path, b: Path) -> ComparisonResult:
         if of_reason:
             lines.append(f"{title} {', '.join(f'{reason} {number:,}' for reason, number in of_reason.items())}")
     for wnid, of_class in groupby(listed, lambda change: change.wnid):
-        lines += ["", f"{wnid} {label_names()[class_indices()[wnid]]}"]
+        # a class may be in one of the tables alone
+        table = after.classes if wnid in after.classes.indices else before.classes
+        lines += ["", f"{wnid} {table.labels[table.indices[wnid]]}"]
         lines += [_line(change, reasons.get(change)) for change in of_class]
     content = {
         **{

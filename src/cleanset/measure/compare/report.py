@@ -1,6 +1,6 @@
 """The command `compare` of two score tables or two exports: their differences, for people or as JSON."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
 from cleanset.measure.compare.releases import ComparisonResult, diff, short
@@ -20,7 +21,6 @@ from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
-from cleanset.vocabulary import class_column, class_keys
 
 ImagesOfClass = tuple[str, ...]
 """Image ids in the order of a class."""
@@ -54,12 +54,14 @@ def _is_export(path: Path) -> bool:
 
 
 def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) -> ComparisonResult:
-    _use_classes(a, b, edition)
-    tables = read_table(a, SCORES), read_table(b, SCORES)
-    found = compare_scores(*tables)
+    classes = _classes_of(a, b, edition)
+    keys = classes.keys
+    scores_a = read_table(a, SCORES, classes)
+    scores_b = read_table(b, SCORES, classes)
+    found = compare_scores(scores_a, scores_b)
     different, unknown = compare_records(a, b)
     rows = [
-        {**row, **{side: class_keys()[row[side]] for side in ("top1_a", "top1_b")}}
+        {**row, **{side: keys[row[side]] for side in ("top1_a", "top1_b")}}
         for row in found.different.head(most).to_dict("records")
     ]
     content: dict[str, Any] = {
@@ -83,27 +85,27 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
     lines += ["", *_score_lines(found, rows)]
     if edition:
         params = read_params(edition.folder)
-        changed = class_changes(edition, params, role or _role_of(params, a, b), *tables)
+        changed = class_changes(edition, params, role or _role_of(params, a, b), (scores_a, scores_b), classes)
         lines += ["", "Classes whose images would change, unreviewed ones taken for clean,"]
         lines += ["crops that were never scored for correct"]
-        lines += [line for name, classes in changed.items() for line in class_lines(name, classes)]
+        lines += [line for name, changes in changed.items() for line in class_lines(name, changes, keys)]
         content["classes"] = {
             name: [
-                {class_column(): class_keys()[index], "a": list(before), "b": list(after)}
-                for index, (before, after) in classes.items()
+                {classes.key_column: keys[index], "a": list(before), "b": list(after)}
+                for index, (before, after) in changes.items()
             ]
-            for name, classes in changed.items()
+            for name, changes in changed.items()
         }
     elif role:
         raise CleansetError("compare: --model without --edition; expected both, or neither")
     return ComparisonResult(lines, content, found.same)
 
 
-def _use_classes(a: Path, b: Path, edition: Edition | None) -> None:
-    """Bring the classes of the scores into use: of `edition`, else of the one that a table lies in, else ImageNet's."""
+def _classes_of(a: Path, b: Path, edition: Edition | None) -> ClassTable:
+    """The classes of the scores: of `edition`, else of the one that a table lies in, else ImageNet's."""
     folders = [edition.folder] if edition else [path.parent / ".." / ".." for path in (a, b)]
     own = [folder for folder in folders if is_there(Edition(folder).classes)]
-    use_classes_of((own or folders)[0])
+    return Edition((own or folders)[0]).read_classes()
 
 
 def _score_lines(found: ScoreComparison, rows: list[dict[Any, Any]]) -> Iterator[str]:
@@ -178,18 +180,19 @@ def compare_sets(a: pd.DataFrame, b: pd.DataFrame) -> ClassChanges:
 
 
 def class_changes(
-    edition: Edition, params: Params, role: str, a: pd.DataFrame, b: pd.DataFrame
+    edition: Edition, params: Params, role: str, pair: tuple[pd.DataFrame, pd.DataFrame], classes: ClassTable
 ) -> Mapping[str, ClassChanges]:
-    """By model, the classes that change when `b` replaces `a` as the scores of `role`.
+    """By model, the classes that change when the second of two tables replaces the first as the scores of `role`.
 
     The scores of crops are the edition's on both sides; an image without a verdict counts as clean.
     """
     params.model(role)
-    index = read_table(edition.index, INDEX)
-    others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
-    votes = checked_votes(edition, params, index, edition.read_classes())
+    index = read_table(edition.index, INDEX, classes)
+    others = {name: read_table(edition.scores(name), SCORES, classes) for name in params.models if name != role}
+    votes = checked_votes(edition, params, index, classes)
     predictions = {
-        name: predictions_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models
+        name: predictions_of_crops(read_table(edition.crop_scores(name), CROP_SCORES, classes))
+        for name in params.models
     }
     decided = replace(decide_all(params.review, votes, predictions), unreviewed=Decision("clean"))
 
@@ -203,17 +206,17 @@ def class_changes(
             found[name] = fill(decisions, params.export.images_per_class, params.review.crops == "in_rank").selection
         return found
 
-    before, after = selections(a), selections(b)
+    before, after = map(selections, pair)
     return {name: compare_sets(before[name], after[name]) for name in params.models}
 
 
-def class_lines(role: str, classes: ClassChanges) -> Iterator[str]:
+def class_lines(role: str, changes: ClassChanges, keys: Sequence[str]) -> Iterator[str]:
     """Yield the lines for people on one model: its number of changed classes, and the images of each."""
-    yield f"{role}: {len(classes) or 'none'}"
-    for index, (before, after) in classes.items():
+    yield f"{role}: {len(changes) or 'none'}"
+    for index, (before, after) in changes.items():
         lost = [f"- {image_id}" for image_id in before if image_id not in after]
         won = [f"+ {image_id}" for image_id in after if image_id not in before]
-        label = class_keys()[index]
+        label = keys[index]
         for line in (lost + won) or ["the same images in another order"]:
             yield f"  {label:<9}  {line}"
             label = ""

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cleanset.classes import imagenet
+from cleanset.classes import ClassTable, imagenet
 from cleanset.csv_files import read_rows
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.edition.models import LIST_COLUMNS, MEND, ListedImage, images_beyond
@@ -199,7 +199,7 @@ class ListScores:
     beyond: Sequence[str]
 
 
-def list_scores(folder: Path, model: Model, labels: LabelsOfImages) -> ListScores:
+def list_scores(folder: Path, model: Model, labels: LabelsOfImages, classes: ClassTable) -> ListScores:
     """The scores that a list gives the images of `labels`; `folder` is the edition's.
 
     Raises CleansetError as `read_top5` and `images_beyond` do, and for an image from beyond the list that is in it, or
@@ -209,7 +209,7 @@ def list_scores(folder: Path, model: Model, labels: LabelsOfImages) -> ListScore
     listed = top5[top5["model"] == model.name]
     extras = read_extras(folder, model, listed, labels)
     beyond = sorted(name for names in extras.values() for name in names)
-    return ListScores(scores_of(with_extras(listed, extras), labels), len(listed), beyond)
+    return ListScores(scores_of(with_extras(listed, extras), labels, classes), len(listed), beyond)
 
 
 def read_extras(folder: Path, model: Model, listed: pd.DataFrame, labels: LabelsOfImages) -> dict[int, list[str]]:

@@ -181,15 +181,27 @@ class Attacking:
         attack, made_from = self.params.attack(self.name), self.made_from(images)
         # before any generator is seeded: loading other models draws from them
         attack.prepare(known)
-        size, files = attack.group_size, images["file"].tolist()
-        shards = Shards(self.folder.partial, made_from.fingerprint, files, size, size, SHARD)
+        files = images["file"].tolist()
+        shards = self._shards(made_from, files)
         count = self._search_missing(attack, known, shards)
         if count < len(images):
             print_notice(f"{self.name} {self.target.name}: the budget is spent after {count} of {len(images)} images")
         # anew: after a spent budget there are fewer images, and so fewer groups
-        finished = Shards(self.folder.partial, made_from.fingerprint, files[:count], size, size, SHARD)
+        finished = self._shards(made_from, files[:count])
         self._write({**self.record(images), "attacked": count, **(made_from.facts if keep_facts else {})}, finished)
         shards.remove()
+
+    def _shards(self, made_from: MadeFrom, files: Sequence[str]) -> Shards:
+        size = self.params.attack(self.name).group_size
+        return Shards(
+            self.folder.partial,
+            made_from.fingerprint,
+            files,
+            size,
+            classes=classes_in_use(),
+            min_images=size,
+            table=SHARD,
+        )
 
     def results(self) -> pd.DataFrame:
         """The table of the results."""
@@ -438,7 +450,7 @@ def evaluate(
     records = dict[str, WarningRecord]()
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
         try:
-            named = load(spec, settings)
+            named = load(spec, settings, classes_in_use())
         except CleansetError as error:
             problems |= {(name, spec.text): str(error) for name in params.attacks}
             continue
@@ -485,9 +497,11 @@ def _with_sign(sign: SeenSign | None, model: str, record: WarningRecord | None) 
 
 
 def _anew(spec: Spec, settings: Settings) -> LoadedModel:
-    return load(spec, settings).loaded
+    return load(spec, settings, classes_in_use()).loaded
 
 
 def _loaded(spec: Spec, others: Sequence[Spec], settings: Settings, target: AttackedModel) -> dict[str, PixelNetwork]:
     """The other models as networks on the pixels that a model sees."""
-    return target.sources({each.text: load(each, settings).loaded for each in others if each.text != spec.text})
+    return target.sources(
+        {each.text: load(each, settings, classes_in_use()).loaded for each in others if each.text != spec.text}
+    )

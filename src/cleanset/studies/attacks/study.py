@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from pydantic import BeforeValidator, Field, WrapValidator, field_validator, model_validator
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName
@@ -87,7 +88,7 @@ class WrappedModel(Section):
     def _two_groups(cls, groups: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
         if groups is not None:
             try:
-                Groups.of(groups, "groups")
+                Groups.of(groups, classes_in_use(), "groups")
             except CleansetError as error:
                 raise ValueError(str(error).removeprefix("groups").lstrip(".: ")) from None
         return groups
@@ -101,7 +102,7 @@ class WrappedModel(Section):
     @property
     def two_groups(self) -> Groups | None:
         """The groups; None where the model has all classes."""
-        return None if self.groups is None else Groups.of(self.groups)
+        return None if self.groups is None else Groups.of(self.groups, classes_in_use())
 
     def text(self) -> str:
         """The model and its surroundings, as the page names them."""

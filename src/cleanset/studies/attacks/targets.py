@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -384,7 +385,7 @@ def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured
         folders = study.robustness.folder, study.edition.folder
         model = load_further(further[role], *folders, role, settings).loaded
     else:
-        model = load_member(params.edition.network(role), study.edition.folder)
+        model = load_member(params.edition.network(role), study.edition.folder, classes_in_use())
     images = images_for(
         read_table(study.robustness.images, STUDY_IMAGES),
         params.robustness.images,
@@ -412,7 +413,7 @@ def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured
 def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
     """The models of the edition but the one of a name, by role; lists have no network."""
     models = {role: model for role, model in params.edition.models.items() if role != name and not model.is_list}
-    return {role: load_member(model, study.edition.folder) for role, model in models.items()}
+    return {role: load_member(model, study.edition.folder, classes_in_use()) for role, model in models.items()}
 
 
 def check_scores(study: AttackStudy, params: Params, target: AttackedModel, images: pd.DataFrame) -> None:

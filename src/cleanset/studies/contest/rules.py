@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from cleanset.classes import classes_in_use
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.coverage import Reading
@@ -152,7 +153,7 @@ class ContestRules(Section):
             if name in RESERVED:
                 raise ValueError(f"{name} cannot name a group; expected a name other than {', '.join(RESERVED)}")
         try:
-            Groups.of(classes)
+            Groups.of(classes, classes_in_use())
         except CleansetError as error:
             raise ValueError(str(error).removeprefix("classes: ")) from None
         return classes
@@ -173,7 +174,7 @@ class ContestRules(Section):
         return self
 
     def groups(self) -> Groups:
-        return Groups.of(self.classes)
+        return Groups.of(self.classes, classes_in_use())
 
     def without_shares(self) -> frozenset[str]:
         """The teams of organizers and of the board."""

@@ -23,6 +23,7 @@ import pandas as pd
 from PIL import Image
 from pyarrow import parquet
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
@@ -353,7 +354,13 @@ class _FamilyAnswers(ModelInPass):
         folder = self.target.answers.partial(self.plan.name, self._stem)
         size = self.target.settings.batch_size
         self.shards = Shards(
-            folder, self._made_from.fingerprint, self._of_all, size, table=NAMED_ANSWERS, only=self._names
+            folder,
+            self._made_from.fingerprint,
+            self._of_all,
+            size,
+            classes=classes_in_use(),
+            table=NAMED_ANSWERS,
+            only=self._names,
         )
 
     def answer_clean(self) -> None:
@@ -448,7 +455,7 @@ class StudyModels:
         edition, further = self._study.edition, self.wanted.further_models.get(role)
         check, identity = None, ""
         if further is None:
-            model = load_member(self._params.network(role), edition.folder)
+            model = load_member(self._params.network(role), edition.folder, classes_in_use())
             if self.settings.precision == "float64":
                 check = check_of_stored(edition, role)
         else:

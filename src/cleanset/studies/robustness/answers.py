@@ -22,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cleanset.classes import classes_in_use
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, replacing, sha256, write_text
@@ -263,7 +264,8 @@ class DigestRun:
 
     def shards(self, folder: Path) -> Shards:
         """The shards of the digests, in a folder for those that are finished."""
-        return Shards(folder, self.label(), self.plan.names(), BATCH_SIZE, table=NAMED_DIGESTS)
+        names = self.plan.names()
+        return Shards(folder, self.label(), names, BATCH_SIZE, classes=classes_in_use(), table=NAMED_DIGESTS)
 
     def complete(self, folder: Path) -> Shards:
         """All shards, those that nothing has taken made now.

@@ -224,7 +224,7 @@ class _Run:
         from cleanset.measure.run import is_deterministic, load, preprocessing_digest
         from cleanset.studies.robustness.answering import AnsweringModel
 
-        found = load(spec, self.settings)
+        found = load(spec, self.settings, classes_in_use())
         model, precision = found.loaded, self.settings.precision
         if not is_deterministic(model, SetImages(self.images.files), list(self.images.files), self.settings):
             self.random.append(spec.text)

@@ -47,9 +47,9 @@ def load_further(entry: FurtherModel, study: Path, edition: Path, role: str, set
     Raises CleansetError as `evaluation.run.load` does, and for weights of other classes than the entry's.
     """
     if isinstance(entry, str) or not entry.is_of_training:
-        return load(further_spec(entry, study, edition, role), settings)
+        return load(further_spec(entry, study, edition, role), settings, classes_in_use())
     loaded = load_trained(entry, edition)
-    loaded = replace(loaded, network=CheckedNetwork(role, loaded.network))
+    loaded = replace(loaded, network=CheckedNetwork(role, loaded.network, classes_in_use()))
     return NamedModel(role, loaded, f"{entry.source} {entry.name} {entry.size} {' '.join(entry.classes or [])}")
 
 
@@ -58,7 +58,7 @@ def further_preprocessing(
 ) -> Preprocessing:
     """The preprocessing of a model of `further_models`; a module's callable is called for it."""
     if isinstance(entry, str):
-        return load(further_spec(entry, study, edition, role), settings).loaded.preprocessing
+        return load(further_spec(entry, study, edition, role), settings, classes_in_use()).loaded.preprocessing
     return _preprocessing(entry)
 
 
@@ -76,8 +76,10 @@ def load_trained(entry: TrainedModel, edition: Path) -> LoadedModel:
     network = normalised(entry.source, entry.name, len(places) or len(classes_in_use()), _preprocessing(entry).size)
     load_checkpoint(network, path, None)
     if places:
-        network = OnClasses(network, places)
-    return LoadedModel(network.eval().requires_grad_(False), _preprocessing(entry), found)
+        network = OnClasses(network, places, len(classes_in_use()))
+    return LoadedModel(
+        network.eval().requires_grad_(False), _preprocessing(entry), found, classes=len(classes_in_use())
+    )
 
 
 def _preprocessing(entry: TrainedModel) -> ResizeAndCrop:
@@ -90,19 +92,20 @@ def trained_preprocessing(size: int) -> ResizeAndCrop:
 
 
 class OnClasses(nn.Module):
-    """A network of some classes as one of all in use; `classes` has the class index of each of its logits."""
+    """A network of some classes as one of `count` classes; `classes` has the class index of each of its logits."""
 
     places: Tensor
 
-    def __init__(self, network: nn.Module, classes: Sequence[int]) -> None:
+    def __init__(self, network: nn.Module, classes: Sequence[int], count: int) -> None:
         super().__init__()
         self.network = network
+        self._count = count
         self.register_buffer("places", torch.tensor(list(classes)), persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits of shape (n, classes in use), NOT_A_CLASS for the others; gradients flow through."""
+        """Logits of shape (n, count), NOT_A_CLASS for the others; gradients flow through."""
         logits = self.network(pixels)
-        others = logits.new_full((len(logits), len(classes_in_use())), NOT_A_CLASS)
+        others = logits.new_full((len(logits), self._count), NOT_A_CLASS)
         found: Tensor = others.scatter(1, self.places.expand(len(logits), -1), logits)
         return found
 

@@ -200,7 +200,7 @@ def trained_network(weights: Path, known: ClassTable) -> tuple[nn.Module, str | 
     # of runs/NAME/FOLD in the study's data
     network = build_network(network_of_record(record), len(classes), size, folder, 0, folder.parents[3])
     load_checkpoint(cast(nn.Sequential, network)[1], weights, None)
-    whole = OnClasses(network, [known.indices[key] for key in classes])
+    whole = OnClasses(network, [known.indices[key] for key in classes], len(known))
     # the record of an older version names no resizing
     if (resizing := record["settings"].get("resizing", "cropped")) != "cropped":
         return whole, Resized(size, resizing == "nearest")
