@@ -98,7 +98,11 @@ def write_plan(folder: Path) -> None:
         (folder / PAGE_IMAGES / file).write_bytes(plain_png(image))
     write_text(folder / KEY, key_csv(plan, {(each.kind, each.name): "0" * 64 for each in images}))
     write_text(folder / TRIALS, trials_csv(plan))
-    record = {"shown_milliseconds": SHOWN_MILLISECONDS, "sha256": digests(folder)}
+    record = {
+        "images": {"pixels": [SIDE, SIDE]},
+        "shown_milliseconds": SHOWN_MILLISECONDS,
+        "sha256": digests(folder),
+    }
     write_text(folder / PLAN, json.dumps(with_digest(record)))
 
 

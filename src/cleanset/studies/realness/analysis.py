@@ -40,7 +40,7 @@ from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
-from cleanset.studies.realness.plan_files import KEY, SHOWN_MILLISECONDS, TRIALS, PlanFiles, read_plan
+from cleanset.studies.realness.plan_files import KEY, SHOWN_MILLISECONDS, TRIALS, read_plan
 from cleanset.studies.realness.ratings import (
     CHECK_RULES,
     IMAGE_KINDS,
@@ -378,14 +378,24 @@ def run(
     paths: Sequence[Path], settings: AnalysisSettings, plan: Path | None = None, out: Path | None = None
 ) -> Analysis:
     """Analyse the ratings in files; with `out`, a new or empty folder, write the results there."""
-    files = PlanFiles("", "", None) if plan is None else read_plan(plan)
-    key = None if plan is None else parse_key(files.key, str(plan / KEY))
-    sizes = None if plan is None or not settings.limits.min_share else list_sizes(files.trials, str(plan / TRIALS))
-    analysis = analyse(read_ratings(texts_of(paths), key, files.shown_milliseconds or 0), settings, sizes)
+    texts = texts_of(paths)
+    files = None
+    key = None
+    sizes = None
+    if plan is None:
+        answers = read_ratings(texts)
+    else:
+        files = read_plan(plan)
+        key = parse_key(files.key, str(plan / KEY))
+        answers = read_ratings(texts, key, files.shown_milliseconds or 0)
+        if settings.limits.min_share:
+            sizes = list_sizes(files.trials, str(plan / TRIALS))
+    analysis = analyse(answers, settings, sizes)
     if out is not None:
         with new_folder(out) as folder:
             folder.mkdir()
-            stimuli, column = () if key is None else tuple(key.values()), class_column_of(files.key)
+            stimuli = () if key is None else tuple(key.values())
+            column = class_column_of("" if files is None else files.key)
             write_text(folder / RESULT, as_json(analysis) + "\n")
             write_text(folder / IMAGES_CSV, images_csv(analysis.images, stimuli, column))
             write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, column))

@@ -334,7 +334,15 @@ def trials_csv(plan: StudyPlan) -> str:
     )
 
 
-def page_data(plan: StudyPlan, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list."""
-    lists = [[each.data() for each in trials] for trials in plan.lists]
-    return {"texts": texts, "scale": SCALE, "shown_milliseconds": SHOWN_MILLISECONDS, "lists": lists}
+def page_data(plan: StudyPlan, texts: Mapping[str, Any], size: tuple[int, int]) -> dict[str, Any]:
+    """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list.
+
+    `size`: width and height of all images, in pixels.
+    """
+    return {
+        "texts": texts,
+        "scale": SCALE,
+        "shown_milliseconds": SHOWN_MILLISECONDS,
+        "size": size,
+        "lists": [[each.data() for each in trials] for trials in plan.lists],
+    }

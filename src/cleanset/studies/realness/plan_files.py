@@ -24,21 +24,34 @@ SHOWN_MILLISECONDS = 300
 _EXPECTED = "expected the folder that cleanset study plan wrote"
 
 
+class _Images(BaseModel):
+    """The images of a plan: the width and height that all of them have, in pixels."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pixels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
+
+
 class _Record(BaseModel):
     """The pins in plan.json; None: of a plan made before it had them."""
 
     model_config = ConfigDict(frozen=True)
 
+    images: _Images
     sha256: dict[str, str] | None = None
     shown_milliseconds: Annotated[int, Field(ge=0)] | None = None
 
 
 class PlanFiles(NamedTuple):
-    """The texts of key.csv and trials.csv; `shown_milliseconds`: None where the page did not wait for its images."""
+    """The texts of key.csv and trials.csv, and how the page shows images."""
 
     key: str
     trials: str
     shown_milliseconds: int | None
+    """The time before an answer; None where the page did not wait for its images."""
+
+    size: tuple[int, int]
+    """Width and height of all images, in pixels."""
 
 
 def read_texts(path: Path) -> dict[str, Any]:
@@ -78,7 +91,12 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
     """
     content = parse_json(read_text(plan / PLAN, _EXPECTED), str(plan / PLAN), "a plan")
     record = validate(_Record, content, plan / PLAN, "; expected a plan")
-    found = PlanFiles(read_text(plan / KEY, _EXPECTED), read_text(plan / TRIALS, _EXPECTED), record.shown_milliseconds)
+    found = PlanFiles(
+        key=read_text(plan / KEY, _EXPECTED),
+        trials=read_text(plan / TRIALS, _EXPECTED),
+        shown_milliseconds=record.shown_milliseconds,
+        size=record.images.pixels,
+    )
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")
     if record.sha256 is None:

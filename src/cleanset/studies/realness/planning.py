@@ -228,14 +228,14 @@ def write_stimuli(
 
 
 STATIC = (
-    "index.html", "study.css", "study.js", "seen.js", "jspsych.min.js", "html-button-response.min.js",
+    "index.html", "study.css", "study.js", "seen.js", "pixels.js", "jspsych.min.js", "html-button-response.min.js",
     "jspsych.LICENSE",
 )  # fmt: skip
 
 
 def static_file(name: str) -> bytes:
     """A file of the page that is the same in every plan."""
-    package = "web" if name == "seen.js" else "studies.realness"
+    package = "web" if name in ("seen.js", "pixels.js") else "studies.realness"
     return (files(f"cleanset.{package}") / "static" / name).read_bytes()
 
 
@@ -282,7 +282,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         for name in STATIC:
             (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)
-        content = json.dumps(page_data(plan, data), separators=(",", ":"))
+        content = json.dumps(page_data(plan, data, size), separators=(",", ":"))
         write_text(folder / PAGE_FOLDER / "lists.js", f"const STUDY = {content};\n")
     return outcome
 

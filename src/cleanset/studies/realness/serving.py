@@ -133,6 +133,7 @@ class StudyServer:
         self.plan, self.settings = plan, settings or ServeSettings()
         found = read_plan(plan, images=True)
         self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
+        self.size = found.size
         self.trials: dict[int, list[Trial]] = {}
         for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), RESTORE_FILE):
             self.trials.setdefault(number, []).append(trial)
@@ -330,8 +331,13 @@ async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], An
 def application(server: StudyServer) -> FastAPI:
     """The page, its images, and the two requests that it makes: nothing else in the plan's folder is served."""
     app = new_application()
-    known = {"parameter": server.settings.id_parameter or "person", "shown_milliseconds": server.shown_milliseconds}
-    data = {"texts": server.texts, "scale": SCALE, **known}
+    data = {
+        "texts": server.texts,
+        "scale": SCALE,
+        "parameter": server.settings.id_parameter or "person",
+        "shown_milliseconds": server.shown_milliseconds,
+        "size": server.size,
+    }
 
     @app.post("/visit")
     async def visit(request: Request) -> Response:

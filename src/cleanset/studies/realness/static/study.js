@@ -8,6 +8,9 @@
   const GUESSED_TRIALS = 5;
   const GUESSED_SECONDS = 6;
   const MAX_SECONDS = 60; // a longer one was a break
+  // in CSS pixels: the width up to which images are enlarged, and what the page needs beside them
+  const PREFERRED_WIDTH = 448;
+  const BESIDE = { width: 40, gap: 20, height: 260 };
   const TEXTS = STUDY.texts;
   const main = document.querySelector("main");
   const parameters = new URLSearchParams(location.search);
@@ -33,7 +36,8 @@
     if (!document.querySelector(`#${id}`))
       main.insertAdjacentHTML("afterbegin", `<p id="${id}" class="error" role="alert">${text(message)}</p>`);
   }
-  const image = (file, alt, kind) => `<img class="${kind}" src="images/${encodeURIComponent(file)}" alt="${alt}">`;
+  const image = (file, alt, kind) =>
+    `<span class="frame ${kind}"><img src="images/${encodeURIComponent(file)}" alt="${alt}"></span>`;
   const button = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
 
   // What had the keyboard's focus is gone with the page before.
@@ -79,6 +83,38 @@
     return page.outerHTML;
   }
 
+  // What is on the screen: its images, how many have to fit side by side, and whether they were seen long enough.
+  let current = { images: [], needed: 0, seen: false };
+  const NEEDED = { pair: 2, image: 1, attention: 0 };
+  const factor = (images) =>
+    pixelFactor(STUDY.size, images, {
+      width: innerWidth - BESIDE.width - BESIDE.gap * (images - 1),
+      height: innerHeight - BESIDE.height,
+    }, PREFERRED_WIDTH);
+  const isLargeEnough = () => current.needed === 0 || factor(current.needed) >= 1;
+  // Gives the images their size, and takes answers only in a window that is large enough for them; else says which is.
+  function layOut() {
+    const images = current.needed;
+    if (isLargeEnough()) document.querySelector("#window")?.remove();
+    else {
+      const [width, height] = STUDY.size.map((pixels) => pixels / devicePixelRatio);
+      const message = fill(TEXTS.window, {
+        width: innerWidth,
+        height: innerHeight,
+        least_width: Math.ceil(images * width + BESIDE.width + BESIDE.gap * (images - 1)),
+        least_height: Math.ceil(height + BESIDE.height),
+      });
+      notice("window", message);
+      document.querySelector("#window").textContent = message;
+    }
+    for (const each of current.images) showAtPixels(each.parentElement, STUDY.size, Math.max(1, factor(images)));
+    for (const each of main.querySelectorAll(BUTTONS)) each.disabled = !(current.seen && isLargeEnough());
+  }
+  function bringUp(needed, { seen }) {
+    current = { images: [...main.querySelectorAll("#study img")], needed, seen };
+    layOut();
+  }
+
   function shown(trial) {
     const question = (asked) => `<h1>${text(asked)}</h1>`;
     const [left, right] = TEXTS.pair_images.map(text);
@@ -102,16 +138,19 @@
 
   // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when.
   async function seen(trial) {
-    const buttons = [...main.querySelectorAll(BUTTONS)];
-    for (const each of buttons) each.disabled = true;
-    const images = [...main.querySelectorAll("#study img")];
+    bringUp(NEEDED[trial.kind], { seen: false });
+    const { images } = current;
     await Promise.all(images.map(arrived));
     document.querySelector("#no-image")?.remove();
+    layOut();
     for (const each of images) each.style.visibility = "visible"; // a pair at once
     await new Promise(requestAnimationFrame);
-    while (1000 * secondsSeen(trial, images) < STUDY.shown_milliseconds) await wait(20);
-    for (const each of buttons) each.disabled = false;
-    return performance.now() - 1000 * secondsSeen(trial, images);
+    // in a window that is too small an image is seen in parts: the time begins anew
+    const milliseconds = () => 1000 * secondsSeen(isLargeEnough() ? trial : {}, images);
+    while (milliseconds() < STUDY.shown_milliseconds) await wait(20);
+    current.seen = true;
+    layOut();
+    return performance.now() - milliseconds();
   }
 
   // `save` is called with each answer, and the next trial waits for it
@@ -170,7 +209,16 @@
       on_finish: finish,
     });
     addEventListener("keydown", onDigit);
-    const start = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_layout: "flex", on_load: focusHeading };
+    // a zoom, and another screen, change the pixel ratio; a line more or less moves the images
+    addEventListener("resize", layOut);
+    new ResizeObserver(layOut).observe(main);
+    const start = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_layout: "flex",
+      on_load: () => {
+        focusHeading();
+        // before the study begins: what its largest trial needs
+        bringUp(Math.max(...trials.map((trial) => NEEDED[trial.kind])), { seen: true });
+      },
+    };
     return study.run([start, ...asked(trials, answered, save)]);
   }
 

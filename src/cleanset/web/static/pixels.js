@@ -1,0 +1,30 @@
+// Images at their own pixels: each pixel of a file covers a whole number of device pixels, whatever the zoom and the
+// pixel ratio. A browser that scales by another factor smooths, and may smooth an attack away. A plain script, as seen.js.
+"use strict";
+{
+  // The largest whole factor at which `count` images of a size in pixels fit side by side into a room in CSS pixels.
+  // `preferred`: the width in CSS pixels that is not exceeded by enlarging. 0: not even 1 : 1 fits.
+  globalThis.pixelFactor = ([width, height], count, room, preferred) => {
+    const ratio = devicePixelRatio;
+    // the screen's pixels may be a little more than a fraction of a CSS pixel says
+    const fits = (available, pixels) => Math.floor((available * ratio) / pixels + 1e-6);
+    const most = Math.min(fits(room.width / count, width), fits(room.height, height));
+    return Math.min(most, Math.max(1, fits(preferred, width)));
+  };
+
+  // Shows the image in a frame with a whole number of device pixels for each of its own, from a whole device pixel on.
+  // By a transform from the document's origin, since browsers round layout to 1/64 of a CSS pixel, and would smooth the
+  // edges: no element around the frame may be positioned.
+  globalThis.showAtPixels = (frame, [width, height], factor) => {
+    const ratio = devicePixelRatio;
+    Object.assign(frame.style, { width: `${(factor * width) / ratio}px`, height: `${(factor * height) / ratio}px` });
+    const { left, top } = frame.getBoundingClientRect();
+    const whole = (at) => Math.round(at * ratio) / ratio;
+    const image = frame.querySelector("img");
+    Object.assign(image.style, {
+      position: "absolute", left: "0", top: "0", width: `${factor * width}px`, height: `${factor * height}px`,
+      imageRendering: "pixelated", transformOrigin: "0 0",
+      transform: `translate(${whole(left + scrollX)}px, ${whole(top + scrollY)}px) scale(${1 / ratio})`,
+    });
+  };
+}

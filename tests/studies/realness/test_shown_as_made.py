@@ -1,0 +1,149 @@
+"""What is on the screen is the file: each pixel as a square of device pixels, or nothing is asked."""
+
+import io
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+from tests.browser_tab import PATIENCE, Server
+from tests.studies.realness.conftest import ANSWERABLE, SIZES, command
+
+Plans = Callable[[int], tuple[Path, Server]]
+"""A plan whose images have this many pixels a side, and its server."""
+
+
+@pytest.fixture(scope="module")
+def served(export_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plans]:
+    folder = tmp_path_factory.mktemp("shown")
+    servers: dict[int, Server] = {}
+
+    def serve(side: int) -> tuple[Path, Server]:
+        plan = folder / f"plan{side}"
+        if side not in servers:
+            checkerboards(folder / f"attacked{side}", side)
+            command("plan", "--set", export_folder, "--attacked", folder / f"attacked{side}", "--out", plan, *SIZES)
+            servers[side] = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--settings", "people=100")
+        return plan, servers[side]
+
+    yield serve
+    for server in servers.values():
+        server.kill()
+    shutil.rmtree(folder)
+
+
+def checkerboards(folder: Path, side: int) -> None:
+    """Eight images of a checkerboard of ±12 levels on a grey of their own."""
+    folder.mkdir()
+    board = np.indices((side, side)).sum(axis=0) % 2
+    for number in range(8):
+        levels = np.uint8(100 + number) + np.where(board, 12, -12)
+        Image.fromarray(levels.astype(np.uint8)).convert("RGB").save(folder / f"{number}.png")
+
+
+def begin(browser: Browser, server: Server, window: tuple[int, int], ratio: float) -> Page:
+    """A study's first trial, in a window of CSS pixels."""
+    size = {"width": window[0], "height": window[1]}
+    page = browser.new_context(viewport=size, device_scale_factor=ratio).new_page()  # type: ignore[arg-type]
+    page.set_default_timeout(PATIENCE)
+    page.goto(server.address)
+    page.get_by_role("button", name="Begin").click()
+    page.wait_for_selector(ANSWERABLE)
+    return page
+
+
+def on_screen(page: Page, ratio: float) -> list[NDArray[np.uint8]]:
+    """The device pixels where each image of the trial is."""
+    shot = np.asarray(Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB"))
+    boxes = [each.bounding_box() for each in page.locator("#study img").all()]
+    scrolled = page.evaluate("[scrollX, scrollY]")
+    found = []
+    for box in boxes:
+        assert box is not None
+        left = (box["x"] + scrolled[0]) * ratio
+        top = (box["y"] + scrolled[1]) * ratio
+        assert left == pytest.approx(round(left), abs=0.05)
+        assert top == pytest.approx(round(top), abs=0.05)
+        width = round(box["width"] * ratio)
+        height = round(box["height"] * ratio)
+        found.append(shot[round(top) : round(top) + height, round(left) : round(left) + width])
+    return found
+
+
+def files(page: Page, plan: Path) -> list[NDArray[np.uint8]]:
+    """The stored pixels of each image of the trial."""
+    addresses = page.locator("#study img").evaluate_all("all => all.map(each => each.src)")
+    names = [address.rpartition("/")[2].partition("?")[0] for address in addresses]
+    return [np.asarray(Image.open(plan / "page" / "images" / name).convert("RGB")) for name in names]
+
+
+def test_a_window_that_is_too_small_is_refused_before_the_study_and_within(served: Plans, browser: Browser) -> None:
+    plan, server = served(512)
+    page = browser.new_context(viewport={"width": 1000, "height": 900}).new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(server.address)
+    begin_button = page.get_by_role("button", name="Begin")
+    # a pair is 2 x 512 pixels wide, with 20 between them and 20 at each end; below it are 260 of text and buttons
+    page.get_by_text("1000 x 900 pixels, and at least 1084 x 772 are needed").wait_for()
+    assert begin_button.is_disabled()
+    page.set_viewport_size({"width": 1084, "height": 772})
+    begin_button.click()
+    page.wait_for_selector(ANSWERABLE)
+    (shown, _) = on_screen(page, 1)
+    np.testing.assert_array_equal(shown, files(page, plan)[0])
+    page.set_viewport_size({"width": 1083, "height": 772})
+    page.get_by_text("1083 x 772 pixels").wait_for()
+    page.keyboard.press("1")
+    assert page.locator(ANSWERABLE).count() == 0
+    page.set_viewport_size({"width": 1084, "height": 772})
+    page.wait_for_selector(ANSWERABLE)
+    assert page.locator(".progress", has_text="1 of ").is_visible()
+    page.keyboard.press("1")
+    page.locator(".progress", has_text="2 of ").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("side", "window", "ratio", "factors"),
+    [
+        (224, (1920, 1080), 1, (2, 2)),
+        (224, (1920, 1080), 0.9, (1, 1)),
+        (224, (1745, 982), 1.1, (2, 2)),
+        (224, (1920, 1080), 1.25, (2, 2)),
+        (224, (1280, 720), 1.5, (3, 3)),
+        (224, (1280, 800), 2, (4, 4)),
+        # a browser at 200 % halves the window and doubles the ratio
+        (224, (640, 512), 2, (2, 2)),
+        (224, (390, 844), 3, (2, 4)),
+        (299, (1920, 1080), 1, (1, 1)),
+        (512, (1920, 1080), 1, (1, 1)),
+        (1024, (2560, 1440), 1, (1, 1)),
+    ],
+)
+def test_each_pixel_is_a_square_of_device_pixels(
+    served: Plans,
+    browser: Browser,
+    side: int,
+    window: tuple[int, int],
+    ratio: float,
+    factors: tuple[int, int],
+) -> None:
+    """Of two pairs, then of single images, an attention check between them: 12 levels in, 12 out."""
+    plan, server = served(side)
+    page = begin(browser, server, window, ratio)
+    seen = []
+    for number in range(5):
+        shown = on_screen(page, ratio)
+        seen.append(len(shown))
+        factor = factors[number >= 2]
+        for screen, stored in zip(shown, files(page, plan), strict=True):
+            np.testing.assert_array_equal(screen, stored.repeat(factor, axis=0).repeat(factor, axis=1))
+        page.keyboard.press("1")
+        page.locator(".progress", has_text=f"{number + 2} of ").wait_for()
+        page.wait_for_selector(ANSWERABLE)
+    assert seen[:2] == [2, 2]
+    assert sorted(seen[2:]) in ([0, 1, 1], [1, 1, 1])
