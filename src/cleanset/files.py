@@ -13,8 +13,8 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -251,6 +251,20 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text with `\\n` line ends, whole or not at all."""
     write_bytes(path, text.encode())
+
+
+def write_together(texts: Mapping[Path, str]) -> None:
+    """Write all text files, or leave all unchanged; after a kill some may be new and some old."""
+    before = {path: path.read_bytes() for path in texts}
+    try:
+        # all are written before one is put in place: a full disk shows here
+        with ExitStack() as stack:
+            for path, text in texts.items():
+                stack.enter_context(replacing(path)).write_bytes(text.encode())
+    except OSError:
+        for path in (each for each, data in before.items() if each.read_bytes() != data):
+            write_bytes(path, before[path])
+        raise
 
 
 def sha256(data: bytes) -> str:

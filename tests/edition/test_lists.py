@@ -9,14 +9,8 @@ import yaml
 
 from cleanset.cli import app
 from cleanset.edition.create import make_edition
-from cleanset.edition.models import (
-    change_models,
-    check_list,
-    images_beyond,
-    models_from_texts,
-    unknown_confidences,
-    with_lists,
-)
+from cleanset.edition.lists import check_list, images_beyond, unknown_confidences
+from cleanset.edition.models import change_models, models_from_texts, with_lists
 from cleanset.edition.params import Model, Params, checked_params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError

@@ -1,143 +1,18 @@
-"""The models of an edition: their entries in params.yaml, files in dvc.yaml's deps, and published lists.
-
-A published list has the images of each class on which a model is most confident; imagenet/published/top5.csv has three
-lists. A second file names images that people took from beyond a list: the model classifies them correctly, with an
-unpublished confidence below those in the list.
-"""
+"""The models of an edition, as commands name them, and their entries in params.yaml and dvc.yaml."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
-from cleanset.csv_files import read_rows
-from cleanset.dataset.ilsvrc import CLASSES
-from cleanset.edition.params import Model, Params, checked_params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.lists import check_list
+from cleanset.edition.params import Model, checked_params, read_params
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, replacing, sha256_of, write_bytes
-from cleanset.validation import join_names, matching, numeric, shown, validate
+from cleanset.files import is_there, read_text, write_together
+from cleanset.validation import shown, validate
 from cleanset.yaml_files import parse_yaml
-
-LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
-BEYOND_COLUMNS = ("model", "class_index", "image_id")
-MEND = "correct it, or git checkout it"
-
-_ClassIndex = Annotated[int, numeric(int, 0, CLASSES - 1)]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedImage:
-    """A row of Top-5 lists."""
-
-    model: Annotated[str, matching("[a-z][a-z0-9_]*", "a role, such as standard")]
-    class_index: _ClassIndex
-    rank: Annotated[int, numeric(int, 1, 5)]
-    image_id: str
-    confidence: Annotated[float, numeric(float, 0, 1, "a probability from 0 to 1")]
-
-
-@dataclass(frozen=True, slots=True)
-class BeyondImage:
-    """An image from beyond a list of `model`; `where`: file and line."""
-
-    model: str
-    class_index: _ClassIndex
-    image_id: Annotated[str, matching("ILSVRC2012_val_[0-9]{8}", "an image id")]
-    where: str = ""
-
-
-def list_files(folder: Path, model: Model) -> dict[str, Path]:
-    """The files of a list, by the key of params.yaml that has the SHA-256; `folder` is the edition's."""
-    files = {"sha256": model.file, "beyond_sha256": model.beyond}
-    return {key: folder / name for key, name in files.items() if name is not None}
-
-
-def check_lists(folder: Path, params: Params) -> None:
-    """Check every published list of an edition, as `check_list` does."""
-    for role, model in params.models.items():
-        if model.is_list:
-            check_list(folder, role, model)
-
-
-def check_list(folder: Path, role: str, model: Model) -> dict[str, str]:
-    """The SHA-256 of the files of a list, by key of params.yaml.
-
-    Raises CleansetError for a file that is missing or has another SHA-256, and if it has no list of the model.
-    """
-    digests = {key: _check_file(folder, role, model, key) for key in list_files(folder, model)}
-    if model.source != "lists":  # a table of scores is checked when it is read, for a random order there is no file
-        return digests
-    path = folder / str(model.file)
-    names = list(dict.fromkeys(cells["model"] for _, cells in read_rows(path, LIST_COLUMNS, dict[str, str], MEND)))
-    if model.name not in names:
-        raise CleansetError(
-            f"{path}: no list of model {shown(model.name)} (models.{role}.name of params.yaml); expected one of "
-            f"{join_names(names) or 'a file with rows'}"
-        )
-    return digests
-
-
-def _check_file(folder: Path, role: str, model: Model, key: str) -> str:
-    """The SHA-256 of a file of a list. Raises CleansetError if it is missing, or not as `key` of params.yaml says."""
-    path, expected = list_files(folder, model)[key], getattr(model, key)
-    if not is_there(path):
-        named = "file" if key == "sha256" else "beyond"
-        raise CleansetError(f"{path}: missing; expected the list that models.{role}.{named} of params.yaml names")
-    found = sha256_of(path)
-    if expected not in (None, found):
-        raise CleansetError(
-            f"{path}: SHA-256 {found}, expected {expected} as in params.yaml (models.{role}.{key}): git checkout the "
-            "list, or correct params.yaml if this one is meant"
-        )
-    return found
-
-
-def images_beyond(folder: Path, model: Model) -> Iterator[BeyondImage]:
-    """The images from beyond a model's list by class and image id; empty without a file of them.
-
-    Raises CleansetError, naming the line, for a row that is not sorted by model, class and image id, or comes twice.
-    """
-    if model.beyond is None:
-        return
-    path = folder / model.beyond
-    before = ("", -1, "")
-    for where, row in read_rows(path, BEYOND_COLUMNS, BeyondImage, MEND):
-        key = row.model, row.class_index, row.image_id
-        if key <= before:
-            raise CleansetError(
-                f"{where}: {row.image_id} out of order or a second time; expected rows sorted by "
-                f"{', '.join(BEYOND_COLUMNS)}, each once: {MEND}"
-            )
-        before = key
-        if row.model == model.name:
-            yield replace(row, where=where)
-
-
-def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[str]]:
-    """By role, the images from beyond each model's list: their confidence is not known, and in tables only orders them.
-
-    Empty for a network, all of a random order. Raises CleansetError as `images_beyond` does, and for a file with
-    another SHA-256.
-    """
-    found: dict[str, frozenset[str]] = {}
-    for role, model in params.models.items():
-        if model.beyond is not None:
-            _check_file(folder, role, model, "beyond_sha256")
-        if model.source == "random":
-            from cleanset.tables import INDEX, read_table  # needs pyarrow, which a set's users may lack
-
-            edition = Edition(folder)
-            index = read_table(edition.index, INDEX, edition.read_classes(), columns=["image_id"])
-            found[role] = frozenset(index["image_id"])
-            continue
-        found[role] = frozenset(each.image_id for each in images_beyond(folder, model))
-    return found
-
 
 Models = Mapping[str, Model]
 """The models of an edition by role, in the order of the ensemble."""
@@ -157,7 +32,7 @@ def model_from_text(text: str) -> tuple[str, Model]:
     """
     role, _, address = text.partition("=")
     source, _, name = address.partition(":")
-    fields: dict[str, Any] = {"source": source, "name": name}
+    fields = {"source": source, "name": name}
     if source == "robustbench":
         threat_model, _, name = name.partition("/")
         fields |= {"threat_model": threat_model, "name": name}
@@ -219,6 +94,8 @@ def pin_models(edition: Path, digests: Mapping[str, Mapping[str, str]]) -> None:
 def set_models(edition: Path, models: Models) -> None:
     """Change params.yaml and dvc.yaml so that the ensemble is exactly `models`: both files, or neither.
 
+    After a kill the two may disagree, which `check_roles` finds before a stage runs.
+
     Everything else in them is left unchanged. Raises CleansetError, with the change to make by hand, for a file whose
     layout does not allow it.
     """
@@ -267,7 +144,7 @@ def with_files_of(text: str, models: Models) -> str:
     return _edited(text, content, "dvc.yaml", advice)
 
 
-def _edited(text: str, wanted: Any, name: str, advice: str) -> str:
+def _edited(text: str, wanted: Mapping[str, object], name: str, advice: str) -> str:
     try:
         after = edited_text(text, wanted, name)
         if _comments(after) == _comments(text):
@@ -282,7 +159,8 @@ def _comments(text: str) -> list[tuple[str, str]]:
 
     A comment above a removed model would stand above another, one below its key would be gone.
     """
-    found, waiting = list[tuple[str, str]](), list[str]()
+    found: list[tuple[str, str]] = []
+    waiting: list[str] = []
     for line in [*filter(str.strip, text.splitlines()), ""]:
         if line.lstrip().startswith("#"):
             waiting.append(line)
@@ -303,17 +181,3 @@ def _entry(model: Model, before: Mapping[str, object] | None) -> dict[str, objec
     return {
         key: value for key, value in model.model_dump().items() if value is not None or before.get(key, ...) is None
     }
-
-
-def write_together(texts: Mapping[Path, str]) -> None:
-    """Write all text files, or leave all unchanged. After a kill they may disagree: see check_roles."""
-    before = {path: path.read_bytes() for path in texts}
-    try:
-        # all are written before one is put in place: a full disk shows here
-        with ExitStack() as stack:
-            for path, text in texts.items():
-                stack.enter_context(replacing(path)).write_bytes(text.encode())
-    except OSError:
-        for path in (each for each, data in before.items() if each.read_bytes() != data):
-            write_bytes(path, before[path])
-        raise

@@ -10,12 +10,12 @@ from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import read_about
 from cleanset.edition.create import TRAINING, check_own_images, depending_on_pinned
-from cleanset.edition.models import pin_models, write_together
+from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
+from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text, write_together
 from cleanset.review.carried import carry_over, read_old_reviews
 from cleanset.review.gold import without_golds
 from cleanset.scoring.brought import read_scores

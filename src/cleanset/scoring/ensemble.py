@@ -11,15 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.edition.create import CHECKOUT
-from cleanset.edition.models import (
-    Models,
-    change_models,
-    check_list,
-    list_files,
-    models_from_texts,
-    pin_models,
-    with_lists,
-)
+from cleanset.edition.lists import check_list, list_files
+from cleanset.edition.models import Models, change_models, models_from_texts, pin_models, with_lists
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.csv_files import csv_text
-from cleanset.edition.models import unknown_confidences
+from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles

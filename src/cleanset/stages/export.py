@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.folder import groups_of
-from cleanset.edition.models import unknown_confidences
+from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy

@@ -11,7 +11,7 @@ from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.pinned import check_one_class, check_pinned, read_pinned
-from cleanset.edition.models import check_lists
+from cleanset.edition.lists import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles

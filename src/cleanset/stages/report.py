@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from pydantic import StrictFloat, StrictInt
 
-from cleanset.edition.models import unknown_confidences
+from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_roles

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
-from cleanset.edition.models import check_list
+from cleanset.edition.lists import check_list
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named, check_roles

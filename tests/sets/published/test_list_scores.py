@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import imagenet
-from cleanset.edition.models import images_beyond
+from cleanset.edition.lists import images_beyond
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
 from cleanset.review.store import read_reviews

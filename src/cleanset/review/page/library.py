@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from cleanset.classes import ClassTable, parse_ranges
-from cleanset.edition.models import unknown_confidences
+from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Params, ReviewPolicy, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError

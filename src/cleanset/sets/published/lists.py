@@ -22,7 +22,7 @@ import pandas as pd
 from cleanset.classes import ClassTable, imagenet
 from cleanset.csv_files import read_rows
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
-from cleanset.edition.models import LIST_COLUMNS, MEND, ListedImage, images_beyond
+from cleanset.edition.lists import LIST_COLUMNS, MEND, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.review.store import Votes, read_file, read_reviews
