@@ -5,16 +5,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_text, sha256, sha256_of
-from cleanset.progress import print_notice
 from cleanset.validation import first_problem, shown
 
+Kind = TypeVar("Kind")
+
+JsonObject = dict[str, Any]
+"""The content of a table in JSON: text, numbers, booleans, None, lists and further tables, by key."""
+
 MAX_DEPTH = 100
+"""Lists or tables within each other."""
+
 _NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 
 
@@ -37,19 +43,19 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
         raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
 
 
-def read_json(path: Path, kind: Any, what: str, remedy: str) -> Any:
+def read_json(path: Path, kind: type[Kind] | TypeAdapter[Kind], what: str, remedy: str) -> Kind:
     """The content of a JSON file as a `kind`. Raises CleansetError, which ends in `remedy`, for anything else."""
     text = read_text(path, remedy)
     parse_json(text, str(path), f"{what}: {remedy}")  # pydantic takes a key twice, and NaN
     try:
-        return TypeAdapter(kind).validate_json(text)
+        return (kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)).validate_json(text)
     except ValidationError as error:
         raise CleansetError(f"{path}: {first_problem(error)}; expected {what}: {remedy}") from None
 
 
-def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> dict[str, Any]:
+def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> JsonObject:
     """The table in a JSON file, with numbers under these keys. Raises CleansetError, which ends in `remedy`."""
-    record: dict[str, Any] = read_json(path, dict[str, Any], what, remedy)
+    record = read_json(path, JsonObject, what, remedy)
     for key in numbers:
         if not isinstance(record.get(key), int | float):
             raise CleansetError(f"{path}: no {key} as a number; expected {what}: {remedy}")
@@ -60,7 +66,7 @@ DIGEST = "content_sha256"
 """The key of a record's own digest, which covers all its other keys."""
 
 
-def with_digest(record: Mapping[str, Any], result: Path | None = None) -> dict[str, Any]:
+def with_digest(record: Mapping[str, object], result: Path | None = None) -> JsonObject:
     """A record with its own digest and its result's digest, so that readers notice an edit of either."""
     if result is not None:
         record = {**record, "predictions_sha256": sha256_of(result)}
@@ -69,11 +75,11 @@ def with_digest(record: Mapping[str, Any], result: Path | None = None) -> dict[s
     return {**record, DIGEST: sha256(json.dumps(content, sort_keys=True).encode())}
 
 
-def check_digest(record: Mapping[str, Any], path: Path, remedy: str) -> None:
-    """Raise CleansetError, which ends in `remedy`, for a record that was edited; an older one passes with a notice."""
+def check_digest(record: Mapping[str, object], path: Path, remedy: str) -> None:
+    """Raise CleansetError, which ends in `remedy`, for a record without a digest, and for one that was edited."""
     if DIGEST not in record:
-        print_notice(f"{path}: written by an earlier version, without a digest: nothing pins it")
-    elif with_digest(record) != record:
+        raise CleansetError(f"{path}: no {DIGEST}; expected the digest of what it holds: {remedy}")
+    if with_digest(record) != record:
         raise CleansetError(f"{path}: edited since it was written; expected the {DIGEST} in it: {remedy}")
 
 
@@ -84,7 +90,7 @@ def _depth(content: bytes) -> int:
     return max(accumulate(1 if each in b"[{" else -1 for each in brackets), default=0)
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
         times = Counter(key for key, _ in pairs)

@@ -62,15 +62,11 @@ def test_a_finished_result_is_read_until_it_or_its_origin_changes(
     assert read_finished(record, MadeFrom(FACTS), result) is None
 
 
-def test_a_record_of_an_earlier_version_is_read_with_a_notice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_record_without_a_digest_is_like_none(tmp_path: Path) -> None:
     record, result = tmp_path / "a.json", tmp_path / "a.parquet"
     result.write_bytes(b"answers")
-    content = stored(predictions_sha256=sha256(b"answers"))
-    record.write_text(json.dumps(content))
-    assert read_finished(record, MadeFrom(FACTS), result) == content
-    assert capsys.readouterr().err == f"{record}: written by an earlier version, without a digest: nothing pins it\n"
+    record.write_text(json.dumps(stored(predictions_sha256=sha256(b"answers"))))
+    assert read_finished(record, MadeFrom(FACTS), result) is None
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"a": 1, "a": 1}', "[" * 10_000, json.dumps(stored())])

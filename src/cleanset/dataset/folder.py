@@ -59,7 +59,7 @@ class LabelledImages:
 def groups_of(text: str | None, where: str) -> dict[str, str]:
     """The group of each image id in the text that goes with the table of the images; empty without one."""
     rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, "run dvc repro") if text else ()
-    return {cells["image_id"]: normal_text(cells[GROUP]) for _, cells in rows}  # older tables have groups as typed
+    return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 
 def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:

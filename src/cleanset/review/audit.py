@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, TypeAdapter
 
 from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, read_rows
@@ -460,5 +460,5 @@ def audit_json(result: AuditResult | None) -> str:
 
 def read_audit_json(path: Path) -> AuditResult | None:
     """The result in data/audit/<role>.json. Raises CleansetError for anything else."""
-    found: AuditResult | None = read_json(path, AuditResult | None, "the output of stage review_apply", "run dvc repro")
-    return found
+    kind: TypeAdapter[AuditResult | None] = TypeAdapter(AuditResult | None)
+    return read_json(path, kind, "the output of stage review_apply", "run dvc repro")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from cleanset.edition.params import Precision
 from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.json_files import read_json
+from cleanset.json_files import JsonObject, read_json
 from cleanset.scoring.distance import Distance
 from cleanset.validation import Sha256
 
@@ -57,10 +57,10 @@ class ListRecord(BaseModel, extra="forbid", frozen=True):
 def read_record(path: Path) -> ScoreRecord | ListRecord:
     """Read a record of stage score. Raises CleansetError if it is missing or invalid."""
     what = "the output of stage score of this version"
-    source = read_json(path, dict[str, Any], what, "run dvc repro, or dvc pull to fetch it").get("source")
-    kind = ListRecord if source in ("lists", "scores", "random") else ScoreRecord
-    found: ScoreRecord | ListRecord = read_json(path, kind, what, "run dvc repro")
-    return found
+    source = read_json(path, JsonObject, what, "run dvc repro, or dvc pull to fetch it").get("source")
+    if source in ("lists", "scores", "random"):
+        return read_json(path, ListRecord, what, "run dvc repro")
+    return read_json(path, ScoreRecord, what, "run dvc repro")
 
 
 def write_record(path: Path, record: ScoreRecord | ListRecord) -> None:
