@@ -13,6 +13,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 from playwright.sync_api import Browser
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.results import ATTACKED
@@ -343,7 +344,7 @@ def attack(made: OnDisk, name: str, role: str, png_sha256: str, clean: bytes | N
     row |= {"source_sha256": "4" * 64, "logits_before": [1.0, 0.0], "logits_after": [0.0, 1.0], "notices": []}
     row |= {"was_correct": True, "is_error": True, "ssim": 1.0}
     row |= dict.fromkeys(("class_index", "queries", "l0", "l2", "linf"), 1)
-    write_table(folder / name / role / "attacked.parquet", pd.DataFrame([row]), ATTACKED)
+    write_table(folder / name / role / "attacked.parquet", pd.DataFrame([row]), ATTACKED, imagenet())
     if clean is not None:
         path = folder / "none" / role / "images" / "n0" / "a.png"
         path.parent.mkdir(parents=True)

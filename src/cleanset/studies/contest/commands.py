@@ -8,15 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from cleanset.edition.options import HERE, LOOPBACK, Browser, Host, Json, Port, PublicUrl, show
-from cleanset.edition.paths import use_classes_of
-from cleanset.vocabulary import require_imagenet
+from cleanset.edition.paths import Edition
 
 app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")
 
 
 def _of_imagenet(contest: Path) -> Path:
-    use_classes_of(contest / ".." / "..")
-    require_imagenet("a contest", "one in an edition of them")
+    Edition(contest / ".." / "..").read_classes().require_imagenet("a contest", "one in an edition of them")
     return contest
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.files import replacing, write_text
 from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
@@ -172,7 +173,7 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
         attack, role = table.parent.parent.name, table.parent.name
         if attack == NONE:
             continue
-        rows = read_table(table, ATTACKED, columns=ATTACKED_COLUMNS)
+        rows = read_table(table, ATTACKED, imagenet(), columns=ATTACKED_COLUMNS)
         for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
             # under the same name, since the attack `none` stores each image as the model sees it
             clean = attacks / NONE / role / file

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.coverage import Reading
@@ -125,7 +125,7 @@ class BoardMember(Section):
 class ContestRules(Section):
     """All of contest.yaml, which is the first line of the log.
 
-    `classes`: two groups of wnids by name. `organizers`: teams that take part without shares, like the board's.
+    `classes`: two groups of wnids by name; a contest is of ImageNet's classes alone. `organizers`: teams that take part without shares, like the board's.
     `signers`: by name, the keys of the people who make the entries. `quorum`: the number of members who have to sign
     a decision of the board. `eligibility`: which of the source's two readings counts. `unpublished`: the digest of the
     unpublished list that decides who is eligible (`defending.list_digest`). `made_up`: nothing of it has happened, so
@@ -153,7 +153,7 @@ class ContestRules(Section):
             if name in RESERVED:
                 raise ValueError(f"{name} cannot name a group; expected a name other than {', '.join(RESERVED)}")
         try:
-            Groups.of(classes, classes_in_use())
+            Groups.of(classes, imagenet())
         except CleansetError as error:
             raise ValueError(str(error).removeprefix("classes: ")) from None
         return classes
@@ -174,7 +174,7 @@ class ContestRules(Section):
         return self
 
     def groups(self) -> Groups:
-        return Groups.of(self.classes, classes_in_use())
+        return Groups.of(self.classes, imagenet())
 
     def without_shares(self) -> frozenset[str]:
         """The teams of organizers and of the board."""
