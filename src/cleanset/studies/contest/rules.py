@@ -74,35 +74,51 @@ PublicKey = Annotated[str, Field(pattern=r"^(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=
 
 
 class JudgingRules(Section):
-    """The rules of judging: minimum number of judges, rule of size, share of control images, seed of the order.
-
-    A judge who has answered `min_controls` controls is left out below `min_accuracy`, the share of them answered
-    correctly, and below `min_overlap`, the mean IoU of as many outlines with the controls' masks; both are 0 to 1.
-    """
+    """The rules of judging."""
 
     minimum: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] = MIN_JUDGES
+    """The number of judges that a verdict needs."""
+
     size: SizeRule = "half"
     controls: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+    """The share of control images among all images of a judge."""
+
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    """The seed of each judge's order, controls and edges."""
+
     min_controls: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    """The number of answers to controls, or of outlines on them, from which a judge can be disqualified."""
+
     min_accuracy: Annotated[float, Field(ge=0, le=1)] = 0.7
+    """The share of controls, 0 to 1, that a judge has to answer correctly."""
+
     min_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The mean IoU, 0 to 1, that a judge's outlines need with the controls' masks."""
 
 
 class ContestLimits(Section):
-    """The contest's limits; the defaults come from source 004, except `appeal_days`.
-
-    `appeal_days`: from the day on which the last judge that is needed has answered. `unbroken_days`: until a staked
-    defence wins. `eligibility_images`: the smallest eligibility list on which `perfect_at_80` counts.
-    """
+    """The contest's limits; the defaults come from source 004, except `appeal_days`."""
 
     images_a_day: Annotated[int, Field(ge=1, le=1000)] = 10
+    """The most images that a team may submit on one day."""
+
     min_side: Annotated[int, Field(ge=2, le=65_535)] = 16
+    """The smallest side of a submitted image, in pixels."""
+
     max_side: Annotated[int, Field(ge=1, le=65_535)] = 4096
+    """The largest side of a submitted image, in pixels."""
+
     appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
+    """Days for appeals, from the day on which the last judge that is needed has answered."""
+
     unbroken_days: Annotated[int, Field(ge=1, le=3650)] = 90
+    """Days until a staked defence wins."""
+
     images_per_minute: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    """The lowest rate of an eligible defence."""
+
     eligibility_images: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100
+    """The size of the smallest eligibility list on which `perfect_at_80` counts."""
 
     @model_validator(mode="after")
     def _sides_in_order(self) -> Self:
@@ -112,37 +128,48 @@ class ContestLimits(Section):
 
 
 class BoardMember(Section):
-    """A member of the board: key, own teams, and teams with a conflict of interest."""
+    """A member of the board."""
 
     key: PublicKey | None = None
     teams: list[Name] = Field(default_factory=list)
+    """The member's own teams."""
+
     conflicts: list[Name] = Field(default_factory=list)
+    """Other teams with which the member has a conflict of interest."""
 
     def has_conflict_with(self, teams: frozenset[str]) -> bool:
         return not teams.isdisjoint((*self.teams, *self.conflicts))
 
 
 class ContestRules(Section):
-    """All of contest.yaml, which is the first line of the log.
-
-    `classes`: two groups of wnids by name; a contest is of ImageNet's classes alone. `organizers`: teams that take part without shares, like the board's.
-    `signers`: by name, the keys of the people who make the entries. `quorum`: the number of members who have to sign
-    a decision of the board. `eligibility`: which of the source's two readings counts. `unpublished`: the digest of the
-    unpublished list that decides who is eligible (`defending.list_digest`). `made_up`: nothing of it has happened, so
-    that the instants of entries may be chosen. `drawings_are_real`: the judges' instructions say that a drawing does
-    not count as a depiction.
-    """
+    """All of contest.yaml, which is the first line of the log."""
 
     classes: dict[Name, list[str]]
+    """Two groups of wnids, by name; a contest has ImageNet's classes alone."""
+
     teams: Annotated[list[Name], Field(min_length=1)]
     organizers: list[Name] = Field(default_factory=list)
+    """Teams that take part without shares, like the board's."""
+
     board: Annotated[dict[Name, BoardMember], Field(min_length=1)]
     signers: dict[Name, PublicKey] = Field(default_factory=dict)
+    """The keys of the people who make the entries, by name."""
+
     quorum: Annotated[int, Field(ge=1, le=1000)] = 1
+    """The number of members who have to sign a decision of the board."""
+
     eligibility: Reading = "accuracy_80"
+    """Which of the source's two readings decides who is eligible."""
+
     unpublished: Sha256 | None = None
+    """The digest of the unpublished list that decides who is eligible (`eligibility_lists.list_digest`)."""
+
     made_up: bool = False
+    """Nothing of the contest has happened, so that the instants of entries may be chosen."""
+
     drawings_are_real: bool = False
+    """The judges' instructions say that a drawing does not count as a depiction."""
+
     judges: JudgingRules = JudgingRules()
     limits: ContestLimits = ContestLimits()
 
