@@ -24,8 +24,9 @@ from cleanset.scoring.devices import choose_devices
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import FoldData, read_fold
 from cleanset.studies.training.loop import StateFolder, Trained, train
-from cleanset.studies.training.params import Adversarial, Run, TrainingParams
-from cleanset.studies.training.recipes import AdversarialTraining
+from cleanset.studies.training.params import TrainingParams
+from cleanset.studies.training.recipes import Adversarial
+from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import deterministic
 from measuring import PROJECT, print_machine, print_table, scratch, share
@@ -114,7 +115,7 @@ def step_alone(task: Classification, data: FoldData, clock: Clock) -> float:
 def ascended(device: torch.device) -> tuple[str, ...]:
     """An adversarial loss with its backward pass, by as many passes of the standard one as it takes."""
     data, clock = data_of(device), clock_of(device)
-    recipe = AdversarialTraining(Adversarial(eps=4 / 255, steps=STEPS, step=2 / 255))
+    recipe = Adversarial(eps=4 / 255, steps=STEPS, step=2 / 255)
     ratios = []
     with deterministic(data.params.threads):
         task = Classification(data)

@@ -24,8 +24,8 @@ from authors.rows import Row, compared
 from cleanset.studies.attacks.base import Norm
 from cleanset.studies.training.classification import TrainingBatches, build_network
 from cleanset.studies.training.loop import _scheduler, parameter_groups
-from cleanset.studies.training.params import Adversarial, Augmix, Network, Optimization, Run
-from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, Standard
+from cleanset.studies.training.recipes import Adversarial, Augmix, Standard
+from cleanset.studies.training.run_params import Network, Optimization, Run
 
 SIZE, CLASSES, STEPS_PER_EPOCH = 224, 12, 4
 AUGMIX, MADRY, FAST = "augmix/imagenet.py", "MadryLab/robustness", "locuslab/fast_adversarial"
@@ -67,7 +67,7 @@ def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tenso
     for number, image in enumerate(images):
         # their draws come from the global generator of numpy, ours from a new one of its older kind
         draws: Any = LegacyDraws(number)
-        ours.append(AugmixTraining(Augmix()).mixture(batch[number], draws).numpy())
+        ours.append(Augmix().mixture(batch[number], draws).numpy())
         np.random.seed(number)
         theirs.append(255 * script.aug(image, transforms.ToTensor()).numpy())
     on = f"{len(images)} photographs"
@@ -76,7 +76,7 @@ def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tenso
     views = torch.stack([batch.float(), *(torch.from_numpy(np.stack(each)) for each in (ours, theirs))], dim=1)
     views, labels = views[:8] / 255, torch.arange(8) % CLASSES
     one, other = network(), network()
-    torch.autograd.backward(AugmixTraining(Augmix())(one, views, labels, torch.Generator()).loss)
+    torch.autograd.backward(Augmix().learn(one, views, labels, torch.Generator()).loss)
     rate = SimpleNamespace(zero_grad=lambda: None, step=lambda: None)
     with patch.object(torch.Tensor, "cuda", lambda self: self):
         script.train(other, [([views[:, k] for k in range(3)], labels)], rate)
@@ -121,7 +121,7 @@ def madry_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor
     balls: tuple[tuple[Norm, str, float], ...] = (("Linf", "inf", 4 / 255), ("L2", "2", 3.0))
     for norm, constraint, eps in balls:
         how = Adversarial(norm=norm, eps=eps, steps=7, random_start=False, evaluation_mode=True, best_iterate=True)
-        ours = AdversarialTraining(how).learnt_from(net, pixels, labels, torch.Generator()).numpy()
+        ours = how.learnt_from(net, pixels, labels, torch.Generator()).numpy()
         options = {"constraint": constraint, "eps": eps, "step_size": how.length, "iterations": 7}
         with patch.object(torch.Tensor, "cuda", lambda self: self):
             theirs = attacker.Attacker(net, dataset)(pixels, labels, **options).detach().numpy()

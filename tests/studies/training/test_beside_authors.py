@@ -13,9 +13,9 @@ import torch
 from PIL import Image
 
 from cleanset.studies.training.classification import TrainingBatches
-from cleanset.studies.training.params import Augmix, Network, Run
 from cleanset.studies.training.pixels import TrainingPixels
-from cleanset.studies.training.recipes import AugmixTraining, Standard
+from cleanset.studies.training.recipes import Augmix, Standard
+from cleanset.studies.training.run_params import Network, Run
 
 pytestmark = pytest.mark.slow
 SIZE = 224
@@ -54,7 +54,8 @@ def photographs(real: Path) -> list[Image.Image]:
 
 
 def test_mixtures_are_those_of_augmix(photographs: list[Image.Image]) -> None:
-    recipe, found = AugmixTraining(Augmix()), []
+    recipe = Augmix()
+    found = []
     for number, image in enumerate(photographs):
         pixels = torch.from_numpy(np.array(image).transpose(2, 0, 1).copy())
         draws = cast(np.random.Generator, LegacyDraws(number))

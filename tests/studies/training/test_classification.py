@@ -21,9 +21,9 @@ from cleanset.studies.training.classification import (
     shifted_and_mirrored,
 )
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
-from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import Standard
+from cleanset.studies.training.run_params import Network, Run
 
 pytestmark = pytest.mark.slow
 COUNT, SIZE = 11, 16

@@ -12,7 +12,9 @@ from cleanset.studies.robustness.family import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
-from cleanset.studies.training.params import Run, TrainingParams
+from cleanset.studies.training.params import TrainingParams
+from cleanset.studies.training.recipes import Adversarial
+from cleanset.studies.training.run_params import Run
 from cleanset.yaml_files import parse_document
 from tests.documents import blocks
 
@@ -23,7 +25,8 @@ PAGE = "docs/training.md"
 def test_the_run_of_the_page(repository: Path) -> None:
     content = yaml.safe_load(blocks(repository, "yaml", PAGE)[0])
     run = TrainingParams.model_validate({"data": {"images": "images"}, **content}).run("mine")
-    assert (run.recipe, run.adversarial.eps, run.fold_names()) == ("adversarial", 4 / 255, ["fold_01"])
+    assert run.training_recipe == Adversarial(eps=4 / 255)
+    assert run.fold_names() == ["fold_01"]
 
 
 def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:

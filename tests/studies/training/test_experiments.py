@@ -21,7 +21,7 @@ from cleanset.studies.training.experiments import (
     trained_scores,
 )
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
-from cleanset.studies.training.params import AMOUNTS_TO, Run
+from cleanset.studies.training.run_params import AMOUNTS_TO, Run
 
 CLASSES = (3, 8)
 NOTHING = pd.DataFrame()

@@ -20,7 +20,7 @@ from cleanset.studies.training.pages import (
     run_charts,
     tick_step,
 )
-from cleanset.studies.training.params import Run
+from cleanset.studies.training.run_params import Run
 
 NAN = math.nan
 ROWS = pd.DataFrame(

@@ -22,7 +22,7 @@ from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import build_network, trained_network
 from cleanset.studies.training.fold_data import read_fold
 from cleanset.studies.training.images import TRAINING_IMAGES
-from cleanset.studies.training.params import Run
+from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy, model_entry
 from cleanset.tables import read_table
 from tests.documents import block, blocks

@@ -13,18 +13,14 @@ from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
 from cleanset.studies.training.finished import network_name
-from cleanset.studies.training.params import (
-    ALL_AUGMIX_OPERATIONS,
-    AMOUNTS_TO,
-    AUGMIX_OPERATIONS,
-    Adversarial,
-    Run,
-    SegmentationMeasures,
-    TrainingParams,
-    read_training_params,
-)
+from cleanset.studies.training.params import SegmentationMeasures, TrainingParams, read_training_params
+from cleanset.studies.training.recipes import RECIPES, Adversarial, Augmix, Madry
+from cleanset.studies.training.run_params import AMOUNTS_TO, Run
 from tests.documents import all_blocks
 
+AUGMIX_OPERATIONS = [
+    "AutoContrast", "Equalize", "Posterize", "Rotate", "Solarize", "ShearX", "ShearY", "TranslateX", "TranslateY",
+]  # fmt: skip
 NETWORK = {"source": "timm", "name": "test_efficientnet"}
 
 
@@ -72,14 +68,15 @@ def test_the_recipe_of_madrylab() -> None:
     found = Run.model_validate({"network": NETWORK, "recipe": "madry", "trained_on": jitter, "folds": 0})
     names = ("optimizer", "rate", "momentum", "weight_decay", "schedule", "decay_epochs", "epochs", "batch")
     assert tuple(getattr(found, name) for name in names) == ("sgd", 0.1, 0.9, 1e-4, "step", 50, 200, 256)
-    how = found.adversarial
+    how = found.training_recipe
+    assert isinstance(how, Madry)
     assert (how.steps, how.random_start, how.evaluation_mode, how.best_iterate) == (7, False, True, True)
     assert (how.warm_up_epochs, found.is_attacked, found.incomplete_batch) == (0, True, True)
-    assert found.operations == ["crop_and_jitter", "projected gradient ascent"]
+    assert list(found.operations) == ["crop_and_jitter", "projected gradient ascent"]
     # a key of the run goes before the recipe's, in its section too
     other = {"adversarial": {"eps": "2/255", "steps": 3}, "augmentation": "none", "epochs": 5}
     found = Run.model_validate({"network": NETWORK, "recipe": "madry", **other})
-    assert (found.adversarial.eps, found.adversarial.steps, found.adversarial.best_iterate) == (2 / 255, 3, True)
+    assert found.training_recipe == Madry(eps=2 / 255, steps=3)
     assert (found.epochs, found.batch) == (5, 256)
     with pytest.raises(
         ValidationError, match="crop_and_jitter amounts to the test corruptions brightness, contrast, sat"
@@ -246,9 +243,11 @@ def test_nothing_is_chosen_by_what_is_reported_but_as_source_002_does() -> None:
 
 
 def test_every_operation_has_its_corruptions() -> None:
-    assert {*ALL_AUGMIX_OPERATIONS, *SCENARIOS} <= set(AMOUNTS_TO)
-    assert {name for names in AMOUNTS_TO.values() for name in names} <= set(ALL_CORRUPTIONS)
-    assert not any(AMOUNTS_TO[name] for name in AUGMIX_OPERATIONS)
+    assert set(SCENARIOS) <= set(AMOUNTS_TO)
+    of_recipes = [Augmix(all_ops=True).operations, *(each().operations for each in RECIPES.values())]
+    for operations in (AMOUNTS_TO, *of_recipes):
+        assert {name for names in operations.values() for name in names} <= set(ALL_CORRUPTIONS)
+    assert not any(Augmix().operations.values())
 
 
 def test_an_operation_without_its_corruptions_is_named() -> None:
@@ -270,11 +269,11 @@ def test_an_operation_without_its_corruptions_is_named() -> None:
         ({"scenario": "image_r"}, ["shift_and_mirror", "image_r"]),
         ({"recipe": "adversarial", "augmentation": "none"}, ["projected gradient ascent"]),
         ({"recipe": "noise", "augmentation": "none", "trained_on": ["noise", "speckle_noise"]}, ["gaussian noise"]),
-        ({"recipe": "augmix_mixing", "augmentation": "none"}, list(AUGMIX_OPERATIONS)),
+        ({"recipe": "augmix_mixing", "augmentation": "none"}, AUGMIX_OPERATIONS),
     ],
 )
 def test_operations(keys: dict[str, Any], found: list[str]) -> None:
-    assert run(**keys).operations == found
+    assert list(run(**keys).operations) == found
 
 
 def segmenting(**keys: Any) -> Run:

@@ -18,8 +18,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.training.experiments import grid_runs, pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
-from cleanset.studies.training.params import Run, TrainingParams, read_training_params
+from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.planning import PlannedRun, StepTimes, check_budget, duration, plan_table
+from cleanset.studies.training.run_params import Run
 from cleanset.yaml_files import read_yaml
 
 pytestmark = pytest.mark.slow

@@ -15,13 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cleanset.studies.attacks.base import Norm
-from cleanset.studies.training.params import Adversarial, Augmix
-from cleanset.studies.training.recipes import (
-    AdversarialTraining,
-    AugmixTraining,
-    GaussianNoise,
-    jensen_shannon,
-)
+from cleanset.studies.training.recipes import Adversarial, Augmix, AugmixMixing, Noise, jensen_shannon
 from tests.properties import examples
 
 pytestmark = pytest.mark.slow
@@ -69,8 +63,8 @@ def fitted() -> nn.Sequential:
     return network
 
 
-def ascent(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 8, **more: bool) -> AdversarialTraining:
-    return AdversarialTraining(Adversarial(norm=norm, eps=eps, steps=steps, step=eps / 4, **more))
+def ascent(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 8, **more: bool) -> Adversarial:
+    return Adversarial(norm=norm, eps=eps, steps=steps, step=eps / 4, **more)
 
 
 def test_jensen_shannon_of_three_distributions() -> None:
@@ -108,7 +102,7 @@ def test_l2_ascent_goes_along_the_weights_of_a_linear_network() -> None:
 @given(st.sampled_from(["Linf", "L2"]), st.floats(0.001, 2), st.integers(1, 4), st.integers(0, 5))
 def test_what_is_found_stays_in_the_ball_and_in_0_to_1(norm: Norm, eps: float, steps: int, seed: int) -> None:
     batch = images(3, 0, 1)
-    recipe = AdversarialTraining(Adversarial(norm=norm, eps=eps, steps=steps, step=eps))
+    recipe = Adversarial(norm=norm, eps=eps, steps=steps, step=eps)
     found = recipe.learnt_from(convolutional(), batch, torch.tensor([0, 1, 2]), generator(seed))
     change = (found - batch).flatten(1)
     lengths = change.abs().amax(dim=1) if norm == "Linf" else change.norm(dim=1)
@@ -150,11 +144,11 @@ def test_the_best_iterate_is_that_of_the_largest_loss() -> None:
     tries = [batch]
     for steps in range(1, 5):
         how = Adversarial(eps=0.3, steps=steps, step=0.3, random_start=False)
-        tries.append(AdversarialTraining(how).learnt_from(network, batch, labels, generator()))
+        tries.append(how.learnt_from(network, batch, labels, generator()))
     losses = torch.stack([functional.cross_entropy(network(each), labels, reduction="none") for each in tries])
     assert len(set(losses.argmax(dim=0).tolist())) > 1
     how = Adversarial(eps=0.3, steps=4, step=0.3, random_start=False, best_iterate=True)
-    found = AdversarialTraining(how).learnt_from(network, batch, labels, generator())
+    found = how.learnt_from(network, batch, labels, generator())
     assert torch.equal(found, torch.stack(tries)[losses.argmax(dim=0), torch.arange(12)])
 
 
@@ -169,13 +163,13 @@ def test_k_steps_take_k_and_one_passes() -> None:
     network, passes = convolutional(), []
     network[0].register_forward_hook(lambda *_: passes.append("forward"))
     network[0].register_full_backward_hook(lambda *_: passes.append("backward"))
-    learnt = ascent(steps=3)(network, images()[:, None], torch.arange(4) % 3, generator())
+    learnt = ascent(steps=3).learn(network, images()[:, None], torch.arange(4) % 3, generator())
     learnt.loss.backward()  # type: ignore[no-untyped-call]
     assert passes == ["forward", "backward"] * 4
 
 
 def noisy(batch: Tensor) -> Tensor:
-    return GaussianNoise(0.1).learnt_from(nn.Identity(), batch, torch.zeros(len(batch)), generator())
+    return Noise(largest=0.1).learnt_from(nn.Identity(), batch, torch.zeros(len(batch)), generator())
 
 
 def test_noise_has_the_strengths_that_are_asked_for() -> None:
@@ -195,23 +189,23 @@ def levels(count: int = 4) -> Tensor:
 def test_augmix_has_the_image_and_two_mixtures() -> None:
     torch.manual_seed(5)
     batch = levels()
-    views = AugmixTraining(Augmix()).views(batch)
+    views = Augmix().views(batch)
     assert views.shape == (4, 3, 3, SIDE, SIDE)
     assert torch.equal(views[:, 0], batch.float())
     assert not torch.equal(views[:, 1], views[:, 2])
-    assert AugmixTraining(Augmix(), mixes_only=True).views(batch).shape == (4, 1, 3, SIDE, SIDE)
+    assert AugmixMixing().views(batch).shape == (4, 1, 3, SIDE, SIDE)
     torch.manual_seed(5)
-    assert torch.equal(AugmixTraining(Augmix()).views(batch), views)
+    assert torch.equal(Augmix().views(batch), views)
 
 
 def test_augmix_loss_is_cross_entropy_and_consistency() -> None:
     network, labels = convolutional().eval(), torch.arange(4) % 3
     torch.manual_seed(5)
-    views = AugmixTraining(Augmix()).views(levels()) / 255
+    views = Augmix().views(levels()) / 255
     logits = [network(views[:, place]) for place in range(3)]
     wanted = functional.cross_entropy(logits[0], labels) + 12 * jensen_shannon([each.softmax(1) for each in logits])
-    learnt = AugmixTraining(Augmix())(network, views, labels, generator())
+    learnt = Augmix().learn(network, views, labels, generator())
     assert float(learnt.loss.detach()) == pytest.approx(float(wanted.detach()), abs=1e-5)
     assert torch.allclose(learnt.logits, logits[0], atol=1e-5)
-    mixing = AugmixTraining(Augmix(), mixes_only=True)(network, views[:, 1:2], labels, generator())
+    mixing = AugmixMixing().learn(network, views[:, 1:2], labels, generator())
     assert float(mixing.loss.detach()) == pytest.approx(float(functional.cross_entropy(logits[1], labels).detach()))

@@ -12,9 +12,10 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training import summary as stage
-from cleanset.studies.training.experiments import recipe_text
 from cleanset.studies.training.finished import finished_runs
-from cleanset.studies.training.params import Run, read_training_params
+from cleanset.studies.training.params import read_training_params
+from cleanset.studies.training.recipes import RECIPES
+from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import TrainingStudy
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.training.finished_study import PARAMS, finished_study, write_fold
@@ -219,10 +220,33 @@ def test_damaged_files(tmp_path: Path, name: str, text: str | None, message: str
         stage.run(found)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "text"),
+    [
+        ("standard", ""),
+        ("adversarial", "norm Linf, eps 4/255, steps 3, random start yes, warm up epochs 0, evaluation mode no, "
+         "best iterate no"),
+        ("madry", "norm Linf, eps 4/255, steps 7, random start no, warm up epochs 0, evaluation mode yes, "
+         "best iterate yes"),
+        ("augmix", "width 3, alpha 1.0, severity 3, consistency 12.0, all ops no"),
+        ("augmix_mixing", "width 3, alpha 1.0, severity 3, all ops no"),
+        ("noise", "largest 0.2"),
+    ],
+)  # fmt: skip
+def test_the_settings_of_every_recipe(recipe: str, text: str) -> None:
+    keys = {"recipe": recipe, "augmentation": "none", "trained_on": ["noise", "speckle_noise"]}
+    run = Run.model_validate({"network": {"name": "a"}, "epochs": 1, **keys})
+    assert run.training_recipe.settings_text() == text
+
+
+def test_every_recipe_has_its_settings() -> None:
+    assert list(RECIPES) == ["standard", "adversarial", "madry", "augmix", "augmix_mixing", "noise"]
+
+
 def test_mixing_without_its_consistency() -> None:
     run = Run.model_validate({"network": {"name": "a"}, "epochs": 1, "recipe": "augmix_mixing"})
-    assert "consistency" not in recipe_text(run)
-    assert "consistency 12" in recipe_text(run.model_copy(update={"recipe": "augmix"}))
+    assert "consistency" not in run.training_recipe.settings_text()
+    assert "consistency 12" in run.model_copy(update={"recipe": "augmix"}).training_recipe.settings_text()
 
 
 @pytest.mark.long

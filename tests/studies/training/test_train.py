@@ -128,7 +128,7 @@ def test_a_warm_up_epoch_has_the_images_as_they_are(study: TrainingStudy) -> Non
     write_params(study, one=ATTACKED)
     task = Classification(read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu")))
     batch, network = next(iter(task.batches(1))), task.network.eval()
-    standard = Standard()(network, batch.views.float() / 255, batch.labels, torch.Generator()).loss
+    standard = Standard().learn(network, batch.views.float() / 255, batch.labels, torch.Generator()).loss
     assert torch.equal(task.loss(network, batch, 2).loss, standard)
     assert task.loss(network, batch, 3).loss > standard
 

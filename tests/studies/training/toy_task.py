@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cleanset.studies.training.loop import LOSS, Outcome, StateFolder, Trained, train
-from cleanset.studies.training.params import Optimization
+from cleanset.studies.training.run_params import Optimization
 
 STEPS = 3
 Points = tuple[Tensor, Tensor]

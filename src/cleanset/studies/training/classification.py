@@ -31,9 +31,9 @@ from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
 from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, epoch_seed, loaded
-from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.pixels import TrainingPixels
-from cleanset.studies.training.recipes import AdversarialTraining, AugmixTraining, GaussianNoise, Standard
+from cleanset.studies.training.recipes import Recipe, Standard
+from cleanset.studies.training.run_params import Network, Run
 from cleanset.studies.training.study import network_of_record, record_of_weights
 from cleanset.validation import shown
 
@@ -56,7 +56,7 @@ class TrainingBatches:
     """The batches of every epoch. Images that do not fill a last batch are left out, unless the run takes them."""
 
     pixels: TrainingPixels
-    recipe: Standard
+    recipe: Recipe
     run: Run
     workers: int = 0
     share: ProcessShare = ALONE
@@ -240,15 +240,6 @@ def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
         raise CleansetError(f"{name}: gives {shape[1:]} numbers an image; expected {classes} logits")
 
 
-def recipe_of(run: Run) -> Standard:
-    """The recipe of a run with its settings."""
-    if run.is_attacked:
-        return AdversarialTraining(run.adversarial)
-    if run.recipe in ("augmix", "augmix_mixing"):
-        return AugmixTraining(run.augmix, run.recipe == "augmix_mixing")
-    return GaussianNoise(run.noise.largest) if run.recipe == "noise" else Standard()
-
-
 class Classification:
     """A network that learns the classes of the images of a fold; `validated` are those that it is validated on.
 
@@ -262,7 +253,7 @@ class Classification:
         )
         pixels = data.pixels(data.training, run.scenario, whole=run.augmentation in CROP_TRANSFORMS)
         self.data, self.name = data, data.name
-        self.training = TrainingBatches(pixels, recipe_of(run), run, data.params.workers, data.share)
+        self.training = TrainingBatches(pixels, run.training_recipe, run, data.params.workers, data.share)
         self.validated = data.pixels(data.validation, run.scenario) if len(data.validation) else None
         # weights in the order of channels last: half as long again on a CPU otherwise
         self.network: nn.Module = network.to(data.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -281,9 +272,10 @@ class Classification:
         images = to_device(batch.views, self.data.device).float() / 255
         labels = to_device(batch.labels, self.data.device)
         generator = torch.Generator(self.data.device).manual_seed(batch.seed)
-        is_warm_up = epoch <= self.data.run.adversarial.warm_up_epochs
-        recipe = Standard() if is_warm_up else self.training.recipe
-        learnt = recipe(network, images, labels, generator)
+        recipe = self.training.recipe
+        if epoch <= recipe.clean_epochs:
+            recipe = Standard()
+        learnt = recipe.learn(network, images, labels, generator)
         accuracy = (learnt.logits.argmax(dim=1) == labels).float().mean()
         return Outcome(learnt.loss, len(labels), {"accuracy": accuracy})
 
@@ -298,7 +290,7 @@ class Classification:
             return {}
         losses, correct = self.answers(self.validated)
         found = {LOSS: float(losses.mean()), "accuracy": float(correct.mean())}
-        if self.data.run.is_attacked and epoch > self.data.run.adversarial.warm_up_epochs:
+        if self.data.run.is_attacked and epoch > self.training.recipe.clean_epochs:
             losses, correct = self.answers(self.validated, is_attacked=True)
             found |= {ROBUST_LOSS: float(losses.mean()), "robust_accuracy": float(correct.mean())}
         return found

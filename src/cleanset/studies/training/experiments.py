@@ -24,7 +24,7 @@ from cleanset.studies.robustness.results import DEFINITIONS, records
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
 from cleanset.studies.training.finished import FinishedRun, final_values, history_rows
-from cleanset.studies.training.params import Run, SegmentationMeasures
+from cleanset.studies.training.params import SegmentationMeasures
 from cleanset.studies.training.segmentation.measures import tables as segmentation_tables
 from cleanset.validation import check_known, join_names, shown
 
@@ -288,8 +288,6 @@ def inner_section(found: Iterable[RunPair], means: pd.DataFrame) -> dict[str, di
 
 # decimals of numbers in tables and metrics: processors differ in the last digits of sums
 DIGITS = 6
-PIXEL_RANGE = 255
-"""Distances in an image's values are shown as fractions of this."""
 
 
 class Summary(NamedTuple):
@@ -332,7 +330,7 @@ def _run_row(each: FinishedRun) -> dict[str, Any]:
         "run": each.name,
         "task": run.task,
         "recipe": run.recipe,
-        "settings": recipe_text(run),
+        "settings": run.training_recipe.settings_text(),
         "network": each.network,
         "parameters_in_millions": each.parameters,
         "scenario": run.scenario,
@@ -345,19 +343,3 @@ def _run_row(each: FinishedRun) -> dict[str, Any]:
         "kept": records[0].get("kept", "trained by an earlier version"),
         "trained_on": " ".join(run.trained_on or []),
     }
-
-
-def recipe_text(run: Run) -> str:
-    """The settings of a run's recipe, as text; distances as fractions of 255, those left out not at all."""
-    if run.recipe == "standard":
-        return ""
-    section = getattr(run, "augmix" if run.recipe == "augmix_mixing" else run.recipe)
-    found = []
-    for key, value in section.model_dump(exclude_none=True).items():
-        if run.recipe == "augmix_mixing" and key == "consistency":
-            continue
-        if key in ("eps", "step"):
-            value = f"{value * PIXEL_RANGE:.4g}/{PIXEL_RANGE}"
-        text = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
-        found.append(f"{key.replace('_', ' ')} {text}")
-    return ", ".join(found)

@@ -8,7 +8,8 @@ import pandas as pd
 from cleanset.csv_files import read_frame
 from cleanset.errors import CleansetError
 from cleanset.json_files import json_record
-from cleanset.studies.training.params import Network, Run, TrainingParams
+from cleanset.studies.training.params import TrainingParams
+from cleanset.studies.training.run_params import Network, Run
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 from cleanset.validation import join_names
 

@@ -13,8 +13,9 @@ from cleanset.files import sha256
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.division import rows_of_fold, set_aside, split_as_coded
 from cleanset.studies.training.images import TRAINING_IMAGES
-from cleanset.studies.training.params import Run, TrainingParams
+from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.pixels import TrainingPixels, scenes_of
+from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import read_table
 from cleanset.validation import check_known

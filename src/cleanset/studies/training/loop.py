@@ -20,7 +20,7 @@ from cleanset.files import remove_abandoned, sha256, write_bytes
 from cleanset.scoring.validity import MadeFrom
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
-from cleanset.studies.training.params import Optimization
+from cleanset.studies.training.run_params import Optimization
 
 LOSS = "loss"
 ROBUST_LOSS = "robust_loss"

@@ -25,7 +25,7 @@ from cleanset.studies.training.experiments import grid_runs
 from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.fold_data import ProcessShare, read_fold
 from cleanset.studies.training.loop import StateFolder, train
-from cleanset.studies.training.params import Run
+from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import deterministic, device_named, task_of
 

@@ -1,44 +1,78 @@
-"""Training recipes: standard, Gaussian noise, adversarial training, AugMix.
+"""Training recipes: what each does to training images, the loss that is learned, and its settings.
 
-A recipe makes views of an image while it is read, and has the loss that is learned from them. Gaussian noise is of
-random strength.
+A recipe is a class in this file: its fields are its settings in params.yaml, its methods what it does, and `RECIPES`
+finds it. Torch is imported when a recipe trains, so that params.yaml can be read without it.
 
 Adversarial training: A. Madry et al., "Towards Deep Learning Models Resistant to Adversarial Attacks" (2018). It
 minimises over the weights the expected maximum of the loss within a ball. The maximum is searched for as in
 studies/attacks, without its 8 bits: adversarial training images are never stored.
 
 AugMix: D. Hendrycks et al., "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty" (2020).
-Operations, magnitudes and mixtures are those in its authors' code; with consistency, the divergence between the
-predictions on an image and on two mixtures of it is learned, too.
+Operations, magnitudes and mixtures are those in its authors' code.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
-import torch
-from numpy.random import Generator
-from PIL import Image, ImageEnhance, ImageOps
-from torch import Tensor, nn
-from torch.nn import functional
+from PIL import Image
+from pydantic import Field, model_validator
 
-from cleanset.studies.attacks.gradient_attacks import gradient, lengths, projected, steepest
-from cleanset.studies.training.params import ALL_AUGMIX_OPERATIONS, AUGMIX_OPERATIONS, Adversarial, Augmix
+from cleanset.studies.attacks.base import Fraction, Norm, Positive
+from cleanset.studies.training.augmix_operations import OPERATIONS, Magnitudes
+from cleanset.validation import Section
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.random import Generator
+    from torch import Tensor, nn
+
+Epochs = Annotated[int, Field(ge=0, le=100_000)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PIXEL_RANGE = 255
+"""Distances in an image's values are shown as fractions of this."""
 
 
 class Learnt(NamedTuple):
-    """A loss, a scalar with its graph, and the logits whose accuracy is shown, (n, classes)."""
+    """What is learned from a batch."""
 
-    loss: Tensor
-    logits: Tensor
+    loss: "Tensor"
+    """A scalar with its graph."""
+    logits: "Tensor"
+    """The logits whose accuracy is shown, of shape (n, classes)."""
 
 
-class Standard:
-    """Cross-entropy on the images as they are; a base of the recipes."""
+class Recipe(Section):
+    """A training recipe: cross-entropy on the images as they are, unless a subclass says otherwise."""
 
-    def views(self, images: Tensor) -> Tensor:
+    name: ClassVar[str]
+    """The value of `recipe` in a run of params.yaml."""
+    section: ClassVar[str] = ""
+    """The key of its settings in a run, which several recipes may share; empty: it has none."""
+    run_defaults: ClassVar[Mapping[str, object]] = {}
+    """The keys that it gives to runs that leave them out."""
+    is_attacked: ClassVar[bool] = False
+    """Whether images under attack are trained on; a run's epoch is then chosen by its loss under attack."""
+    distances: ClassVar[frozenset[str]] = frozenset()
+    """The settings that are distances of pixels in 0..1."""
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """The settings of its section that it does not use."""
+
+    @property
+    def operations(self) -> dict[str, Sequence[str]]:
+        """What is done to training images: the corruptions of ImageNet-C that each operation amounts to, by name."""
+        return {}
+
+    @property
+    def clean_epochs(self) -> int:
+        """Number of epochs on images as they are, before the recipe begins."""
+        return 0
+
+    def check(self, size: int) -> None:
+        """Raise ValueError for settings that do not fit images of `size` x `size` pixels."""
+
+    def views(self, images: "Tensor") -> "Tensor":
         """The views of images, uint8 (n, 3, size, size), of shape (n, views, 3, size, size), in 0..255.
 
         Here the images alone. Mixtures are float32, other views uint8. It draws from torch's global generator, which is
@@ -46,71 +80,146 @@ class Standard:
         """
         return images[:, None]
 
-    def __call__(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Learnt:
+    def learn(self, network: "nn.Module", images: "Tensor", labels: "Tensor", generator: "torch.Generator") -> Learnt:
         """The mean cross-entropy of `images`, views in 0..1 of shape (n, views, 3, size, size), with labels (n)."""
+        from torch.nn import functional
+
         logits = network(self.learnt_from(network, images[:, 0], labels, generator))
         return Learnt(functional.cross_entropy(logits, labels), logits)
 
-    def learnt_from(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
+    def learnt_from(
+        self, network: "nn.Module", images: "Tensor", labels: "Tensor", generator: "torch.Generator"
+    ) -> "Tensor":
         """The images, in 0..1, as the network is given them."""
         return images
 
+    def settings_text(self) -> str:
+        """Its settings as text; distances as fractions of 255, settings that are null not at all."""
+        found = []
+        for key, value in self.model_dump(exclude_none=True, exclude=set(self.unused)).items():
+            if key in self.distances:
+                text = f"{value * PIXEL_RANGE:.4g}/{PIXEL_RANGE}"
+            elif isinstance(value, bool):
+                text = "yes" if value else "no"
+            else:
+                text = str(value)
+            found.append(f"{key.replace('_', ' ')} {text}")
+        return ", ".join(found)
 
-@dataclass(frozen=True)
-class GaussianNoise(Standard):
-    """Cross-entropy on images with noise, whose standard deviation is uniform from 0 to `largest`, of each image."""
 
-    largest: float = 0.2
+class Standard(Recipe):
+    """Cross-entropy on the images as they are."""
 
-    def learnt_from(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-        """The images, in 0..1 with any number of dimensions, with noise; pixels stay in 0..1."""
-        device = generator.device
-        strengths = torch.rand(len(images), *[1] * (images.ndim - 1), generator=generator, device=device) * self.largest
-        noise = torch.randn(images.shape, generator=generator, device=device) * strengths
-        return (images + noise.to(images)).clamp(0, 1)
+    name: ClassVar = "standard"
 
 
-@dataclass(frozen=True)
-class AdversarialTraining(Standard):
-    """Cross-entropy on the images that projected gradient ascent finds."""
+class Adversarial(Recipe):
+    """Cross-entropy on the images of the ball S around each image at which the loss is largest.
 
-    how: Adversarial
+    S: the images at a distance of at most `eps` in `norm`. The largest loss is sought by projected gradient ascent.
+    """
 
-    def learnt_from(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
+    name: ClassVar = "adversarial"
+    section: ClassVar = "adversarial"
+    is_attacked: ClassVar = True
+    distances: ClassVar = frozenset({"eps", "step"})
+
+    norm: Norm = "Linf"
+    """Norm of distances, Linf or L2."""
+    eps: Fraction = 4 / 255
+    """Radius of S, of pixels in 0..1."""
+    steps: Annotated[int, Field(ge=1, le=1000)] = 3
+    """Steps of the ascent."""
+    step: Fraction | None = None
+    """Length of a step, at most `eps`; null: 2.5 eps / steps, at most eps."""
+    random_start: bool = True
+    """Whether the ascent begins at a random place in S, or at the image."""
+    warm_up_epochs: Epochs = 0
+    """Epochs on images as they are, first."""
+    evaluation_mode: bool = False
+    """Whether batch norm uses its running means while the loss is raised."""
+    best_iterate: bool = False
+    """Whether the image with the largest loss of all steps is taken, or the one of the last step."""
+
+    @model_validator(mode="after")
+    def _step_within(self) -> "Adversarial":
+        if self.step is not None and self.step > self.eps:
+            raise ValueError(f"step {self.step:.6g} is larger than eps {self.eps:.6g}; expected at most eps")
+        return self
+
+    @property
+    def length(self) -> float:
+        """The length of a step."""
+        return min(self.eps, 2.5 * self.eps / self.steps) if self.step is None else self.step
+
+    @property
+    def operations(self) -> dict[str, Sequence[str]]:
+        """The ascent, which amounts to no corruption."""
+        return {"projected gradient ascent": ()}
+
+    @property
+    def clean_epochs(self) -> int:
+        """The epochs of the warm-up."""
+        return self.warm_up_epochs
+
+    def check(self, size: int) -> None:
+        """Raise ValueError for a ball in which every image may become the same."""
+        # nothing can be learnt from an attack that makes every image the same
+        grey = 0.5 if self.norm == "Linf" else 0.5 * (3 * size**2) ** 0.5
+        if self.eps >= grey:
+            raise ValueError(
+                f"adversarial.eps {self.eps:g} in {self.norm}; expected less than {grey:.4g}, where every image may "
+                "become the same grey one: pixels are in 0..1, so write 4/255 for 4 of 255 levels"
+            )
+
+    def learnt_from(
+        self, network: "nn.Module", images: "Tensor", labels: "Tensor", generator: "torch.Generator"
+    ) -> "Tensor":
         """Images in the ball around each image and in 0..1, the last or the best of `steps` steps up the loss."""
+        import torch
+        from torch import nn
+        from torch.nn import functional
+
+        from cleanset.studies.attacks.gradient_attacks import gradient, projected, steepest
+
         # DDP would wait for gradients of weights, which nothing asks for here
         inner = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
-        found, norm, eps = images, self.how.norm, self.how.eps
-        if self.how.random_start:
-            found = projected(images + self._start(images, generator), images, norm, eps)
-        best, largest = found, torch.full_like(labels, -torch.inf, dtype=torch.float32)
-        with _searching(inner, evaluation=self.how.evaluation_mode):
-            for step in range(self.how.steps + self.how.best_iterate):
+        found = images
+        if self.random_start:
+            found = projected(images + self._start(images, generator), images, self.norm, self.eps)
+        best = found
+        largest = torch.full_like(labels, -torch.inf, dtype=torch.float32)
+        with _searching(inner, evaluation=self.evaluation_mode):
+            for step in range(self.steps + self.best_iterate):
                 found = found.detach().requires_grad_()
                 losses = functional.cross_entropy(inner(found), labels, reduction="none")
-                if self.how.best_iterate:
+                if self.best_iterate:
                     best = torch.where((losses > largest)[:, None, None, None], found, best)
                     largest = torch.maximum(losses, largest)
-                if step < self.how.steps:
-                    change = self.how.length * steepest(gradient(losses.sum(), found), norm)
-                    found = projected(found.detach() + change, images, norm, eps)
-        return (best if self.how.best_iterate else found).detach()
+                if step < self.steps:
+                    change = self.length * steepest(gradient(losses.sum(), found), self.norm)
+                    found = projected(found.detach() + change, images, self.norm, self.eps)
+        return (best if self.best_iterate else found).detach()
 
-    def _start(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def _start(self, images: "Tensor", generator: "torch.Generator") -> "Tensor":
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
+        import torch
+
+        from cleanset.studies.attacks.gradient_attacks import lengths
+
         device = generator.device
-        if self.how.norm == "Linf":
+        if self.norm == "Linf":
             drawn = torch.rand(images.shape, generator=generator, device=device)
-            return ((2 * drawn - 1) * self.how.eps).to(images)
+            return ((2 * drawn - 1) * self.eps).to(images)
         direction = torch.randn(images.shape, generator=generator, device=device)
         # the volume of a ball grows with its radius to the power of the dimension
         volumes = torch.rand(len(images), 1, 1, 1, generator=generator, device=device)
-        radii = self.how.eps * volumes ** (1 / images[0].numel())
+        radii = self.eps * volumes ** (1 / images[0].numel())
         return (direction * radii / lengths(direction)).to(images)
 
 
 @contextmanager
-def _searching(network: nn.Module, *, evaluation: bool) -> Iterator[None]:
+def _searching(network: "nn.Module", *, evaluation: bool) -> Iterator[None]:
     """Take no gradients of the weights, in evaluation mode if asked for; at the end all is the same as before.
 
     In training mode, the running means of batch norm follow the images that are sought, too.
@@ -128,19 +237,67 @@ def _searching(network: nn.Module, *, evaluation: bool) -> Iterator[None]:
         network.train(was_training)
 
 
+class Madry(Adversarial):
+    """Adversarial training with the defaults of MadryLab's package robustness for ImageNet."""
+
+    name: ClassVar = "madry"
+    run_defaults: ClassVar = {
+        "optimizer": "sgd",
+        "rate": 0.1,
+        "momentum": 0.9,
+        "weight_decay": 0.0001,
+        "schedule": "step",
+        "decay_epochs": 50,
+        "epochs": 200,
+        "batch": 256,
+        "augmentation": "crop_and_jitter",
+        "incomplete_batch": True,
+    }
+
+    steps: Annotated[int, Field(ge=1, le=1000)] = 7
+    random_start: bool = False
+    evaluation_mode: bool = True
+    best_iterate: bool = True
+
+
 MIXTURES = 2
 """Mixtures of an image whose predictions are compared with the image's."""
 
 
-@dataclass(frozen=True)
-class AugmixTraining(Standard):
-    """Cross-entropy and consistency. With `mixes_only`, cross-entropy on one mixture."""
+class Augmix(Recipe):
+    """Cross-entropy, and the divergence between the predictions on an image and on two mixtures of it.
 
-    how: Augmix
-    mixes_only: bool = False
+    A mixture has `width` chains of operations, mixed with weights of Dirichlet and Beta distributions.
+    """
 
-    def views(self, images: Tensor) -> Tensor:
+    name: ClassVar = "augmix"
+    section: ClassVar = "augmix"
+    mixes_only: ClassVar[bool] = False
+    """Whether one mixture takes the place of the image and its mixtures."""
+
+    width: Annotated[int, Field(ge=1, le=10)] = 3
+    """Chains of a mixture."""
+    depth: Annotated[int, Field(ge=1, le=10)] | None = None
+    """Operations of a chain; null: 1 to 3, drawn."""
+    alpha: Positive = 1.0
+    """Parameter of the Dirichlet and Beta distributions."""
+    severity: Annotated[int, Field(ge=1, le=10)] = 3
+    """10 draws from all magnitudes; its authors' scripts have 3 for CIFAR and 1 for ImageNet."""
+    consistency: NotNegative = 12.0
+    """Weight of the Jensen-Shannon divergence."""
+    all_ops: bool = False
+    """Whether operations that amount to test corruptions are drawn, too."""
+
+    @property
+    def operations(self) -> dict[str, Sequence[str]]:
+        """The operations that are drawn from, in their order."""
+        # those of the default overlap with no test corruption
+        return {name: each.amounts_to for name, each in OPERATIONS.items() if self.all_ops or not each.amounts_to}
+
+    def views(self, images: "Tensor") -> "Tensor":
         """The image and two mixtures of it, or one mixture alone, float32."""
+        import torch
+
         generator = np.random.default_rng(int(torch.randint(2**62, ())))
         found = []
         for image in images:
@@ -148,77 +305,98 @@ class AugmixTraining(Standard):
             found.append(torch.stack(mixtures if self.mixes_only else [image.float(), *mixtures]))
         return torch.stack(found)
 
-    def mixture(self, image: Tensor, generator: Generator) -> Tensor:
+    def mixture(self, image: "Tensor", generator: "Generator") -> "Tensor":
         """A mixture of an image, uint8 (3, size, size), with `width` chains of operations: float32 in 0..255."""
-        how = self.how
-        shares = generator.dirichlet([how.alpha] * how.width).astype(np.float32)
-        share = np.float32(generator.beta(how.alpha, how.alpha))
-        names = ALL_AUGMIX_OPERATIONS if how.all_ops else AUGMIX_OPERATIONS
-        original, magnitudes = image.permute(1, 2, 0).numpy(), Magnitudes(how.severity, generator)
+        import torch
+
+        shares = generator.dirichlet([self.alpha] * self.width).astype(np.float32)
+        share = np.float32(generator.beta(self.alpha, self.alpha))
+        names = list(self.operations)
+        magnitudes = Magnitudes(self.severity, generator)
+        original = image.permute(1, 2, 0).numpy()
         mixed = np.zeros(original.shape, np.float32)
         for each in shares:
             changed = Image.fromarray(original)
-            for _ in range(how.depth or generator.integers(1, 4)):
-                changed = OPERATIONS[generator.choice(names)](changed, magnitudes)
+            for _ in range(self.depth or generator.integers(1, 4)):
+                changed = OPERATIONS[generator.choice(names)].change(changed, magnitudes)
             mixed += each * np.asarray(changed, np.float32)
         return torch.from_numpy((1 - share) * original.astype(np.float32) + share * mixed).permute(2, 0, 1)
 
-    def __call__(self, network: nn.Module, images: Tensor, labels: Tensor, generator: torch.Generator) -> Learnt:
+    def learn(self, network: "nn.Module", images: "Tensor", labels: "Tensor", generator: "torch.Generator") -> Learnt:
         """The mean cross-entropy of the first view, and `consistency` times the mean divergence of all of them."""
+        from torch.nn import functional
+
         # all views in one pass, as published: batch norm sees them together
         logits = network(images.transpose(0, 1).flatten(0, 1)).view(images.shape[1], len(images), -1)
         loss = functional.cross_entropy(logits[0], labels)
         if not self.mixes_only:
-            loss = loss + self.how.consistency * jensen_shannon(logits.softmax(dim=-1).unbind())
+            loss = loss + self.consistency * jensen_shannon(logits.softmax(dim=-1).unbind())
         return Learnt(loss, logits[0])
 
 
-class Magnitudes(NamedTuple):
-    """The severity, up to 10, and the generator that draws the magnitudes of AugMix's operations."""
+class AugmixMixing(Augmix):
+    """Cross-entropy on one mixture of AugMix."""
 
-    severity: int
-    generator: Generator
-
-    def drawn(self, largest: float) -> float:
-        """A magnitude up to `largest` times the severity's share."""
-        return float(self.generator.uniform(0.1, self.severity)) * largest / 10
-
-    def signed(self, value: float) -> float:
-        """The value, or as likely its negative."""
-        return -value if self.generator.uniform() > 0.5 else value
+    name: ClassVar = "augmix_mixing"
+    mixes_only: ClassVar = True
+    unused: ClassVar = frozenset({"consistency"})
 
 
-def moved(image: Image.Image, *matrix: float) -> Image.Image:
-    """The image under an affine map of its pixels; pixels from beyond its edges are black."""
-    return image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
-
-
-OPERATIONS: Mapping[str, Callable[[Image.Image, Magnitudes], Image.Image]] = {
-    "AutoContrast": lambda image, _: ImageOps.autocontrast(image),
-    "Equalize": lambda image, _: ImageOps.equalize(image),
-    "Posterize": lambda image, given: ImageOps.posterize(image, 4 - int(given.drawn(4))),
-    "Solarize": lambda image, given: ImageOps.solarize(image, 256 - int(given.drawn(256))),
-    "Rotate": lambda image, given: image.rotate(given.signed(int(given.drawn(30))), Image.Resampling.BILINEAR),
-    "ShearX": lambda image, given: moved(image, 1, given.signed(given.drawn(0.3)), 0, 0, 1, 0),
-    "ShearY": lambda image, given: moved(image, 1, 0, 0, given.signed(given.drawn(0.3)), 1, 0),
-    "TranslateX": lambda image, given: moved(image, 1, 0, given.signed(int(given.drawn(image.width / 3))), 0, 1, 0),
-    "TranslateY": lambda image, given: moved(image, 1, 0, 0, 0, 1, given.signed(int(given.drawn(image.height / 3)))),
-    "Brightness": lambda image, given: ImageEnhance.Brightness(image).enhance(given.drawn(1.8) + 0.1),
-    "Color": lambda image, given: ImageEnhance.Color(image).enhance(given.drawn(1.8) + 0.1),
-    "Contrast": lambda image, given: ImageEnhance.Contrast(image).enhance(given.drawn(1.8) + 0.1),
-    "Sharpness": lambda image, given: ImageEnhance.Sharpness(image).enhance(given.drawn(1.8) + 0.1),
-}
-"""AugMix's operations with the magnitudes of its authors' code."""
-
-
-def jensen_shannon(distributions: Sequence[Tensor]) -> Tensor:
+def jensen_shannon(distributions: Sequence["Tensor"]) -> "Tensor":
     """The Jensen-Shannon divergence, in nats, of distributions of shape (n, classes): the mean over n.
 
     The mean of their Kullback-Leibler divergences from their mean: 0 for equal ones, at most the logarithm of their
     number.
     """
+    import torch
+    from torch.nn import functional
+
     stacked = torch.stack(list(distributions))
     # as the authors do: a share that rounds to 0 has no logarithm
     middle = stacked.mean(dim=0).clamp(1e-7, 1).log()
     found = [functional.kl_div(middle, each, reduction="batchmean") for each in stacked]
     return torch.stack(found).mean()
+
+
+class Noise(Recipe):
+    """Cross-entropy on images with Gaussian noise, whose strength is drawn for each image."""
+
+    name: ClassVar = "noise"
+    section: ClassVar = "noise"
+
+    largest: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """Largest standard deviation of the noise, of pixels in 0..1; it is drawn uniformly from 0 on."""
+
+    @property
+    def operations(self) -> dict[str, Sequence[str]]:
+        """The noise, which amounts to the corruptions of noise."""
+        return {"gaussian noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise")}
+
+    def learnt_from(
+        self, network: "nn.Module", images: "Tensor", labels: "Tensor", generator: "torch.Generator"
+    ) -> "Tensor":
+        """The images, in 0..1 with any number of dimensions, with noise; pixels stay in 0..1."""
+        import torch
+
+        device = generator.device
+        strengths = torch.rand(len(images), *[1] * (images.ndim - 1), generator=generator, device=device) * self.largest
+        noise = torch.randn(images.shape, generator=generator, device=device) * strengths
+        return (images + noise.to(images)).clamp(0, 1)
+
+
+def _recipes(kind: type[Recipe]) -> Iterator[type[Recipe]]:
+    """The recipes that derive from a class."""
+    for each in kind.__subclasses__():
+        yield each
+        yield from _recipes(each)
+
+
+RECIPES: Mapping[str, type[Recipe]] = {each.name: each for each in _recipes(Recipe)}
+"""Every recipe of this file by its name."""
+SECTIONS: Mapping[str, type[Recipe]] = {each.section: each for each in Recipe.__subclasses__() if each.section}
+"""The sections of settings in a run by key, as the recipe that they are named after has them."""
+
+
+def recipes_of_section(section: str) -> list[str]:
+    """The names of the recipes whose settings a section has."""
+    return [name for name, each in RECIPES.items() if each.section == section]

@@ -17,7 +17,8 @@ from cleanset.files import PathBelow, PathOfName, read_text, sha256
 from cleanset.json_files import parse_json
 from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import StudyBesideRobustness
-from cleanset.studies.training.params import Network, TrainingParams, read_training_params
+from cleanset.studies.training.params import TrainingParams, read_training_params
+from cleanset.studies.training.run_params import Network
 from cleanset.tables import text_of_table
 from cleanset.validation import validate
 

@@ -27,7 +27,7 @@ from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare, read_fold
 from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Trained, train
-from cleanset.studies.training.params import Run
+from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
-from cleanset.studies.training.params import NAMED_TESTS
+from cleanset.studies.training.run_params import TABLES
 from cleanset.studies.training.segmentation.examples import (
     Example,
     Labels,
@@ -110,7 +110,7 @@ def test_beyond_a_small_image_all_is_black_and_ignored() -> None:
     assert crop.image[..., 0].tolist() == [[9, 9, 9, 0]] * 2 + [[0] * 4] * 2
 
 
-LEVELS = NAMED_TESTS["table_6"]
+LEVELS = TABLES.tests["table_6"]
 FILE = "n01443537/0.png"
 PHOTOGRAPH = np.full((60, 80, 3), (10, 20, 250), np.uint8)
 

@@ -17,7 +17,7 @@ from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.masks import Mask, MaskSource, find_masks, mask_table, png_mask
-from cleanset.studies.training.params import Network
+from cleanset.studies.training.run_params import Network
 from cleanset.studies.training.segmentation import finished_network as module
 from cleanset.studies.training.segmentation.finished_network import (
     MASKS_MADE_WITH,

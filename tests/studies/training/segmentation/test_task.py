@@ -16,7 +16,8 @@ from cleanset.images.preprocessing import Pixels
 from cleanset.studies.training.fold_data import FoldData, ProcessShare
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.loop import StateFolder, train
-from cleanset.studies.training.params import Network, TrainingParams
+from cleanset.studies.training.params import TrainingParams
+from cleanset.studies.training.run_params import Network
 from cleanset.studies.training.segmentation.examples import Example, Labels
 from cleanset.studies.training.segmentation.measures import SHEET_COLUMNS
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork

@@ -31,8 +31,8 @@ from cleanset.studies.robustness.scenarios.params import GENERATED
 from cleanset.studies.training.fold_data import FoldData
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded
-from cleanset.studies.training.params import Network, Run
 from cleanset.studies.training.pixels import generated_file, photographs_for
+from cleanset.studies.training.run_params import Network, Run
 from cleanset.studies.training.segmentation.examples import (
     BACKGROUND,
     IGNORED_LABEL,
