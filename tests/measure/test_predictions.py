@@ -30,7 +30,6 @@ from cleanset.measure.predictions import (
     write_predictions_csv,
 )
 from cleanset.measure.sets import EvaluationSet, Item, open_set
-from cleanset.vocabulary import class_keys
 
 NOWHERE = Edition(Path("nowhere"))
 FILES = ("n01440764/red.png", "n01443537/blue.PNG", "n01443537/green.png")
@@ -246,7 +245,7 @@ def test_arrays_in_the_order_of_the_set(folder: Path) -> None:
     assert evaluate(pd.DataFrame(PROBABILITIES), folder).accuracy == 2 / 3
     table = pd.DataFrame({"image": ["red", "blue", "green"], "class_index": [0, 5, 1]})
     assert evaluate(table, folder).accuracy == 2 / 3
-    assert evaluate(table.assign(class_index=[class_keys()[each] for each in (0, 5, 1)]), folder).accuracy == 2 / 3
+    assert evaluate(table.assign(class_index=[imagenet().keys[each] for each in (0, 5, 1)]), folder).accuracy == 2 / 3
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
 from cleanset.measure.measures import card
 from cleanset.measure.user_model import AmongClasses
-from cleanset.vocabulary import class_keys
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +50,7 @@ def test_other_classes_have_no_probability() -> None:
 def test_a_folder_of_few_classes(tmp_path: Path, precision: str) -> None:
     """Two images are of class 900, which is predicted there; among all classes none is correct."""
     for number, class_index in enumerate((3, 17, 900, 900)):
-        path = tmp_path / "imagenet-r" / class_keys()[class_index] / f"{number}.png"
+        path = tmp_path / "imagenet-r" / imagenet().keys[class_index] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.full((20, 20, 3), 40 * number, np.uint8)).save(path)
     edition, name = Edition(tmp_path / "none"), f"{__name__}:constant"

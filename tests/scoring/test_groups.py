@@ -12,7 +12,6 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import CONFIDENCES, confidences
-from cleanset.vocabulary import class_keys, class_names
 from tests.properties import examples
 from tests.studies.contest.made import BIRD_OR_BICYCLE
 
@@ -85,12 +84,12 @@ def test_bird_or_bicycle() -> None:
     groups = Groups.of(BIRD_OR_BICYCLE, imagenet())
     assert groups.names == ("bicycle", "bird")  # BICYCLE = 0, BIRD = 1
     assert [len(members) for members in groups.classes] == [2, 59]
-    bicycles = {class_names()[index].name for index in groups.classes[0]}
+    bicycles = {imagenet().names[index].name for index in groups.classes[0]}
     assert bicycles == {"bicycle-built-for-two", "mountain bike"}
-    names = {each.key: each.name for each in class_names()}
-    ends = [names[class_keys()[index]] for index in (7, 24, 80, 100, 127, 146)]
+    names = {each.key: each.name for each in imagenet().names}
+    ends = [names[imagenet().keys[index]] for index in (7, 24, 80, 100, 127, 146)]
     assert ends == ["cock", "great grey owl", "black grouse", "black swan", "white stork", "albatross"]
-    beside = [names[class_keys()[index]] for index in (6, 25, 79, 101, 126, 147)]
+    beside = [names[imagenet().keys[index]] for index in (6, 25, 79, 101, 126, 147)]
     assert beside == ["stingray", "European fire salamander", "centipede", "tusker", "isopod", "grey whale"]
     assert {"n04509417": "unicycle", "n04482393": "tricycle"}.items() <= names.items()
     assert not {"n04509417", "n04482393"} & set(BIRD_OR_BICYCLE["bicycle"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.vocabulary import class_keys
+from cleanset.classes import imagenet
 from tests.small_disks import small_disk_at
 from tests.stages.inputs import EXPORT, NETWORK, select, with_model
 from tests.ten_images import Made, id_of, ten_images, write
@@ -107,7 +107,7 @@ class TestKilled:
         assert {path for path in whole if "export" in path} == {
             f"data/export/standard/n01440764/{id_of(1)}.JPEG",
             f"data/export/standard/n02119789/{id_of(4)}.png",
-            f"data/export/standard/{class_keys()[7]}/{id_of(9)}.JPEG",
+            f"data/export/standard/{imagenet().keys[7]}/{id_of(9)}.JPEG",
             *(f"data/export/standard/{name}" for name in ("README.md", "checksums.sha256", "croissant.json")),
             *(f"data/export/standard/{name}.csv" for name in ("manifest", "metadata", "rejected")),
         }

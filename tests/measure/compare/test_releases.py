@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -13,7 +14,6 @@ from cleanset.measure.compare import releases
 from cleanset.sets.description import Release
 from cleanset.sets.folder import write_descriptions
 from cleanset.sets.manifest import Entry, file_name
-from cleanset.vocabulary import class_keys, label_names
 from tests.measure.compare.command import cleanset, says
 from tests.sets.entries import CROPPED, WHOLE, checked
 
@@ -21,9 +21,10 @@ HEADER = "wnid,class_index,class_name,image_id,tier,rank,reason\n"
 
 
 def whole(number: int, rank: int, class_index: int = 0, **values: object) -> Entry:
-    wnid = class_keys()[class_index]
+    wnid = imagenet().keys[class_index]
     return checked(
-        WHOLE, wnid=wnid, class_index=class_index, class_name=label_names()[class_index], real_classes=(class_index,),
+        WHOLE, wnid=wnid, class_index=class_index, class_name=imagenet().labels[class_index],
+        real_classes=(class_index,),
         rank=rank, image_id=image_id(number), file=file_name(wnid, image_id(number), None),
         **dict.fromkeys(("source_sha256", "file_sha256", "pixels_sha256"), f"{number:064x}"), **values,
     )  # fmt: skip
@@ -37,7 +38,7 @@ def release(folder: Path, version: str, entries: list[Entry], rejected: str | No
 
 
 def out_of(number: int, reason: str, class_index: int = 0) -> str:
-    key, name = class_keys()[class_index], label_names()[class_index]
+    key, name = imagenet().keys[class_index], imagenet().labels[class_index]
     return f"{key},{class_index},{name},{image_id(number)},reserve,4,{reason}\n"
 
 
