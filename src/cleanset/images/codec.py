@@ -22,17 +22,21 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, Crop, check_box
 
-_START, _SCAN, _EXIF_SEGMENT = 0xD8, 0xDA, 0xE1
+_START = 0xD8
+_SCAN = 0xDA
+_EXIF_SEGMENT = 0xE1
 _METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}
 """APP1 to APP13, APP15 and comments. APP0 (JFIF) and APP14 (Adobe) tell the colour space."""
 
 _EXIF = b"Exif\0\0"
-ORIENTATION, _SHORT = 0x0112, 3
+ORIENTATION = 0x0112
+_SHORT = 3
 
 
 def without_metadata(data: bytes) -> bytes:
     """The JPEG without EXIF, XMP, colour profile, comments and other metadata; the pixels are the same."""
-    kept, end = [data[:2]], 2
+    kept = [data[:2]]
+    end = 2
     for marker, start, stop in _segments(data):
         end = stop
         if marker not in _METADATA:
@@ -42,7 +46,8 @@ def without_metadata(data: bytes) -> bytes:
 
 _MARKER = re.compile(rb"\xff+([^\x00\x01\xff\xd0-\xd8])", re.DOTALL)
 """The markers of segments, and of the end; TEM, RST and a second SOI have no segment."""
-_JFIF, _END = 0xE0, 0xD9
+_JFIF = 0xE0
+_END = 0xD9
 _OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
 """Frames that are neither baseline nor progressive, such as arithmetic coding, and its tables."""
 
@@ -51,7 +56,8 @@ def _markers(data: bytes) -> Iterator[tuple[int, int, int, int]]:
     """Each marker of a JPEG after its start: where it begins and ends, and where its segment does."""
     at = 2
     while (found := _MARKER.search(data, at)) is not None:
-        marker, start = found[1][0], found.end()
+        marker = found[1][0]
+        start = found.end()
         at = start if marker == _END else start + int.from_bytes(data[start : start + 2], "big")
         yield marker, found.start(), start, at
 
@@ -63,7 +69,8 @@ def end_of_jpeg(data: bytes) -> int:
 
 def as_browsers_show(data: bytes) -> bytes | None:
     """The RGB or grey JPEG without metadata and trailing bytes; None if some browser cannot show its pixels."""
-    kept, before = [data[:2]], 2
+    kept = [data[:2]]
+    before = 2
     for marker, begin, start, at in _markers(data):
         kept.append(data[before:begin])  # the scan before it
         if marker == _END:

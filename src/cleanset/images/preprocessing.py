@@ -154,7 +154,8 @@ class Keras256:
 
     def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
         """The pixels before a model's own `preprocess_input`: uint8 of shape (3, size, size), red first."""
-        rows, columns = image.height, image.width
+        rows = image.height
+        columns = image.width
         pixels: NDArray[Any] = np.asarray(image.convert("RGB"))
         for axis, length in ((1, columns), (0, rows)):
             target = length * self.resize // min(rows, columns)
@@ -178,7 +179,8 @@ def taps(length: int, target: int, first: int, count: int) -> tuple[NDArray[np.i
     left = np.floor(centre)
     fraction = centre - left
     places = left.astype(np.intp) + np.arange(-1, 3)[:, None]
-    outer, inner = _outer(1 + fraction), _inner(fraction)
+    outer = _outer(1 + fraction)
+    inner = _inner(fraction)
     weights = np.stack([outer, inner, _inner(1 - fraction), np.zeros(count)])
     # OpenCV, too, takes the last weight as the rest
     weights[3] = 1 - weights.sum(axis=0)
@@ -213,7 +215,8 @@ BASE_SIZE = RES256CROP224.size
 SHORT_SIDE = 256
 """Pixels of the short side before the base image is cropped."""
 
-MIN_JPEG_QUALITY, MAX_JPEG_QUALITY = 1, 100
+MIN_JPEG_QUALITY = 1
+MAX_JPEG_QUALITY = 100
 
 GRAY = 127.5
 

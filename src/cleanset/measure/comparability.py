@@ -25,7 +25,8 @@ MAX_VALUE_SHOWN = 80
 CLEAN_ACCURACY = "accuracy"
 """The measurement on images as delivered."""
 
-PIXELS, REFERENCE = "pixels", "reference"
+PIXELS = "pixels"
+REFERENCE = "reference"
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _Text = Annotated[str, Field(min_length=1, max_length=500)]
@@ -183,7 +184,8 @@ def first_difference(a: ComparabilityCard, b: ComparabilityCard) -> tuple[str, s
 
     Pixels that are not known, because predictions were made elsewhere, do not count as a difference.
     """
-    of_a, of_b = a.fields(), b.fields()
+    of_a = a.fields()
+    of_b = b.fields()
     names = list(of_a)
     place = names.index(PIXELS)
     # a change or setting of b alone, too, explains other pixels

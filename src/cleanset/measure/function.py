@@ -58,7 +58,9 @@ class Results:
     """
 
     def __init__(self, images: EvaluationSet, model: MeasuredModel, predictions: pd.DataFrame) -> None:
-        self.images, self.model, self.predictions = images, model, predictions
+        self.images = images
+        self.model = model
+        self.predictions = predictions
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -72,7 +74,8 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The numbers of the first printed table, for a notebook."""
-        accuracy, top5 = cell(self.accuracy, self.interval, unit="%"), cell(self.top5_accuracy, unit="%").in_terminal()
+        accuracy = cell(self.accuracy, self.interval, unit="%")
+        top5 = cell(self.top5_accuracy, unit="%").in_terminal()
         ece = cell(self.calibration_error, factor=1, digits=4).in_terminal()
         head = "<tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th><th>ECE</th></tr>"
         interval = f"{accuracy.low}% to {accuracy.high}%"

@@ -141,7 +141,8 @@ def measures(predictions: pd.DataFrame, classes: ClassTable) -> Measures:
     confidences = predictions["confidence"].astype("float64").tolist() if "confidence" in predictions else None
     correct = predictions["correct"].astype(bool)
     labels = predictions["class_index"]
-    overall, tiers = _accuracy(correct), _by(predictions, "tier")
+    overall = _accuracy(correct)
+    tiers = _by(predictions, "tier")
     top5 = None
     if "top5_class" in predictions and classes.has_top5:
         top5 = _accuracy([label in five for label, five in zip(labels, predictions["top5_class"], strict=True)])
@@ -177,7 +178,8 @@ def _counts(labels: "pd.Series[Any]", predicted: "pd.Series[Any]") -> list[tuple
 
 def _renumbering(predictions: pd.DataFrame) -> Renumbering | None:
     """The renumbering of classes under which the predictions are far better than by chance; None if there is none."""
-    labels, predicted = predictions["class_index"], predictions["prediction"]
+    labels = predictions["class_index"]
+    predicted = predictions["prediction"]
     fitted = predictions.groupby("class_index").cumcount() % 2 == 0
     if fitted.all():
         return None
@@ -283,8 +285,10 @@ def pairs_of(models: Iterable[tuple[str, Counter[str]]], images: int) -> list[Pa
     """Every two models, the earlier one first. `models`: the name of each, and its misclassified images."""
     rows = []
     for (first, of_first), (second, of_second) in combinations(models, 2):
-        only_first, only_second = of_second - of_first, of_first - of_second
-        only, neither = (only_first.total(), only_second.total()), (of_first & of_second).total()
+        only_first = of_second - of_first
+        only_second = of_first - of_second
+        only = (only_first.total(), only_second.total())
+        neither = (of_first & of_second).total()
         counts = PairedCounts(images - sum(only) - neither, *only, neither)
         files = (tuple(sorted(each.elements())) for each in (only_first, only_second))
         rows.append(Pair(first, second, counts, p := mcnemar_p(counts), p, *files))
@@ -313,7 +317,8 @@ def not_deterministic(name: str) -> str:
 
 def notes_of(row: MeasuredModel, classes: ClassTable) -> list[str]:
     """Notes for readers of a model's measures, in sentences."""
-    notes, found = [], row.measures.renumbered
+    notes = []
+    found = row.measures.renumbered
     if row.is_deterministic is False:
         notes.append(not_deterministic(row.name))
     if row.measures.overall.is_at_chance(classes):
@@ -374,7 +379,8 @@ def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityC
 
 def _model(images: EvaluationSet, row: MeasuredModel) -> dict[str, Any]:
     found = row.measures
-    column, keys = images.classes.key_column, images.classes.keys
+    column = images.classes.key_column
+    keys = images.classes.keys
     # predictions made elsewhere have the digest of their file instead
     kept = ("source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions")
     calibration = None

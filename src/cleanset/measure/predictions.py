@@ -65,7 +65,8 @@ def checked_table(columns: Columns, where: str, line_of: Callable[[int], str], i
     """
     columns = _as_five(columns) if set(columns) >= STORED else columns
     classes, probabilities = _chosen(columns, where, images.classes)
-    known, seen = _names(images.items), dict[str, int]()
+    known = _names(images.items)
+    seen = dict[str, int]()
     found: dict[str, tuple[list[int], list[float]]] = {}
     for row, name in enumerate(columns["image"]):
         at = f"{where}, {line_of(row)}"
@@ -91,7 +92,8 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
 
     Either class indices of shape (n), or probabilities of shape (n, number of classes). Raises CleansetError.
     """
-    count, classes = len(images.items), len(images.classes)
+    count = len(images.items)
+    classes = len(images.classes)
     expected = f"expected ({count},) class indices, or ({count}, {classes}) probabilities, in the order of the set"
     if array.shape not in ((count,), (count, classes)):
         raise CleansetError(f"{where}: {array.dtype} {array.shape}; {expected}")
@@ -105,7 +107,8 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
         first = int(np.argmax(is_wrong))
         found = f"{array[first]}; {expected_class(images.classes)}"
         if array.ndim == 2:
-            low, high = array[first].min(), array[first].max()
+            low = array[first].min()
+            high = array[first].max()
             found = (
                 f"values from {low:.4g} to {high:.4g} with the sum {sums[first]:.4g}; expected probabilities with the "
                 "sum 1: apply softmax to logits"
@@ -266,7 +269,8 @@ def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> dict[s
     for text in texts:
         name, equals, path = text.partition("=")
         if not equals or Path(text).is_file():  # a file's name may have an equals sign
-            name, path = text, text
+            name = text
+            path = text
         problem = ""
         if (equals and not 1 <= len(name) <= MAX_PREDICTIONS_NAME) or not name.isprintable():
             problem = f"expected a name of 1 to {MAX_PREDICTIONS_NAME} characters before ="

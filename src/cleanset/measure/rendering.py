@@ -28,7 +28,8 @@ HOLM = ", corrected by Holm's method"
 def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10) -> Group:
     """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
     order = by_accuracy(rows)
-    tables, tested = [leaderboard(order, images.classes)], pairs(order)
+    tables = [leaderboard(order, images.classes)]
+    tested = pairs(order)
     if order[0].measures.tiers:
         tables.append(_tiers(order))
     if tested:
@@ -49,7 +50,8 @@ def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]
 
 def about(images: EvaluationSet) -> Iterator[str]:
     """The size of the set, and the reference that it was checked against, in lines."""
-    count, classes = len(images.items), images.class_count
+    count = len(images.items)
+    classes = images.class_count
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
     if images.checked is None:
@@ -83,7 +85,8 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str) -> Meas
     # the pairs of the first model come first
     best = tested[0].first if tested else None
     cells_of = {pair.second: _tested(pair) for pair in tested if pair.first == best}
-    titles, rows = list(table.titles), []
+    titles = list(table.titles)
+    rows = []
     if tested:
         titles += ["difference", "p"]
         caption += (
@@ -153,7 +156,8 @@ def _classes(order: Sequence[MeasuredModel], hardest: Sequence[int], classes: Cl
         shares = [row.measures.classes[each].share for row in order]
         if len(shares) > MAX_COLUMNS:
             shares = [sum(shares) / len(shares)]
-        name, images = classes.names[each], Cell(f"{order[0].measures.classes[each].images:,}")
+        name = classes.names[each]
+        images = Cell(f"{order[0].measures.classes[each].images:,}")
         rows.append(((name.key, name.name), [images, *(cell(share, digits=0, unit=" %") for share in shares)]))
     return MeasureTable((classes.key_column, "hardest classes"), ["images", *_of_models(order, "mean")], rows)
 
@@ -197,7 +201,8 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         "class_column": images.classes.key_column,
         "search_words": images.classes.search_words,
     }
-    order, every = by_accuracy(rows), pairs(rows)
+    order = by_accuracy(rows)
+    every = pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),
         notes=all_notes(images, order),

@@ -99,7 +99,8 @@ def read_scores(path: Path, model: str, labels: LabelsOfImages, classes: ClassTa
     that is missing, surplus or doubled, and for an invalid probability.
     """
     rows = _rows(path, model)
-    wanted, found = set(labels), set(rows["file"])
+    wanted = set(labels)
+    found = set(rows["file"])
     for image_id in sorted(wanted ^ found)[:1]:
         what = "no scores of" if image_id in wanted else "scores of an unknown image,"
         raise CleansetError(f"{path}: {what} {shown(image_id)}; expected a row for each image of the edition")

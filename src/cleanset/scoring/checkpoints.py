@@ -32,7 +32,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         shown = cut(repr(key), MAX_KEY_CHARACTERS)
         if not isinstance(key, str):
             raise CleansetError(f"{path}: a tensor under the key {shown}; expected keys that are text")
-        kind, size = unusable_kind(value), path.stat().st_size
+        kind = unusable_kind(value)
+        size = path.stat().st_size
         if kind is None and value.numel() > size:  # one value, repeated by a stride of 0
             kind = f"a tensor of {value.numel():,} values in a file of {size:,} bytes"
         if kind is not None:
@@ -122,7 +123,8 @@ def _load_by_key(network: nn.Module, tensors: dict[str, Tensor], path: Path) -> 
             return _load(network, form)
     tensors = _bare(tensors)
     constants = {key: tensors[key] for key in _CONSTANTS if key in tensors}
-    inner, rest = _inner(network), _bare({key: value for key, value in tensors.items() if key not in constants})
+    inner = _inner(network)
+    rest = _bare({key: value for key, value in tensors.items() if key not in constants})
     if not _fits(inner, rest) or (constants and inner is network):
         return False
     if constants:
@@ -202,7 +204,8 @@ def _load_as_timm(network: nn.Module, name: str, tensors: dict[str, Tensor]) -> 
     timm also resamples tensors whose size differs, such as the position embedding of a vision transformer for
     larger images. That is another model, so False unless every value is taken from the file unchanged.
     """
-    inner, tensors = _inner(network), _bare(tensors)
+    inner = _inner(network)
+    tensors = _bare(tensors)
     wanted = inner.state_dict()
     for key, value in tensors.items():
         if key in wanted and not _same_type(key, wanted[key], value):

@@ -124,7 +124,8 @@ class Cuda(Device):
         return tensor.pin_memory().to(self.torch, non_blocking=True)
 
     def upload(self, pixels: NDArray[np.uint8]) -> tuple[Tensor, Wait]:
-        computing, copying = torch.cuda.current_stream(), self._copying
+        computing = torch.cuda.current_stream()
+        copying = self._copying
         with torch.cuda.stream(copying):
             on_device = torch.from_numpy(pixels).to(self.torch, non_blocking=True)
             copied = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]

@@ -34,8 +34,11 @@ class PixelNetwork(nn.Module):
     ) -> None:
         super().__init__()
         device_of(device).prepare()
-        self.device, self.dtype, self.precision = device, DTYPES[precision], precision
-        self.batch_size, self.queries = batch_size, 0
+        self.device = device
+        self.dtype = DTYPES[precision]
+        self.precision = precision
+        self.batch_size = batch_size
+        self.queries = 0
         # a copy: judge and search use the same model in different precisions
         self._network = copy.deepcopy(network).to(device, self.dtype).requires_grad_(False)
         self.eval()
@@ -86,7 +89,8 @@ class GroupedNetwork(nn.Module):
     def __init__(self, network: nn.Module, groups: Sequence[Sequence[int]]) -> None:
         """`groups` have class indices: two or more, not empty, disjoint."""
         super().__init__()
-        self.network, self._groups = network, [list(group) for group in groups]
+        self.network = network
+        self._groups = [list(group) for group in groups]
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits of shape (n, groups)."""
@@ -103,7 +107,8 @@ class Uninteresting(nn.Module):
 
     def __init__(self, network: nn.Module, seed: int = 0) -> None:
         super().__init__()
-        self.network, self._seed = network, seed
+        self.network = network
+        self._seed = seed
         self._generator: torch.Generator | None = None
 
     def forward(self, pixels: Tensor) -> Tensor:

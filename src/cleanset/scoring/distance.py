@@ -18,10 +18,13 @@ from cleanset.selection.candidates import correct, ordered, top5_predictions
 # minimum number of images in the sample of whole classes, by the original labels
 SAMPLE_SIZE = 1000
 # a tenth of fewer images suffices, but at least 200, or half of all: float64 takes three times as long as float32
-MIN_SAMPLE_SIZE, SAMPLE_SHARE, MAX_SHARE = 200, 0.1, 0.5
+MIN_SAMPLE_SIZE = 200
+SAMPLE_SHARE = 0.1
+MAX_SHARE = 0.5
 SAMPLE_SEED = 0
 # number of images of a class whose order is compared, and of those whose choice is
-EASIEST, CHOSEN = 5, 3
+EASIEST = 5
+CHOSEN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ def compare_scores(a: pd.DataFrame, b: pd.DataFrame) -> ScoreComparison:
     other = (classes_a != classes_b).any(axis=1) | (scores_a != scores_b).any(axis=1)
     other |= (both["log_odds_a"] != both["log_odds_b"]).to_numpy()
     different = table[other].sort_values(["difference", "image_id"], ascending=[False, True], ignore_index=True)
-    ids_a, ids_b = set(a["image_id"]), set(b["image_id"])
+    ids_a = set(a["image_id"])
+    ids_b = set(b["image_id"])
     return ScoreComparison(len(both), sorted(ids_a - ids_b), sorted(ids_b - ids_a), different)
 
 
@@ -152,7 +156,8 @@ def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> D
     """The distance of `other` from `exact`, both in the columns of table SCORES, on the images of `exact`."""
     other = other[other["image_id"].isin(exact["image_id"])]
     found = compare_scores(exact, other)
-    ours, theirs = easiest(index, exact), easiest(index, other)
+    ours = easiest(index, exact)
+    theirs = easiest(index, other)
     every = sorted(set(ours) | set(theirs))
     pairs: list[tuple[Sequence[str], Sequence[str]]] = [(ours.get(c, ()), theirs.get(c, ())) for c in every]
     return Distance(

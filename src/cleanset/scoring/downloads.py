@@ -169,7 +169,8 @@ def _give_up_when_stalled(folder: Path, seconds: float) -> None:
         with suppress(FileNotFoundError):  # renamed meanwhile
             found = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         if found != size:
-            size, since = found, time.monotonic()
+            size = found
+            since = time.monotonic()
     print(f"no byte came for {seconds:g} seconds", flush=True)
     # sys.exit would end this thread only, while the main thread waits for the next byte
     os._exit(1)

@@ -73,7 +73,8 @@ class DevicePipeline(ExitStack):
 
     def __init__(self, read: Source, preprocessing: Preprocessing, settings: Settings) -> None:
         super().__init__()
-        self.device, self._settings = settings.devices[0], settings
+        self.device = settings.devices[0]
+        self._settings = settings
         self.device.prepare()
         self._decoding = read, preprocessing, settings.batch_size, settings.workers
         self._shared = self.enter_context(SharedBatches(*self._decoding)) if settings.in_processes else None
@@ -153,7 +154,8 @@ def score_shards(
     Raises CleansetError for an image that cannot be read, or if the model does not give 1,000 finite
     logits for one; the shards that are finished then stay.
     """
-    missing, stop = iter(shards.missing), threading.Event()
+    missing = iter(shards.missing)
+    stop = threading.Event()
 
     def run(pipeline: DevicePipeline) -> None:
         # batches are read ahead, so a shard is begun before the one before it is finished

@@ -78,7 +78,8 @@ def network_of(name: str) -> nn.Module:
 
     Raises CleansetError as `published_weights` does.
     """
-    weights, architecture = published_weights(name), name.partition(".")[0]
+    weights = published_weights(name)
+    architecture = name.partition(".")[0]
     options: dict[str, Any] = {}  # what torchvision's builders choose when they load published weights
     if architecture.startswith("vit_"):
         options = {"image_size": weights.meta["min_size"][0]}
@@ -132,9 +133,12 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
             "run cleanset models --pin"
         )
     found = sha256_of(path)
-    pinned, where, downloaded = model.sha256, "params.yaml", digest_file(path)
+    pinned = model.sha256
+    where = "params.yaml"
+    downloaded = digest_file(path)
     if pinned is None and model.weights is None and downloaded.is_file():
-        pinned, where = read_text(downloaded, "remove it").partition(" ")[0], downloaded.name
+        pinned = read_text(downloaded, "remove it").partition(" ")[0]
+        where = downloaded.name
     if pinned not in (None, found):
         raise CleansetError(
             f"{path}: SHA-256 {found}, expected {pinned} as in {where}: fetch the weights again, or correct {where} if "
@@ -154,7 +158,8 @@ def preprocessing_of(model: Model) -> ResizeAndCrop:
             return _robustbench_entry(model).preprocessing
         if model.source == "torchvision":
             transforms = published_weights(model.name).transforms()
-            (size,), (resize,) = transforms.crop_size, transforms.resize_size
+            (size,) = transforms.crop_size
+            (resize,) = transforms.resize_size
             return torchvision_preprocessing(resize, size, transforms.interpolation.value)
         return _preprocessing_of_timm(_timm_config(model))
     except ValueError as error:

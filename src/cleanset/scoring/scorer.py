@@ -55,12 +55,15 @@ def arithmetic(precision: Precision) -> Iterator[None]:
     """
     exact = precision in ("float64", "float32")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
-    cuda, cudnn, utils = torch.backends.cuda.matmul, torch.backends.cudnn, cast(Any, torch.utils.deterministic)
+    cuda = torch.backends.cuda.matmul
+    cudnn = torch.backends.cudnn
+    utils = cast(Any, torch.utils.deterministic)
     before = (cuda.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic)
     deterministic = torch.are_deterministic_algorithms_enabled()
     filling: bool = utils.fill_uninitialized_memory
     cuda.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
-    cudnn.benchmark, cudnn.deterministic = not exact, exact
+    cudnn.benchmark = not exact
+    cudnn.deterministic = exact
     utils.fill_uninitialized_memory = False  # it only costs time
     torch.use_deterministic_algorithms(exact)
     try:
@@ -77,7 +80,8 @@ class WaitingTime:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._start = self._idle_since = perf_counter()
-        self._idle, self._running = 0.0, 0
+        self._idle = 0.0
+        self._running = 0
 
     @contextmanager
     def computing(self) -> Iterator[None]:
@@ -124,8 +128,11 @@ class Scorer:
         notify: Notify = ignore,
         read_off: ReadOff = top5,
     ) -> None:
-        self.device, self.waiting = device, WaitingTime()
-        self._precision, self._notify, self._read_off = precision, notify, read_off
+        self.device = device
+        self.waiting = WaitingTime()
+        self._precision = precision
+        self._notify = notify
+        self._read_off = read_off
         self._network = copy.deepcopy(model.network).to(device.torch, DTYPES[precision])
         self._classes = model.classes
         self._max_images: int | None = None
@@ -233,7 +240,8 @@ def _mapped_ahead(
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
     """Scores as a table: the image ids (a column for each part of named tuples), and the columns read off."""
-    image_ids, columns = list[Any](), dict[str, list[Any]]()
+    image_ids = list[Any]()
+    columns = dict[str, list[Any]]()
     for each in scored:
         image_ids.extend(each.image_ids)
         for name, values in each.columns.items():

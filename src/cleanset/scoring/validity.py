@@ -48,7 +48,8 @@ class MadeFrom:
 
 def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], here: str, above: str = "") -> Iterable[str]:
     for key, value in wanted.items():
-        name, before = f"{above}{key}", found.get(key)
+        name = f"{above}{key}"
+        before = found.get(key)
         if isinstance(value, dict) and isinstance(before, dict):
             yield from _differences(before, value | dict.fromkeys(before.keys() - value.keys()), here, f"{name}.")
         elif before != value:

@@ -75,7 +75,8 @@ def run_network(edition: Edition, params: Params, role: str) -> None:
     settings = settings_for(params.score)
     settings.start_workers()
     scoring, made_from = prepare(edition, role, settings)
-    record, on_cluster = record_of(params, role, scoring.model, len(scoring.index)), None
+    record = record_of(params, role, scoring.model, len(scoring.index))
+    on_cluster = None
     if params.score.engine == "ray":
         on_node = partial(prepare, Edition(edition.folder.resolve()), role, settings)
         on_cluster = partial(score_shards_on_ray, ClusterRun(on_node, made_from, settings))

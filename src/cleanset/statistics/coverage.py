@@ -128,7 +128,8 @@ def at_coverage(
 ) -> AtCoverage:
     """The accuracy of the covered images: 1 - mistakes / covered. Raises CleansetError as `covered` does."""
     inside = covered(confidence, names, coverage, ranking)
-    count, mistakes = int(inside.sum()), int((inside & ~correct).sum())
+    count = int(inside.sum())
+    mistakes = int((inside & ~correct).sum())
     return AtCoverage(coverage, count, mistakes, 1 - mistakes / count if count else None)
 
 

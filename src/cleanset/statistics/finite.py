@@ -79,7 +79,8 @@ def _check(successes: int, trials: int) -> None:
 
 def _root(is_above: Callable[[float], bool]) -> float:
     """The share at which a condition becomes true, from below: never above it."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if is_above(middle):
@@ -117,7 +118,8 @@ def fixed_bound(draws: Draws, level: float = LEVEL, sensitivity: float = 1.0) ->
     proportions in finite populations", The American Statistician 41, 1987, for sensitivity 1). In whole images.
     """
     _check_finite(level, sensitivity)
-    low, high = draws.found, draws.images
+    low = draws.found
+    high = draws.images
     while low < high:
         middle = (low + high + 1) // 2
         if _at_most_found(draws, middle, sensitivity) > 1 - level + _ROUNDING:
@@ -178,7 +180,8 @@ def _log_likelihoods(draws: Draws, sensitivity: float) -> Floats:
     """The logarithm of the probability of finding as many, for each number of flawed images, 0 to `images`."""
     from scipy.stats import binom, hypergeom
 
-    total, flawed = np.full(draws.images + 1, -np.inf), np.arange(draws.images + 1)
+    total = np.full(draws.images + 1, -np.inf)
+    flawed = np.arange(draws.images + 1)
     # of draws in which nothing is missed, as many were flawed as were found
     most = draws.found if sensitivity == 1 else draws.drawn
     for flawed_drawn in range(draws.found, most + 1):

@@ -26,7 +26,8 @@ def wilson(correct: int, images: int) -> Interval:
     if not 0 <= correct <= images or images == 0:
         raise ValueError(f"{correct} of {images}; expected a share of at least one image")
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    share, square = correct / images, z * z / images
+    share = correct / images
+    square = z * z / images
     centre = (share + square / 2) / (1 + square)
     half = z / (1 + square) * math.sqrt(share * (1 - share) / images + square / (4 * images))
     # at the ends the two terms are equal but for rounding
@@ -61,7 +62,8 @@ def mcnemar_p(counts: PairedCounts) -> float:
     Twice the smaller tail of a binomial distribution with share 1/2 over the images that only one of them classifies
     correctly, at most 1 (Q. McNemar, 1947). Computed in whole numbers and rounded once.
     """
-    draws, fewer = counts.only_first + counts.only_second, min(counts.only_first, counts.only_second)
+    draws = counts.only_first + counts.only_second
+    fewer = min(counts.only_first, counts.only_second)
     term = tail = 1
     for successes in range(1, fewer + 1):
         term = term * (draws - successes + 1) // successes  # the next binomial coefficient
@@ -79,7 +81,8 @@ def sign_test_p(differences: npt.ArrayLike) -> float:
     """
     # means of other columns may differ by rounding where they are equal
     signs = np.sign(np.round(np.asarray(differences, np.float64), 12))
-    above, below = int((signs > 0).sum()), int((signs < 0).sum())
+    above = int((signs > 0).sum())
+    below = int((signs < 0).sum())
     return mcnemar_p(PairedCounts(0, above, below, len(signs) - above - below))
 
 
@@ -90,8 +93,10 @@ def difference_interval(counts: PairedCounts) -> Interval:
     paired data (Statistics in Medicine 17, 1998): Wilson's intervals of both shares, squared and added, with their
     correlation phi corrected for continuity.
     """
-    images, difference = counts.images, counts.difference
-    first, second = counts.both + counts.only_first, counts.both + counts.only_second
+    images = counts.images
+    difference = counts.difference
+    first = counts.both + counts.only_first
+    second = counts.both + counts.only_second
     first_low, first_high = wilson(first, images)
     second_low, second_high = wilson(second, images)
     phi = _corrected_phi(counts, first, second)
@@ -120,7 +125,8 @@ def _corrected_phi(counts: PairedCounts, first: int, second: int) -> float:
 def holm(values: Sequence[float]) -> list[float]:
     """The p-values of several tests after Holm's correction, in the same order (S. Holm, 1979)."""
     order = sorted(range(len(values)), key=lambda place: values[place])
-    corrected, largest = [0.0] * len(values), 0.0
+    corrected = [0.0] * len(values)
+    largest = 0.0
     for rank, place in enumerate(order):
         # never below the one before, so that the order of the p-values stays
         largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
@@ -143,7 +149,8 @@ def fold_interval(values: npt.ArrayLike, tested_to_trained: float) -> Interval:
         raise ValueError(f"values of shape {found.shape}; expected one a fold")
     if len(found) == 1:
         return Interval(math.nan, math.nan)
-    mean, folds = float(found.mean()), len(found)
+    mean = float(found.mean())
+    folds = len(found)
     variance = float(found.var(ddof=1)) * (1 / folds + tested_to_trained)
     half = float(stats.t.ppf((1 + LEVEL) / 2, folds - 1)) * math.sqrt(variance)
     return Interval(mean - half, mean + half)
@@ -156,8 +163,10 @@ def unpaired_difference(correct: int, images: int, other_correct: int, other_ima
     Medicine 17, 1998): the distances of both shares to the ends of their Wilson intervals, squared and added. For the
     same images it is too wide rather than too narrow. Raises ValueError as `wilson` does.
     """
-    share, (low, high) = correct / images, wilson(correct, images)
-    other, (other_low, other_high) = other_correct / other_images, wilson(other_correct, other_images)
+    share = correct / images
+    (low, high) = wilson(correct, images)
+    other = other_correct / other_images
+    (other_low, other_high) = wilson(other_correct, other_images)
     difference = share - other
     below = math.hypot(share - low, other_high - other)
     above = math.hypot(high - share, other - other_low)

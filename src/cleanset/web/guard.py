@@ -71,9 +71,12 @@ def public_origin(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        name, port = parts.hostname, parts.port
+        name = parts.hostname
+        port = parts.port
     except ValueError:
-        name, port, parts = None, None, urlsplit("")
+        name = None
+        port = None
+        parts = urlsplit("")
     bare = f"{parts.scheme}://{parts.netloc}"
     if parts.scheme not in ("http", "https") or not name or "@" in parts.netloc or url not in (bare, f"{bare}/"):
         raise CleansetError(
@@ -112,7 +115,10 @@ class Guard:
     ) -> None:
         if hosts is None and not (people and all(people.values())):
             raise ValueError("any host without a token")
-        self._app, self._people, self._command, self._public = app, people, command, public
+        self._app = app
+        self._people = people
+        self._command = command
+        self._public = public
         self._hosts = hosts if hosts is None or public is None else {*hosts, urlsplit(public).netloc}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,7 +158,8 @@ class Guard:
 
     def _of_somebody(self, scope: Scope, headers: Headers) -> Response | None:
         """Enter the person into the scope; or what is answered instead."""
-        kept, query = cookie_parser(headers.get("cookie", "")), scope.get("query_string", b"").decode("latin-1")
+        kept = cookie_parser(headers.get("cookie", ""))
+        query = scope.get("query_string", b"").decode("latin-1")
         asked = parse_qs(query).get("token", [""])[0]
         # each token is compared, so that the time tells nothing
         holding = [name for name, token in self._people.items() if _same(kept.get(_cookie(headers, name), ""), token)]
@@ -166,12 +173,14 @@ class Guard:
             return self._let_in(headers, person)
         if person not in holding:
             return self._refusal("There is no page of this name, or the link's token is missing or no longer valid.")
-        scope[PERSON], scope["root_path"] = person, f"/{person}"
+        scope[PERSON] = person
+        scope["root_path"] = f"/{person}"
         return None
 
     def _let_in(self, headers: Headers, person: str) -> Response:
         """Keep the token as a cookie, and take it out of the address."""
-        response, name = RedirectResponse(f"/{person}/", status_code=303), _cookie(headers, person)
+        response = RedirectResponse(f"/{person}/", status_code=303)
+        name = _cookie(headers, person)
         secure = self._public is not None and self._public.startswith("https:")
         response.set_cookie(name, self._people[person], httponly=True, samesite="lax", secure=secure)
         return response

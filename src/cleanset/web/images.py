@@ -36,7 +36,8 @@ class Photos:
     """
 
     def __init__(self, read: Read, as_stored: bool = False) -> None:
-        self.read, self._as_stored = read, as_stored
+        self.read = read
+        self._as_stored = as_stored
         self.faults: dict[str, str] = {}
         self._kept: OrderedDict[tuple[str, int | None], bytes] = OrderedDict()
         self._size = 0

@@ -37,7 +37,8 @@ RECONNECT_SECONDS = 60.0
 MAX_RESENT_MESSAGES = 200
 """Messages kept for each tab in case its connection breaks, some 30 KB each."""
 
-FIRST_PORT, PORTS = 20_000, 10_000
+FIRST_PORT = 20_000
+PORTS = 10_000
 """Range of the usual ports, below the ephemeral ports of operating systems."""
 
 MIN_SECRET_BYTES = 32
@@ -144,7 +145,8 @@ class KeyedTab(ABC):
     SENT: ClassVar[type[SentKey]] = SentKey
 
     def __init__(self, tab: Any, lock: asyncio.Lock) -> None:
-        self._tab, self._lock = tab, lock
+        self._tab = tab
+        self._lock = lock
         # not sanitized here, because the templates escape everything
         self._parts = {name: ui.html(html, sanitize=False).classes(name) for name, html in self.render().items()}
         ui.on("key", self._answer)
@@ -250,7 +252,8 @@ class AnnouncingServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, announcement: str, open_in_browser: str | None) -> None:
         super().__init__(config)
-        self._announcement, self._open_in_browser = announcement, open_in_browser
+        self._announcement = announcement
+        self._open_in_browser = open_in_browser
         self._waiting: set[tuple[Any, Any]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -83,7 +83,8 @@ def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list
 
 
 def _card(name: str, results: ResultFile) -> str:
-    lines, entries = [], []
+    lines = []
+    entries = []
     for measured, found in results.measured.items():
         card = found.card
         of = f"{card.images.count:,} images of {card.classes.of_images:,} classes"

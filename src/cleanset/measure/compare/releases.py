@@ -37,7 +37,8 @@ def short(text: str) -> str:
 def about(entries: Sequence[Entry], version: str) -> str:
     """The models of a set, its version, and its numbers of images and classes, in words."""
     models = ", ".join(sorted({entry.model for entry in entries})) or "empty"
-    images, classes = len(entries), len({entry.wnid for entry in entries})
+    images = len(entries)
+    classes = len({entry.wnid for entry in entries})
     size = f"{images:,} {'image' if images == 1 else 'images'} of {classes:,} {'class' if classes == 1 else 'classes'}"
     return f"   {models}{version}: {size}"
 
@@ -71,7 +72,8 @@ def _changes(a: Entry | None, b: Entry | None) -> Iterator[tuple[str, str, str]]
         place = "".join(f"rank {entry.rank}, {entry.tier}" for entry in (a, b) if entry is not None)
         yield ("added", "", place) if a is None else ("dropped", place, "")
         return
-    of_a, of_b = _shown_values(a), _shown_values(b)
+    of_a = _shown_values(a)
+    of_b = _shown_values(b)
     yield from ((what, of_a[what], of_b[what]) for what in of_a if of_a[what] != of_b[what])
     # another crop or source makes another file, and is listed already
     explained = a.crop != b.crop or a.source_sha256 != b.source_sha256
@@ -153,7 +155,8 @@ class ReleasedSet:
 
 def diff(a: Path, b: Path) -> ComparisonResult:
     """Compare two releases, each a path for `ReleasedSet.read`. Raises CleansetError if it cannot be read."""
-    before, after = ReleasedSet.read(a), ReleasedSet.read(b)
+    before = ReleasedSet.read(a)
+    after = ReleasedSet.read(b)
     changes = compare_exports(before.entries, after.entries)
     left_out = {"added": before, "dropped": after}
     reasons = {change: left_out[change.what].reason(change) for change in changes if change.what in left_out}

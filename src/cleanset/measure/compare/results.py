@@ -187,7 +187,8 @@ def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
 
 def _misses(found: object, entry: Mapping[str, Any], where: str) -> Counter[str]:
     listed = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
-    images, correct = entry.get("images"), entry.get("correct")
+    images = entry.get("images")
+    correct = entry.get("correct")
     if not (isinstance(images, int) and isinstance(correct, int) and len(listed) == images - correct):
         raise CleansetError(
             f"{where}: misclassified: {len(listed):,} texts; expected one for each of {shown(images)} images but the "
@@ -210,7 +211,8 @@ def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tup
         # the accuracy's interval stands beside it
         ends = entry.get("interval") if headline.name == CLEAN_ACCURACY else None
         table = found if isinstance(found, dict) else {"value": found, "interval": ends}
-        number, interval = table.get("value", table.get(CLEAN_ACCURACY)), table.get("interval")
+        number = table.get("value", table.get(CLEAN_ACCURACY))
+        interval = table.get("interval")
         pair: list[Any] = interval if isinstance(interval, list) else []
         numbers = [each for each in (number, *pair) if each is not None]
         expected = ""
@@ -329,7 +331,8 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
                 left_out.append(NotComparable(result.name, name, field, found, other, expected))
                 continue
             for model, values in measured.models.items():
-                facts, misses = measured.card.models[model], measured.misses.get(model)
+                facts = measured.card.models[model]
+                misses = measured.misses.get(model)
                 row = of_file.setdefault(model, ModelRow(result.name, model, facts, {}, misses))
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
@@ -361,7 +364,8 @@ def _notices(rows: Sequence[ModelRow]) -> Iterator[str]:
 def _repeated(rows: Sequence[ModelRow]) -> Iterator[str]:
     """Yield a sentence for each model whose name or weights an earlier row has."""
     for place, row in enumerate(rows):
-        weights, earlier = row.facts.weights_sha256, rows[:place]
+        weights = row.facts.weights_sha256
+        earlier = rows[:place]
         same_name = next((other for other in earlier if other.model == row.model), None)
         same_weights = next((other for other in earlier if weights and other.facts.weights_sha256 == weights), None)
         if same_name is not None:
@@ -423,7 +427,8 @@ def as_text(compared: ComparedResults) -> Group:
 
 def _cards(compared: ComparedResults) -> Iterator[str]:
     for name, (_, card) in compared.cards.items():
-        classes, interval = card.classes.of_images, card.interval
+        classes = card.classes.of_images
+        interval = card.interval
         counted = f"{card.images.count:,} images of {classes:,} {'class' if classes == 1 else 'classes'}"
         draws = f", {interval.draws:,} draws" if interval.draws is not None else ""
         kind = f"{100 * interval.level:g} %, {interval.kind}{draws}"
