@@ -306,7 +306,8 @@ def evaluate(
         str,
         typer.Argument(
             metavar="SET",
-            help="A role of the edition, the folder or tar of an export, or a folder with a folder for each class.",
+            help="A role of the edition, the folder or tar of an export, a folder with a folder for each class, or a "
+            "CSV list of the edition's images and their classes.",
         ),
     ],
     model: Annotated[list[str] | None, ANY_MODEL] = None,
@@ -323,6 +324,7 @@ def evaluate(
         str | None,
         typer.Option(help="timm architecture of the weights file, unless a training study has trained it."),
     ] = None,
+    role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
     restricted: Annotated[
         bool,
         typer.Option(
@@ -351,7 +353,17 @@ def evaluate(
     from cleanset.measure import command, measures, rendering
 
     wanted = command.Wanted(
-        images_of, model or [], architecture, precision, device, out, predictions or [], report, hub, restricted
+        name=images_of,
+        models=model or [],
+        architecture=architecture,
+        role=role,
+        precision=precision,
+        device=device,
+        out=out,
+        predictions=predictions or [],
+        report=report,
+        hub=hub,
+        restricted=restricted,
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr):

@@ -33,7 +33,7 @@ from cleanset.edition.pipeline import check_params_named
 from cleanset.errors import CleansetError
 from cleanset.images.codec import cropped, inspect
 from cleanset.measure.predictions import read_predictions
-from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.scoring.record import read_record
 from cleanset.studies.training.loop import STATE_FILE, StateFolder
 from cleanset.tables import read_table
@@ -270,7 +270,7 @@ def make_predictions(rng: random.Random) -> bytes:
 
 
 def read_any_predictions(path: Path) -> None:
-    items = [Item(file, 0, None, "0" * 64) for file in PREDICTED["image"]]
+    items = [EvaluationImage(file, 0, None, "0" * 64) for file in PREDICTED["image"]]
     images = EvaluationSet(
         name="three",
         kind="folder",

@@ -32,7 +32,7 @@ from cleanset.measure.measures import Accuracy, Confusion, MeasuredModel, Measur
 from cleanset.measure.measures import card as card_of
 from cleanset.measure.rendering import as_text
 from cleanset.measure.run import PREDICTIONS
-from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.measure.specs import file_stems
 from cleanset.sets.folder import read_entries
 from cleanset.tables import read_table, write_table
@@ -41,6 +41,7 @@ from tests.checkouts import Checkout
 from tests.measure.compare.command import cleanset
 from tests.measure.conftest import draw
 from tests.scoring.networks import settle
+from tests.ten_images import id_of
 
 pytestmark = pytest.mark.slow
 
@@ -270,6 +271,7 @@ def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: py
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
+        (Wanted("x", ["a:b"], role="standard"), r"--role standard: goes with a list \(.csv\); x is a set"),
         (Wanted("x", ["a:b"], precision="half"), "--precision: expected 'float64', .*; found 'half'"),
         (Wanted("x", ["a:b"], device="tpu"), "--device: .*found 'tpu'"),
         (Wanted("x", ["a:b"], out=Path(__file__)), "test_command.py: a file; expected a folder, new or of an earlier"),
@@ -280,14 +282,23 @@ def test_what_cannot_be_measured(wanted: Wanted, message: str) -> None:
         run(NOWHERE, wanted)
 
 
+def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(f"image_id,class_index\n{id_of(1)},0\n{id_of(4)},278\n")
+    shutil.copytree(edition.folder, tmp_path / "edition")
+    images, (row,) = run(Edition(tmp_path / "edition"), Wanted(str(path), [f"{mine}:keras"]))
+    assert row.measures.overall.images == 2
+    assert f"SHA-256 of every image as in {tmp_path}/edition/data/index.parquet" in printed(images, [row], 400)
+
+
 def test_files_of_models_whose_names_are_alike() -> None:
     assert file_stems(["a:b", "a_b", "results", "../a", "…"]) == ["a_b", "a_b-1", "results-2", "a", "model"]
 
 
 def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
     """Models of which the first classifies one of ten images of class 0 correctly, and so on; all 2,956 of class 1."""
-    items = [Item(str(number), 0, "top5", "") for number in range(10)]
-    items += [Item(str(10 + number), 1, "relaxed", "") for number in range(2956)]
+    items = [EvaluationImage(str(number), 0, "top5", "") for number in range(10)]
+    items += [EvaluationImage(str(10 + number), 1, "relaxed", "") for number in range(2956)]
     rows = []
     for number in range(models):
         classes = {0: Accuracy(10, number), 1: Accuracy(2956, 2956)}

@@ -29,7 +29,7 @@ from cleanset.measure.predictions import (
     read_predictions,
     write_predictions_csv,
 )
-from cleanset.measure.sets import EvaluationSet, Item, open_set
+from cleanset.measure.sets import EvaluationImage, EvaluationSet, open_set
 
 NOWHERE = Edition(Path("nowhere"))
 FILES = ("n01440764/red.png", "n01443537/blue.PNG", "n01443537/green.png")
@@ -66,7 +66,7 @@ def unread(_: str) -> Image.Image:
     return Image.new("RGB", (1, 1))
 
 
-def made_up_set(items: Sequence[Item], order: Sequence[str]) -> EvaluationSet:
+def made_up_set(items: Sequence[EvaluationImage], order: Sequence[str]) -> EvaluationSet:
     return EvaluationSet(
         name="x", kind="folder", items=items, read=unread, checked=None, classes=imagenet(), order=order
     )
@@ -74,7 +74,7 @@ def made_up_set(items: Sequence[Item], order: Sequence[str]) -> EvaluationSet:
 
 def test_probabilities_are_float32() -> None:
     """0.1 has no exact float32; the same number is read whether it was written from float32 or float64."""
-    images = made_up_set([Item("n01440764/a.png", 0, None, "")], ["a.png"])
+    images = made_up_set([EvaluationImage("n01440764/a.png", 0, None, "")], ["a.png"])
     for text in ("0.1", str(np.float32(0.1)), repr(float(np.float32(0.1)))):
         columns = {"image": ["a"], "class_index": ["0"], "probability": [text]}
         found = checked_table(columns, "x", str, images)
@@ -279,7 +279,7 @@ def test_arrays_that_do_not_fit(array: NDArray[Any], message: str, folder: Path)
 @given(st.lists(st.integers(0, 999), min_size=3, max_size=3), st.permutations(range(3)))
 def test_rows_may_be_in_any_order(classes: list[int], order: list[int]) -> None:
     """A table names its images; an array follows the order of the set."""
-    items = [Item(f"n01440764/{name}.png", 0, None, "") for name in "abc"]
+    items = [EvaluationImage(f"n01440764/{name}.png", 0, None, "") for name in "abc"]
     images = made_up_set(items, [items[place].file for place in order])
     found = checked_array(np.array([classes[place] for place in order]), "x", images)
     assert found["prediction"].tolist() == classes

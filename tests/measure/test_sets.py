@@ -13,7 +13,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.measure.sets import Item, class_index_of, open_set
+from cleanset.measure.sets import EvaluationImage, class_index_of, open_set
 from tests.measure.conftest import COLOURS, draw
 from tests.sets.conftest import FILES
 
@@ -25,7 +25,7 @@ def test_an_export(edition: Edition) -> None:
     export = edition.export("standard")
     classes = [0, 0, 278, 278, 278, 281]
     digests = [sha256((export / file).read_bytes()) for file in FILES]
-    assert found.items == list(map(Item, FILES, classes, TIERS, digests))
+    assert found.items == list(map(EvaluationImage, FILES, classes, TIERS, digests))
     assert (found.kind, found.checked) == ("export", "the manifest")
     chosen, trial = found.notes
     assert chosen == "chosen among the images that standard classifies correctly"
@@ -39,14 +39,14 @@ def test_an_export(edition: Edition) -> None:
 def test_a_folder_per_wnid(folder: Path) -> None:
     found = open_set(str(folder), Edition(Path("nowhere")), [])
     digests = [sha256((folder / file).read_bytes()) for file in COLOURS]
-    assert found.items == list(map(Item, COLOURS, [0, 1, 1], [None] * 3, digests))
+    assert found.items == list(map(EvaluationImage, COLOURS, [0, 1, 1], [None] * 3, digests))
     assert (found.kind, found.checked, found.notes) == ("folder", None, ())
 
 
-def test_a_list_of_images_is_no_set_any_more(tmp_path: Path) -> None:
+def test_a_list_of_images_is_no_set(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("file,class\n")
     with pytest.raises(
-        CleansetError, match=r"list.csv: a list of images; expected a set, which cleanset published makes"
+        CleansetError, match=r"list.csv: a list of images, which cleanset evaluate alone takes; expected a set"
     ):
         open_set(str(tmp_path / "list.csv"), Edition(tmp_path), [])
 

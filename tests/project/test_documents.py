@@ -68,6 +68,8 @@ NOT_RUN = {
     "tests/edition/test_adding_a_model.py adds a small model",
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
+    "cleanset evaluate build/published/selection.csv --edition imagenet --role standard "
+    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/measure/test_image_lists.py reads such a list",
     "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
     "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/measure/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from cleanset.classes import imagenet
 from cleanset.edition.params import Score
 from cleanset.measure.function import predict
-from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting, searching
 from cleanset.scoring.engine import open_pipelines, score_few, score_shards, settings_for
 from cleanset.scoring.shards import Shards
@@ -177,7 +177,7 @@ def test_a_custom_network_is_evaluated_on_its_own_device(gpu: Gpu) -> None:
     def transform(image: Image.Image) -> Tensor:
         return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
 
-    items = [Item(f"{number}.png", 0, None, "0" * 64) for number in range(5)]
+    items = [EvaluationImage(f"{number}.png", 0, None, "0" * 64) for number in range(5)]
     images = EvaluationSet(name="five", kind="folder", items=items, read=read, checked=None, classes=imagenet())
     model = linear().network
     predictions = [predict(model.to(device), images, transform, "own", 2) for device in (CPU, GPU)]

@@ -13,28 +13,51 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
+from cleanset.measure.image_lists import open_set_or_list
 from cleanset.measure.measures import MeasuredModel, as_json, content, measured
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
-from cleanset.measure.sets import EvaluationSet, open_set
+from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs
 from cleanset.validation import first_problem
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request to measure models, as named on the command line, on a set."""
+    """A request to measure models on a set, or on the images of a list, as named on the command line."""
 
     name: str
+    """Of the set or the list."""
+
     models: Sequence[str]
+    """As `parse_specs` takes them."""
+
     architecture: str | None = None
+    """timm architecture of the file of weights among the models."""
+
+    role: str | None = None
+    """The model whose rows of a list are taken."""
+
     precision: str | None = None
+    """None: as in the edition's params, or float64."""
+
     device: str | None = None
+    """None: as in the edition's params, or auto."""
+
     out: Path | None = None
+    """Folder for predictions and results."""
+
     predictions: Sequence[str] = ()
+    """Predictions made elsewhere, as `parse_prediction_files` takes them."""
+
     report: Path | None = None
+    """Folder for the page."""
+
     hub: Path | None = None
+    """File or folder for model cards."""
+
     restricted: bool = False
+    """Whether predictions are among the classes of the images alone."""
 
     def models_to_run(self, edition: Edition) -> tuple[list[Spec], Score, list[str]]:
         """The models by their specs, how to compute, and the roles of the edition.
@@ -70,7 +93,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
         raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     specs, score, roles = wanted.models_to_run(edition)
     files = parse_prediction_files(wanted.predictions, wanted.models)
-    images = open_set(wanted.name, edition, roles)
+    images = open_set_or_list(wanted.name, edition, roles, wanted.role)
     if wanted.restricted:
         note = f"predictions among the {images.class_count:,} classes of the images alone"
         images = replace(images, notes=[*images.notes, note], is_restricted=True)

@@ -21,6 +21,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
 from cleanset.machine import available_cores
 from cleanset.measure.consistency import batches_to_ask, dependence
+from cleanset.measure.image_lists import open_set_or_list
 from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
 from cleanset.measure.predictions import (
     PREDICTION_SUFFIXES,
@@ -152,9 +153,10 @@ def evaluate(
     takes it, a table with the same columns, or an array in the order of the set, either class indices of shape (n) or
     probabilities of shape (n, classes).
 
-    `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set,
-    or a role of the edition in the folder `edition`. Every image is checked against the manifest. `name` stands in the
-    results. Raises CleansetError for anything that does not fit, naming the first image or row.
+    `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set, or a
+    role of the edition in the folder `edition`, or a list (.csv) of its images. Every image is checked against the
+    manifest, or the edition's index. `name` stands in the results. Raises CleansetError for anything that does not
+    fit, naming the first image or row.
 
         >>> images = cleanset.load("standard")
         >>> cleanset.evaluate(np.roll(images.targets, 1), images, name="shifted")
@@ -186,7 +188,7 @@ def _opened(images: ImageSet | str | Path, folder: Path) -> EvaluationSet:
     if isinstance(images, ImageSet):
         return open_set(str(images.folder), edition, ())
     roles = list(read_params(folder).models) if edition.params_yaml.is_file() else []
-    return open_set(str(images), edition, roles)
+    return open_set_or_list(str(images), edition, roles)
 
 
 def _is_predictions(model: object) -> bool:

@@ -19,7 +19,7 @@ from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of, write_text
-from cleanset.measure.sets import EvaluationSet, Item, class_index_of, class_of, expected_class
+from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
 from cleanset.validation import join_names, shown
 
 TOP_CLASSES = 5
@@ -148,9 +148,9 @@ def _chosen(columns: Columns, where: str, table: ClassTable) -> tuple[tuple[str,
     raise CleansetError(f"{where}: columns {shown(', '.join(map(str, columns)))}; expected {expected_columns(table)}")
 
 
-def _names(items: Iterable[Item]) -> dict[str, list[Item]]:
+def _names(items: Iterable[EvaluationImage]) -> dict[str, list[EvaluationImage]]:
     """The images of each name: path in the set, file name, and file name without its ending, which is the image id."""
-    named: dict[str, list[Item]] = {}
+    named: dict[str, list[EvaluationImage]] = {}
     for item in items:
         base = item.file.rpartition("/")[2]
         for name in {item.file, base, base.rpartition(".")[0]}:
@@ -158,7 +158,7 @@ def _names(items: Iterable[Item]) -> dict[str, list[Item]]:
     return named
 
 
-def _item(name: object, known: Mapping[str, Sequence[Item]], of: str, at: str) -> Item:
+def _item(name: object, known: Mapping[str, Sequence[EvaluationImage]], of: str, at: str) -> EvaluationImage:
     found = known.get(name, ()) if isinstance(name, str) else ()
     if not found:
         raise CleansetError(f"{at}: {shown(name)}; expected an image of {of}: its path there, file name or image id")
@@ -198,7 +198,9 @@ def _probability(value: Any, name: str, at: str) -> float:
     return number
 
 
-def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilities: Sequence[Any]) -> pd.DataFrame:
+def _frame(
+    items: Sequence[EvaluationImage], classes: Sequence[Sequence[int]], probabilities: Sequence[Any]
+) -> pd.DataFrame:
     """The predictions of these images; the probabilities rounded to float32, in which a model's are stored."""
     labels = [item.class_index for item in items]
     predicted = [each[0] for each in classes]
@@ -218,7 +220,7 @@ def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilitie
     return pd.DataFrame(frame)
 
 
-def scored_table(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
+def scored_table(items: Sequence[EvaluationImage], scores: pd.DataFrame) -> pd.DataFrame:
     """The predictions of a model, from the scores of exactly these images in the same order (see SCORES)."""
     table = _frame(items, scores["top5_class"].tolist(), scores["top5_probability"].tolist())
     table = table.assign(sha256=[item.sha256 for item in items], log_odds=scores["log_odds"].tolist())

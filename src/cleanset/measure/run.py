@@ -24,7 +24,7 @@ from cleanset.measure.comparability import images_digest
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.measure.measures import MeasuredModel, measured
 from cleanset.measure.predictions import scored_table
-from cleanset.measure.sets import EvaluationSet, Item
+from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (
     AmongClasses,
@@ -179,7 +179,7 @@ def evaluate(
 def pixels_digest(images: EvaluationSet) -> str:
     """The digest of a set's images as decoded here, before any preprocessing."""
 
-    def digest(item: Item) -> tuple[int, str]:
+    def digest(item: EvaluationImage) -> tuple[int, str]:
         return item.class_index, pixels_sha256(images.read(item.file))
 
     return images_digest(found_in_threads(digest, images.items, "digests of the images"))

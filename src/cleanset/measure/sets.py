@@ -1,4 +1,4 @@
-"""The sets that a model can be measured on: an export, or a folder per class."""
+"""The sets that a model can be measured on: an export, a folder per class, or a list of images (see image_lists)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from PIL import Image
 
@@ -25,39 +25,53 @@ from cleanset.validation import shown
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 
-SetKind = Literal["export", "folder"]
+SetKind = Literal["export", "folder", "list"]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """An image of a set: `file` names it within the set; `tier` is None where the set has no tiers."""
+class EvaluationImage:
+    """An image of a set that models are measured on."""
 
     file: str
+    """Its path within the set."""
+
     class_index: int
     tier: str | None
+    """None where the set has no tiers."""
+
     sha256: str
+    """Of the bytes of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSet:
-    """A set to measure models on: its images, sorted by `file`, and how they are read.
-
-    `checked` names the reference that the images' bytes were checked against; None: unchecked. `notes` are facts that a
-    reader of the accuracies has to know. `order` has the files in the order of the set: the manifest's, as
-    `cleanset.load` gives them; sorted without a manifest. `manifest_sha256`: from an export's manifest.
-    `classes` is the class table of the images. `is_restricted`: predictions are among the classes of the images alone.
-    """
+    """A set to measure models on: its images, their classes, and how they are read."""
 
     name: str
     kind: SetKind
-    items: Sequence[Item]
+    items: Sequence[EvaluationImage]
+    """The images, sorted by file."""
+
     read: Callable[[str], Image.Image]
+    """From the file of an image to the decoded image, whose bytes are checked."""
+
     checked: str | None
+    """The reference that the images' bytes were checked against; None: unchecked."""
+
     classes: ClassTable
+    """The class table of the images."""
+
     notes: Sequence[str] = ()
+    """Facts that a reader of the accuracies has to know, in sentences."""
+
     order: Sequence[str] = ()
+    """The files in the order of the set: the manifest's, as `cleanset.load` gives them; sorted without a manifest."""
+
     manifest_sha256: str | None = None
+    """Of an export's manifest."""
+
     is_restricted: bool = False
+    """Whether predictions are among the classes of the images alone."""
 
     @property
     def class_count(self) -> int:
@@ -79,10 +93,9 @@ def _read_in_folder(folder: Path, sha256_of: Mapping[str, str], file: str) -> Im
     return decode_file(data, path)
 
 
-def _of_folder(name: str, kind: SetKind, folder: Path, items: Sequence[Item], **more: Any) -> EvaluationSet:
+def _reader(folder: Path, items: Sequence[EvaluationImage]) -> Callable[[str], Image.Image]:
     # a partial function can be pickled, as worker processes need it
-    read = partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
-    return EvaluationSet(name=name, kind=kind, items=items, read=read, **more)
+    return partial(_read_in_folder, folder, {item.file: item.sha256 for item in items})
 
 
 def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet:
@@ -102,8 +115,8 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
         return _image_folder(name, folder, edition.read_classes())
     if folder.suffix == ".csv":
         raise CleansetError(
-            f"{name}: a list of images; expected a set, which cleanset published makes of the published lists, or a "
-            "folder with one for each class"
+            f"{name}: a list of images, which cleanset evaluate alone takes; expected a set, which cleanset published "
+            "makes of the published lists, or a folder with one for each class"
         )
     known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
     raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or one for each class")
@@ -115,19 +128,20 @@ def _export(name: str, folder: Path) -> EvaluationSet:
     if not entries:
         raise CleansetError(f"{folder / MANIFEST}: no images; expected at least one")
 
-    def check(entry: Entry) -> Item:
+    def check(entry: Entry) -> EvaluationImage:
         read_image(folder, entry)
-        return Item(entry.file, entry.class_index, entry.tier, entry.file_sha256)
+        return EvaluationImage(entry.file, entry.class_index, entry.tier, entry.file_sha256)
 
     chosen = f"chosen among the images that {entries[0].model} classifies correctly"
     if in_random_order(entries):
         chosen = "chosen in a random order, without a model"
     notes = [chosen, *notices_of(entries, read_release(folder))]
-    return _of_folder(
-        name,
-        "export",
-        folder,
-        found_in_threads(check, entries, "check"),
+    items = found_in_threads(check, entries, "check")
+    return EvaluationSet(
+        name=name,
+        kind="export",
+        items=items,
+        read=_reader(folder, items),
         checked="the manifest",
         classes=_class_table(folder),
         notes=notes,
@@ -146,12 +160,13 @@ def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet
     if not files:
         raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like {classes.example_key}")
 
-    def measure(file: str) -> Item:
+    def measure(file: str) -> EvaluationImage:
         digest = sha256(read_regular_file(folder / file))
-        return Item(file, classes.indices[file.partition("/")[0]], None, digest)
+        return EvaluationImage(file, classes.indices[file.partition("/")[0]], None, digest)
 
     items = found_in_threads(measure, files, "check")
-    return _of_folder(name, "folder", folder, items, checked=None, classes=classes, order=files)
+    read = _reader(folder, items)
+    return EvaluationSet(name=name, kind="folder", items=items, read=read, checked=None, classes=classes, order=files)
 
 
 def _files(folder: Path, classes: ClassTable) -> Iterator[str]:
@@ -172,7 +187,7 @@ def _files(folder: Path, classes: ClassTable) -> Iterator[str]:
             yield f"{path.name}/{file.name}"
 
 
-def class_index_of(row: Mapping[str, Any], at: str, classes: ClassTable) -> int:
+def class_index_of(row: Mapping[str, object], at: str, classes: ClassTable) -> int:
     """The class of a row: a class index, a class key, or both if they agree. Raises CleansetError, beginning `at`."""
     column = classes.key_column
     found = {name: class_of(row[name], name, at, classes) for name in ("class_index", column) if name in row}

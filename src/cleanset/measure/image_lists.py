@@ -1,0 +1,113 @@
+"""Lists of an edition's images, as sets to measure models on: a CSV file with an image and its class in each row."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from PIL import Image
+
+from cleanset.classes import ClassTable
+from cleanset.csv_files import read_rows
+from cleanset.dataset.archives import VerifiedImages
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition, verified_images
+from cleanset.errors import CleansetError
+from cleanset.images.codec import decode_file
+from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, open_set
+from cleanset.progress import found_in_threads
+from cleanset.sets.manifest import MANIFEST, file_name
+from cleanset.validation import shown
+from cleanset.vocabulary import TIERS
+
+LIST_SUFFIX = ".csv"
+_BOX = ("left", "top", "right", "bottom")
+
+
+def open_set_or_list(name: str, edition: Edition, roles: Sequence[str], role: str | None = None) -> EvaluationSet:
+    """The set that `open_set` opens, or the images of a list, a file that ends in .csv; `role` picks rows of a list.
+
+    Raises CleansetError as `open_set` and `open_list` do, and for a role with a set.
+    """
+    path = Path(name)
+    if name not in roles and path.suffix == LIST_SUFFIX and path.name != MANIFEST:
+        return open_list(path, edition, role)
+    if role is not None:
+        raise CleansetError(f"--role {role}: goes with a list ({LIST_SUFFIX}); {name} is a set")
+    return open_set(name, edition, roles)
+
+
+def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
+    """The images that a list names, with the classes that it gives them, from the images of an edition.
+
+    `role` picks the rows of a list with a column `model`. Images are checked against the edition's index. Those that
+    the list has as cropped are measured whole, which a note says, since the list has no boxes. Raises CleansetError
+    for a row that is not valid, or an image that is not in the index.
+    """
+    # Parquet, which the other kinds of sets do without
+    from cleanset.tables import INDEX, read_table
+
+    classes = edition.read_classes()
+    rows = _rows(path, role, classes)
+    params = read_params(edition.folder)
+    index = read_table(edition.index, INDEX, classes)
+    digests = dict(zip(index["image_id"], index["sha256"], strict=True))
+    images = verified_images(edition, params.dataset.images, index, classes)
+    id_of: dict[str, str] = {}
+    found: list[EvaluationImage] = []
+    for where, row in rows.items():
+        image_id = row["image_id"]
+        tier = row.get("tier") or None
+        class_index = class_index_of(row, where, classes)
+        if image_id not in digests:
+            raise CleansetError(f"{where}: {shown(image_id)}; expected an image of {edition.index}")
+        file = file_name(classes.keys[class_index], image_id, None)
+        if file in id_of:
+            raise CleansetError(f"{where}: {image_id} a second time in this class; expected it once")
+        if tier not in (None, *TIERS):
+            raise CleansetError(f"{where}: tier {shown(tier)}; expected {', '.join(TIERS)} or none")
+        id_of[file] = image_id
+        found.append(EvaluationImage(file, class_index, tier, digests[image_id]))
+
+    def check(image: EvaluationImage) -> EvaluationImage:
+        images.read(id_of[image.file])
+        return image
+
+    items = found_in_threads(check, sorted(found, key=lambda image: image.file), "check")
+    cropped = sum(row.get("cropped") == "yes" for row in rows.values())
+    them = f"{cropped:,} of them {'is' if cropped == 1 else 'are'}"
+    return EvaluationSet(
+        name=f"{path} ({role})" if role else str(path),
+        kind="list",
+        items=items,
+        read=partial(_read_listed, images, id_of),
+        checked=str(edition.index),
+        classes=classes,
+        notes=[f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else [],
+        order=[item.file for item in items],
+    )
+
+
+def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) -> Image.Image:
+    """An image of a list. Raises CleansetError unless it has the bytes of the edition's index."""
+    return decode_file(images.read(id_of[file]), file)
+
+
+def _rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, dict[str, str]]:
+    """The rows of a list, or those of a role, by their place in messages."""
+    remedy = f"name a CSV file with the columns image_id and class_index or {classes.key_column}"
+    rows = dict(read_rows(path, ("image_id",), dict[str, str], remedy, others=True))
+    for where, row in rows.items():
+        if any(row.get(edge) for edge in _BOX):
+            raise CleansetError(
+                f"{where}: a crop box; expected whole images: run cleanset rebuild, and evaluate its folder"
+            )
+    models = sorted({row["model"] for row in rows.values() if "model" in row})
+    if role is None and len(models) > 1:
+        raise CleansetError(f"{path}: images of {', '.join(map(shown, models))}; expected --role with one of them")
+    if role is not None and role not in models:
+        named = ", ".join(map(shown, models)) or "no column model"
+        raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")
+    rows = {where: row for where, row in rows.items() if role in (None, row.get("model"))}
+    if not rows:
+        raise CleansetError(f"{path}: no images; expected at least one row")
+    return rows

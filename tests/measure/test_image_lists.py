@@ -1,0 +1,97 @@
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cleanset
+from cleanset.classes import imagenet
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.images.codec import decode, pixels_sha256
+from cleanset.measure.image_lists import open_list, open_set_or_list
+from cleanset.measure.sets import EvaluationImage
+from tests.own_edition import KEYS
+from tests.ten_images import LABELS, id_of, ten_images
+
+LIST = f"""model,class_index,place,image_id,cropped
+standard,278,1,{id_of(4)},no
+standard,0,1,{id_of(8)},yes
+other,281,1,{id_of(6)},no
+"""
+
+
+def test_a_list(edition: Edition, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(LIST)
+    found = open_list(path, edition, "standard")
+    digests = {number: sha256(ten_images()[id_of(number)]) for number in (4, 8)}
+    assert found.items == [
+        EvaluationImage(f"n01440764/{id_of(8)}.JPEG", 0, None, digests[8]),
+        EvaluationImage(f"n02119789/{id_of(4)}.JPEG", 278, None, digests[4]),
+    ]
+    whole = pixels_sha256(decode(ten_images()[id_of(8)]))
+    for read in (found.read, pickle.loads(pickle.dumps(found.read))):
+        assert pixels_sha256(read(f"n01440764/{id_of(8)}.JPEG")) == whole
+    assert (found.name, found.kind, found.checked) == (f"{path} (standard)", "list", str(edition.index))
+    assert found.notes == ["1 of them is cropped in the list, and measured whole: it has no boxes"]
+    assert found.classes == imagenet()
+
+
+def test_a_list_by_wnid_with_tiers(edition: Edition, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    keys = imagenet().keys
+    rows = [f"{id_of(n)},{keys[LABELS[n - 1]]},{tier}" for n, tier in ((1, "top5"), (4, "reserve"), (2, ""))]
+    path.write_text("\n".join(["image_id,wnid,tier", *rows]) + "\n")
+    found = open_list(path, edition, None)
+    assert [(item.class_index, item.tier) for item in found.items] == [(0, "top5"), (0, None), (278, "reserve")]
+    assert found.notes == []
+
+
+def test_predictions_on_a_list_are_measured_in_python(edition: Edition, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(f"image_id,class_index\n{id_of(4)},278\n{id_of(8)},0\n")
+    found = cleanset.evaluate(np.array([0, 281]), path, edition=edition.folder)
+    assert (found.accuracy, found.images.kind) == (0.5, "list")
+
+
+def test_a_list_of_own_images(own: Edition, tmp_path: Path) -> None:
+    """By the keys of their classes, which may be digits."""
+    path = tmp_path / "list.csv"
+    path.write_text(f"image_id,class\n{KEYS[0]}/001.png,{KEYS[0]}\n{KEYS[2]}/000.png,{KEYS[2]}\n")
+    found = open_set_or_list(str(path), own, ["images"])
+    assert [item.class_index for item in found.items] == [0, 2]
+    assert found.classes.keys == KEYS
+    assert [found.read(item.file).size for item in found.items] == [(40, 40)] * 2
+
+
+def test_a_role_goes_with_a_list_alone(edition: Edition) -> None:
+    with pytest.raises(CleansetError, match=r"^--role other: goes with a list \(.csv\); standard is a set$"):
+        open_set_or_list("standard", edition, ["standard"], "other")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "role", "message"),
+    [
+        ("class_index", "class", "standard", "line 2: no class; expected a column class_index or wnid: add one"),
+        ("standard,278,1,", "standard,278,", "standard", "line 2: 4 cells; expected model,class_index,place,"),
+        (id_of(4), id_of(77), "standard", f"line 2: '{id_of(77)}'; expected an image of .*index.parquet"),
+        (",278,", ",1000,", "standard", "line 2, column class_index: '1000'; expected a class index from 0"),
+        (f"0,1,{id_of(8)}", f"278,1,{id_of(4)}", "standard", "line 3: .* a second time in this class; expected it"),
+        (",place,", ",left,", "standard", "line 2: a crop box; expected whole images: run cleanset rebuild"),
+        (",place,", ",tier,", "standard", "line 2: tier '1'; expected top5, reserve, relaxed or none"),
+        ("", "", "third", "no images of 'third'; it has 'other', 'standard'"),
+        ("", "", None, "images of 'other', 'standard'; expected --role with one of them"),
+        (LIST, "image_id,wnid\n", None, "no images; expected at least one row"),
+        (LIST, "wnid,image_id\nn01440764,a\n", "x", "no images of 'x'; it has no column model"),
+        (LIST, 'wnid,image_id\n"a', None, "not CSV"),
+    ],
+)
+def test_a_list_that_is_not_valid(
+    old: str, new: str, role: str | None, message: str, edition: Edition, tmp_path: Path
+) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(LIST.replace(old, new, 1) if old else LIST)
+    with pytest.raises(CleansetError, match=f"^{path}.*{message}"):
+        open_list(path, edition, role)
