@@ -211,6 +211,14 @@ def test_notes_and_looking_closely(edition: Path, start: Serve, visit: Open) -> 
     at = visit(start())
     first = at.focus
     at.press("e")
+    at.page.wait_for_selector(".q-card textarea")
+    for button in at.page.locator(".q-card button").all():
+        # the whole button can be pressed, from its first to its last pixel
+        assert button.evaluate("""each => {
+            const {left, top, right, bottom} = each.getBoundingClientRect();
+            const corners = [[left + 4, top + 4], [right - 4, bottom - 4]];
+            return corners.every(at => each.contains(document.elementFromPoint(...at)));
+        }""")  # fmt: skip
     at.type_into_dialog("<b>odd</b> & : # {dark}")
     at.page.wait_for_selector(".q-dialog__inner", state="detached")
     at.press("Enter")
