@@ -1,9 +1,13 @@
 """Hooks of MkDocs: add the pages outside docs/ to the site, and make the reference from the code."""
 
+import ast
+import inspect
+import itertools
 import json
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
@@ -198,12 +202,39 @@ def sections(model: type[BaseModel], after_top: str = "") -> str:
 
 
 class WithDefaults(GenerateJsonSchema):
-    """A schema that includes the defaults made by a function."""
+    """A schema that includes the defaults made by a function, and each field's docstring as its `meaning`."""
+
+    def model_schema(self, schema: Any) -> Any:
+        """The schema of a section."""
+        found = super().model_schema(schema)
+        docstrings = field_docstrings(schema["cls"])
+        for name in found.get("properties", {}).keys() & docstrings.keys():
+            found["properties"][name]["meaning"] = docstrings[name]
+        return found
 
     def get_default_value(self, schema: Any) -> Any:
         """The default of a field."""
         made = "default_factory" in schema and not schema.get("default_factory_takes_data")
         return schema["default_factory"]() if made else super().get_default_value(schema)
+
+
+def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The docstrings below the fields of a section, those of the sections that it inherits from included."""
+    found: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        if each is BaseModel or not issubclass(each, BaseModel):
+            continue
+        try:
+            [definition] = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        except OSError:  # a class that a function made has no source
+            continue
+        assert isinstance(definition, ast.ClassDef)
+        for field, below in itertools.pairwise(definition.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                found.pop(field.target.id, None)
+                if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                    found[field.target.id] = inspect.cleandoc(str(below.value.value))
+    return found
 
 
 def _described(section: Mapping[str, Any], prefix: str, definitions: Mapping[str, Any], level: int, end: str) -> str:
@@ -259,11 +290,14 @@ def _documented(docstring: str) -> str:
 
 
 def _keys(prefix: str, fields: Mapping[str, Mapping[str, Any]], required: Iterable[str]) -> str:
-    rows = [
-        (f"`{prefix}{name}`", _values(field, name), "(needed)" if name in required else _default(field))
-        for name, field in fields.items()
-    ]
-    return _table(("key", "values", "default"), rows)
+    rows = []
+    for name, field in fields.items():
+        default = "(needed)" if name in required else _default(field)
+        meaning = " ".join(field.get("meaning", "").split()).replace("|", "\\|")
+        rows.append((f"`{prefix}{name}`", _values(field, name), default, meaning))
+    # without a column of meanings where the section's docstring explains its keys
+    columns = 4 if any(row[-1] for row in rows) else 3
+    return _table(("key", "values", "default", "meaning")[:columns], [row[:columns] for row in rows])
 
 
 def _values(field: Mapping[str, Any], name: str = "") -> str:
