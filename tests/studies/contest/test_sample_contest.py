@@ -17,13 +17,14 @@ from scipy.optimize import minimize
 
 from cleanset.edition.create import make_edition
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.defending import CommandDefence, run_defence
+from cleanset.studies.contest.command_defences import CommandDefence
 from cleanset.studies.contest.entering import check, enter
 from cleanset.studies.contest.files import ContestFiles, DefenceRun
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
 from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, Objects, read, read_content, read_state
 from cleanset.studies.contest.page import write_page
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import run_defence
 from cleanset.studies.contest.standing import standing
 from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout

@@ -167,9 +167,9 @@ def threshold(
     Prints the threshold, the accuracy at that coverage and at full coverage,
     and the images that the model misclassifies above it.
     """
-    from cleanset.studies.contest import defending as thresholds
+    from cleanset.studies.contest.thresholds import find_threshold
 
-    typer.echo(thresholds.run(contest, model, confidence, coverage, ranking))  # type: ignore[arg-type]
+    typer.echo(find_threshold(contest, model, kind=confidence, coverage=coverage, ranking=ranking))  # type: ignore[arg-type]
 
 
 @app.command()

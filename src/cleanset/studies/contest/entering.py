@@ -18,12 +18,13 @@ from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.sets.archive import sign
 from cleanset.studies.contest import log
-from cleanset.studies.contest.defending import clean_images, different_answers, run_defence, unpublished_yaml
+from cleanset.studies.contest.eligibility_lists import clean_images, unpublished_yaml
 from cleanset.studies.contest.files import Defence, repeats
 from cleanset.studies.contest.images import can_hash, copied, decode_submitted, known_images, lookalikes
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import different_answers, run_defence
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import check_known, shown
 
@@ -155,7 +156,7 @@ def enter_runs(
     problems: dict[str, CleansetError] = {}
     for name in names or sorted(files.defences):
         try:
-            run = run_defence(contest, files, name, on, unpublished, unconfined)
+            run = run_defence(contest, files, name, on, unpublished=unpublished, unconfined=unconfined)
             data = run.model_dump(mode="json", exclude_none=True)
             if key is None:
                 yield json.dumps(data)

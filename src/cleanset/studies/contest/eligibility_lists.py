@@ -1,0 +1,101 @@
+"""The lists of images that decide which defences are eligible: the edition's finished sets, and an unpublished one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import read_bytes, sha256
+from cleanset.scoring.logits import Groups
+from cleanset.sets.folder import read_entries
+from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.studies.contest.log import visible
+from cleanset.studies.contest.rules import ContestRules
+
+UNPUBLISHED_LIST = "unpublished"
+"""The folder, beside contest.yaml, of the list that is not published; git ignores it."""
+
+
+class EligibilityImage(NamedTuple):
+    """An image whose group is known."""
+
+    path: Path
+    group: str
+
+
+def clean_images(edition: Edition) -> list[tuple[Path, Entry]]:
+    """The images of the edition's finished sets, set by set, with their entries."""
+    folders = sorted(path.parent for path in (edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
+    return [(folder / entry.file, entry) for folder in folders for entry in read_entries(folder)]
+
+
+def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityImage]:
+    """By SHA-256, the images of the edition's finished sets whose class is in one of the groups."""
+    found: dict[str, EligibilityImage] = {}
+    for path, entry in clean_images(edition):
+        group = groups.group_of(entry.class_index)
+        if group is not None:
+            # an image in the sets of several models counts once
+            found.setdefault(entry.file_sha256, EligibilityImage(path, groups.names[group]))
+    if not found:
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: no image of a class of the contest; expected some in the finished "
+            "sets: run dvc pull, or name other classes in contest.yaml"
+        )
+    return dict(sorted(found.items()))
+
+
+def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage]:
+    """By SHA-256, the images of a list that is not published: a folder with one folder for each group, by its name.
+
+    Raises CleansetError for a group without an image, a link, and an image in both groups.
+    """
+    found: dict[str, EligibilityImage] = {}
+    for group in groups.names:
+        paths = visible(folder / group)
+        if not paths:
+            raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
+        for path in paths:
+            other = found.setdefault(sha256(read_bytes(path)), EligibilityImage(path, group))
+            if other.group != group:
+                raise CleansetError(f"{path}: the same image as {other.path}; expected each image in one group")
+    return dict(sorted(found.items()))
+
+
+def list_digest(images: Mapping[str, EligibilityImage]) -> str:
+    """The digest of a list in contest.yaml: of a line `<group> <SHA-256>` for each image, sorted."""
+    return sha256("".join(sorted(f"{each.group} {digest}\n" for digest, each in images.items())).encode())
+
+
+def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -> dict[str, EligibilityImage]:
+    """The unpublished list that contest.yaml names, in a folder or in `unpublished/` beside it; empty without one.
+
+    Raises CleansetError for another list than the one that it names, and as `unpublished_list` does.
+    """
+    folder = contest / UNPUBLISHED_LIST if unpublished is None else unpublished
+    if rules.unpublished is None and unpublished is None:
+        return {}
+    if not folder.is_dir():
+        raise CleansetError(
+            f"{folder}: no folder; expected the unpublished list that contest.yaml names: add it, or give its folder "
+            "with --unpublished"
+        )
+    found = unpublished_list(folder, rules.groups())
+    if rules.unpublished is None:
+        raise CleansetError(
+            f"{folder}: an unpublished list, missing from contest.yaml; expected its line there before the contest "
+            "begins: cleanset contest check prints it"
+        )
+    if list_digest(found) != rules.unpublished:
+        raise CleansetError(
+            f"{folder}: a list with the digest {list_digest(found)}; expected the one that contest.yaml names as "
+            f"unpublished, {rules.unpublished}: give that one"
+        )
+    return found
+
+
+def unpublished_yaml(rules: ContestRules, folder: Path) -> str:
+    """The line of contest.yaml that names an unpublished list, a folder with one of images for each group."""
+    found = unpublished_list(folder, rules.groups())
+    return f'unpublished: "{list_digest(found)}"   # {len(found)} images'

@@ -1,0 +1,137 @@
+"""Runs of defences over every submitted image and the eligibility lists, and a check of runs made before."""
+
+import datetime
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.statistics.basics import Flags, Floats
+from cleanset.statistics.coverage import eligibility
+from cleanset.studies.contest.command_defences import CommandDefence
+from cleanset.studies.contest.eligibility_lists import EligibilityImage, checked_list, eligibility_list, list_digest
+from cleanset.studies.contest.files import (
+    ContestFiles,
+    DefenceRun,
+    UnpublishedFigures,
+    coverage_steps,
+    submitted_images,
+)
+from cleanset.studies.contest.log import Objects
+from cleanset.studies.contest.model_defences import ModelDefence
+from cleanset.studies.contest.rules import ABSTAIN
+
+
+def run_defence(
+    contest: Path,
+    files: ContestFiles,
+    name: str,
+    on: datetime.date,
+    *,
+    unpublished: Path | None = None,
+    unconfined: bool = False,
+) -> DefenceRun:
+    """One run of a defence, dated `on`: all images answered, its rate measured.
+
+    `unpublished`: the folder of the list that contest.yaml names as unpublished. `unconfined`: a command may run where
+    this machine cannot confine it.
+
+    Raises CleansetError for a defence that fails, and for an image or a file of it that is missing or has changed.
+    """
+    defence = files.defences[name]
+    objects = Objects(contest)
+    accepted = any(each.defence == name and each.date <= on for each in files.accepted)
+    if defence.command is not None and not accepted:
+        raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected its acceptance")
+    groups = files.rules.groups()
+    edition = Edition(contest / ".." / "..")
+    images = {image.sha256 for _, image in submitted_images(files.submissions)}
+    known = eligibility_list(edition, groups)
+    submitted = {sha: objects.path(sha) for sha in sorted(images)}
+    hidden = checked_list(contest, files.rules, unpublished)
+    for sha in sorted(hidden.keys() & (known.keys() | submitted.keys())):
+        raise CleansetError(
+            f"{hidden[sha].path}: a published image; expected only unpublished ones in the unpublished list: remove it"
+        )
+    paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
+    # before the defence runs, which may take long
+    _check_unchanged(paths)
+    answer: ModelDefence | CommandDefence
+    if defence.model is not None:
+        answer = ModelDefence(edition, defence.model, groups)
+    else:
+        answer = CommandDefence(objects, defence, groups.names, unconfined=unconfined)
+    before = perf_counter()
+    answers, confidences = answer(paths)
+    # making the images that a command is given takes time that is not the command's
+    minutes = (perf_counter() - before - answer.preparation_seconds) / 60
+    if defence.model is not None and all(answers[sha] == ABSTAIN for sha in known):
+        raise CleansetError(
+            f"{name}: threshold {defence.model.threshold:g} abstains on everything, all {len(known)} images of the "
+            "eligibility list; expected a lower one: cleanset contest threshold finds one"
+        )
+    of_known = _flags(known, answers, confidences)
+    of_hidden = None
+    if hidden:
+        figures = eligibility(*_flags(hidden, answers, confidences)).model_dump()
+        of_hidden = UnpublishedFigures(**figures, list_sha256=list_digest(hidden))
+    return DefenceRun(
+        defence=name,
+        date=on,
+        model=answer.digest,
+        confined=answer.is_confined,
+        images_per_minute=round(len(paths) / minutes, 1),
+        eligibility=eligibility(*of_known),
+        unpublished=of_hidden,
+        coverage=[list(step) for step in coverage_steps(*of_known)],
+        signs=answer.signs(known, paths) if isinstance(answer, ModelDefence) else None,
+        # of the lists only counts are kept: one of them is not published
+        answers={sha: answers[sha] for sha in submitted},
+    )
+
+
+def _check_unchanged(paths: Mapping[str, Path]) -> None:
+    """Raise CleansetError for a file that is missing, or is not of its SHA-256."""
+    for sha, path in paths.items():
+        if not path.is_file() or sha256(path.read_bytes()) != sha:
+            raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
+
+
+def _flags(
+    known: Mapping[str, EligibilityImage], answers: Mapping[str, str], confidences: Mapping[str, float] | None
+) -> tuple[Flags, Flags, Floats | None]:
+    """For each image: is the answer correct, does the defence abstain, and with which confidence (if known)."""
+    correct = np.array([answers[sha] == each.group for sha, each in known.items()])
+    abstains = np.array([answers[sha] == ABSTAIN for sha in known])
+    return correct, abstains, None if confidences is None else np.array([confidences[sha] for sha in known])
+
+
+def different_answers(contest: Path, files: ContestFiles) -> list[str]:
+    """A line on each defence, whose answers to the images of all its runs are computed again.
+
+    Raises CleansetError for a model that gives an image another answer than a run has.
+    """
+    edition = Edition(contest / ".." / "..")
+    groups = files.rules.groups()
+    objects = Objects(contest)
+    lines = []
+    for name, defence in sorted(files.defences.items()):
+        runs = files.runs_by_defence()[name]
+        if defence.model is None:
+            lines.append(f"{name}: {len(runs)} runs of a command, not recomputable")
+            continue
+        paths = {sha: objects.path(sha) for run in runs for sha in run.answers if objects.read(sha)}
+        answers = ModelDefence(edition, defence.model, groups)(paths)[0] if paths else {}
+        for run in runs:
+            for sha, given in sorted(run.answers.items()):
+                if answers[sha] != given:
+                    raise CleansetError(
+                        f"run of {name} on {run.date}: {sha[:12]}… is {given}; expected {answers[sha]}, as computed: "
+                        "void the run"
+                    )
+        lines.append(f"{name}: {len(runs)} runs with the answers that were computed again")
+    return lines

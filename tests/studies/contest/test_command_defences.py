@@ -1,0 +1,343 @@
+"""Defences that are commands: what they see, what they leave behind, and every way in which they fail."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest import command_defences
+from cleanset.studies.contest.command_defences import CommandDefence, nameless_copy, parse_answers
+from cleanset.studies.contest.files import Defence
+from cleanset.studies.contest.log import Objects
+from cleanset.studies.contest.sandbox import can_confine
+from tests.documents import blocks
+from tests.studies.contest.on_disk import digest, png
+from tests.time_limits import at_most
+
+GROUPS = ("bicycle", "bird")
+ANSWERS = {"a.png": "bird", "b.png": "abstain"}
+
+
+def test_the_lines_of_an_answer() -> None:
+    text = "b.png, abstain\n\na.png,bird\r\n"
+    assert parse_answers(text, ["a.png", "b.png"], GROUPS, "gold/wall") == ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.png, bird\n", "gold/wall: no answer to 1 of 2 images, b.png among them; expected a line of a file, a"),
+        ("", "no answer to 2 of 2 images, a.png among them"),
+        ("a.png, cat\nb.png, bird\n", "line 1 of its output: answers 'cat'; expected one of bicycle, bird, abstain"),
+        ("a.png, bird\na.png, bird\n", "line 2 of its output: a.png a second time"),
+        ("a.png, bird\nc.png, bird\n", "line 2 of its output: 'c.png, bird'; expected a file that it was given"),
+        ("a.png bird\n", "line 1 of its output: 'a.png bird'; expected a file"),
+    ],
+)
+def test_refused_output(text: str, message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        parse_answers(text, ["a.png", "b.png"], GROUPS, "gold/wall")
+
+
+def answers_of(command: list[str], folder: Path, images: Path, seconds: float = 60) -> dict[str, str]:
+    """The answers of a command with that time limit."""
+    entry = Defence.model_construct(name="gold/wall", command=command, time_limit_seconds=seconds)
+    defence = CommandDefence(Objects(folder), entry, GROUPS, unconfined=True)
+    return defence.answers_of(folder, images, time.monotonic() + seconds)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for name in ANSWERS:
+        (folder / name).write_bytes(png((0, 0, 0)))
+    return folder
+
+
+def script(tmp_path: Path, code: str) -> tuple[list[str], Path]:
+    """A command in a folder of its own."""
+    folder = tmp_path / "defence"
+    folder.mkdir(parents=True)
+    (folder / "run.py").write_text("import os, sys, time\n" + textwrap.dedent(code))
+    return [sys.executable, "run.py"], folder
+
+
+def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of this process's environment but its path and language; its home is empty."""
+    command, folder = script(
+        tmp_path,
+        """
+        assert "PYTHONPATH" not in os.environ and not os.listdir(os.environ["HOME"])
+        for name in os.listdir(sys.argv[1]):
+            print(f"{name}, {'bird' if name == 'a.png' else 'abstain'}")
+        """,
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert answers_of(command, folder, images) == ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("code", "seconds", "message"),
+    [
+        ("sys.exit(3)", 60, "gold/wall: its command failed with exit code 3"),
+        ("raise ValueError('no weights')", 60, r"failed with exit code 1 \('ValueError: no weights'\)"),
+        ("time.sleep(60)", 0.5, "its command took more than 0.5 s; expected it to end within that time"),
+        ("print('a.png, bird')", 60, "no answer to 1 of 2 images, b.png among them"),
+    ],
+)
+def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path: Path, images: Path) -> None:
+    command, folder = script(tmp_path, code)
+    with pytest.raises(CleansetError, match=message):
+        answers_of(command, folder, images, seconds)
+
+
+def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_defences, "can_confine", lambda: False)
+    with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
+        answers_of(["./no-such-program"], tmp_path, images)
+
+
+@pytest.mark.slow
+def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
+    """Not what it started itself either: a child that outlives it would write the file."""
+    late = tmp_path / "late"
+    command, folder = script(
+        tmp_path,
+        f"""
+        import subprocess
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1); open({str(late)!r}, 'w')"])
+        print("a.png, bird"), print("b.png, abstain")
+        """,
+    )
+    assert answers_of(command, folder, images) == ANSWERS
+    time.sleep(1.5)
+    assert not late.exists()
+
+
+needs_bubblewrap = pytest.mark.skipif(
+    not can_confine() and not os.environ.get("CLEANSET_NO_SKIP"),
+    reason="no bubblewrap, or this machine does not let a user make namespaces",
+)
+
+
+@needs_bubblewrap
+def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
+    command, folder = script(
+        tmp_path,
+        """
+        import socket
+        names = [name for _, name in socket.if_nameindex()]
+        assert names == ["lo"], names
+        print("a.png, bird"), print("b.png, abstain")
+        """,
+    )
+    assert answers_of(command, folder, images) == ANSWERS
+
+
+@needs_bubblewrap
+def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the system's programs; no other file of its user, no other process; it can write to its home alone."""
+    (tmp_path / "secret").write_text("the unpublished list")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    # beside the system's folders it sees its interpreter, wherever that is installed
+    installed = [Path(prefix).parts for prefix in (sys.prefix, sys.base_prefix)]
+    allowed = {"dev", "home", "proc", "tmp", "defence", "images", *(parts[1] for parts in installed)}
+    in_tmp = sorted({parts[2] for parts in installed if parts[1] == "tmp"})
+    command, folder = script(
+        tmp_path,
+        f"""
+        assert os.listdir(".") == ["run.py"] and sorted(os.listdir(sys.argv[1])) == ["a.png", "b.png"]
+        assert set(os.listdir("/usr")) <= {{"bin", "lib", "lib32", "lib64", "libx32", "local"}}, os.listdir("/usr")
+        assert set(os.listdir("/usr/local")) <= {{"bin", "lib"}}
+        seen = set(os.listdir("/")) - {{"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "nix", "root"}}
+        assert seen <= {allowed}, seen
+        assert not os.path.exists({str(tmp_path)!r}) and os.listdir(os.environ["HOME"]) == []
+        assert sorted(os.listdir("/tmp")) == {in_tmp}
+        assert [each for each in os.listdir("/proc") if each.isdigit()] == ["1"]
+        for path in ("run.py", sys.argv[1] + "/a.png", os.__file__):
+            try:
+                open(path, "a").close()
+            except OSError:
+                continue
+            sys.exit(path + " can be written")
+        open(os.environ["HOME"] + "/cache", "w").close()
+        print("a.png, bird"), print("b.png, abstain")
+        """,
+    )
+    assert answers_of(command, folder, images) == ANSWERS
+
+
+def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) -> None:
+    """By the page's program, with a network that sees birds in red."""
+    (program,) = blocks(repository, "python", "docs/contest.md")
+    command, folder = script(tmp_path, program)
+    (folder / "mine.py").write_text(
+        "import numpy as np\n"
+        "def network(pixels):\n"
+        "    assert pixels.shape == (1, 3, 224, 224) and pixels.dtype == np.float32\n"
+        "    logits = np.zeros((1, 1000))\n"
+        "    logits[0, 11] = 20 * pixels[0, 0].mean()\n"
+        "    return logits\n"
+    )
+    images = tmp_path / "images"
+    images.mkdir()
+    for name, color in {"a.png": (255, 0, 0), "b.png": (0, 0, 0)}.items():
+        (images / name).write_bytes(png(color))
+    assert answers_of(command, folder, images) == ANSWERS
+
+
+@needs_bubblewrap
+def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
+    """A child in a session of its own is not killed by its group, but it is with its namespace."""
+    mark = f"sleep {os.getpid() % 1000 + 3000}"
+    command, folder = script(
+        tmp_path,
+        f"""
+        import subprocess
+        subprocess.Popen({mark.split()!r}, start_new_session=True)
+        print("a.png, bird"), print("b.png, abstain")
+        """,
+    )
+    assert answers_of(command, folder, images) == ANSWERS
+    assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it runs, long before its time is over."""
+    monkeypatch.setattr(command_defences, "MAX_OUTPUT_BYTES", 1_000_000)
+    for stream in ("stdout", "stderr"):
+        command, folder = script(tmp_path / stream, f"while True: sys.{stream}.write('x' * 10_000)")
+        with (
+            at_most(30),
+            pytest.raises(CleansetError, match="gold/wall: its command printed more than 1,000,000 bytes"),
+        ):
+            answers_of(command, folder, images, 600)
+
+
+def test_files_that_tell_nothing(tmp_path: Path) -> None:
+    """Named anew, and all alike: PNGs of one size and one date, without any metadata, each alone in its folder."""
+    found = []
+    for name, size, kind in (("a", (40, 30), "JPEG"), ("b", (40, 30), "PNG"), ("c", (600, 900), "PNG")):
+        (tmp_path / name).write_bytes(png((9, 200, 30), size, kind, icc_profile=b"profile"))
+        for _ in range(2):
+            found.append(nameless_copy(tmp_path / name, tmp_path / "given"))
+            (file,) = (tmp_path / "given").iterdir()
+            assert file.name == found[-1]
+            with Image.open(file) as image, Image.open(tmp_path / name) as original:
+                assert (image.format, image.mode, image.size, image.info) == ("PNG", "RGB", (299, 299), {})
+                assert image.getcolors() == [(299 * 299, original.convert("RGB").getpixel((0, 0)))]
+            assert file.stat().st_mtime == file.parent.stat().st_mtime == 0
+    assert len(set(found)) == 6
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.png", each) for each in found)
+
+
+def given(tmp_path: Path, count: int) -> dict[str, Path]:
+    """Images of different sizes by a name."""
+    found = {f"image {number}": tmp_path / f"{number}.png" for number in range(count)}
+    for number, path in enumerate(found.values()):
+        path.write_bytes(png((10 * number, 0, 0), (20 + number, 30)))
+    return found
+
+
+def command_defence(folder: Path, code: str, **changed: object) -> CommandDefence:
+    """A command whose only file is the program."""
+    text = "import os, sys, time\n" + textwrap.dedent(code)
+    (folder / "objects").mkdir()
+    (folder / "objects" / digest(text.encode())).write_text(text)
+    content: dict[str, object] = {"name": "gold/wall", "submitted": "2026-11-01", "open": False}
+    content |= {"command": [sys.executable, "run.py"], "files": [{"path": "run.py", "sha256": digest(text.encode())}]}
+    return CommandDefence(Objects(folder), Defence.model_validate(content | changed), GROUPS, unconfined=True)
+
+
+def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
+    """Neither another one nor anything that it has left: it cannot compare them, nor remember what it has seen."""
+    folder = tmp_path / "wall"
+    folder.mkdir()
+    answer = command_defence(
+        folder,
+        """
+        from PIL import Image
+        (file,) = os.listdir(sys.argv[1])
+        image = Image.open(os.path.join(sys.argv[1], file))
+        assert image.size == (299, 299) and not os.listdir(os.environ["HOME"])
+        open(os.environ["HOME"] + "/seen", "w").close()
+        print(f"{file}, {'bird' if image.getpixel((0, 0))[0] == 20 else 'abstain'}")
+        """,
+    )
+    found, _ = answer(given(tmp_path, 4))
+    assert found == {f"image {number}": "bird" if number == 2 else "abstain" for number in range(4)}
+    assert answer.preparation_seconds > 0
+
+
+@needs_bubblewrap
+@pytest.mark.skipif(command_defences._KEYCTL is None, reason="needs the number of a system call")
+def test_a_command_leaves_nothing_in_a_keyring(tmp_path: Path) -> None:
+    """As of a login session, which all processes of that session share, whatever namespaces they are in."""
+    add_key = {250: 248, 219: 217}[command_defences._KEYCTL or 0]
+    if ctypes.CDLL(None).syscall(command_defences._KEYCTL, 1, None) < 0:
+        pytest.skip("this machine has no keyrings")
+    (tmp_path / "wall").mkdir()
+    answer = command_defence(
+        tmp_path / "wall",
+        f"""
+        import ctypes
+        system = ctypes.CDLL(None).syscall
+        seen = system({command_defences._KEYCTL}, 10, -3, b"user", b"seen", 0) > 0
+        assert system({add_key}, b"user", b"seen", b"x", 1, -3) > 0
+        print(os.listdir(sys.argv[1])[0] + (", bird" if seen else ", abstain"))
+        """,
+    )
+    assert set(answer(given(tmp_path, 3))[0].values()) == {"abstain"}
+
+
+def test_the_time_limit_is_for_all_images_together(tmp_path: Path) -> None:
+    folder = tmp_path / "wall"
+    folder.mkdir()
+    code = "time.sleep(0.6), print(os.listdir(sys.argv[1])[0] + ', abstain')"
+    with at_most(20), pytest.raises(CleansetError, match="gold/wall: its command took more than 2 s; expected it to"):
+        command_defence(folder, code, time_limit_seconds=2)(given(tmp_path, 5))
+
+
+def test_the_order_of_images_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wall").mkdir()
+    answer, paths = command_defence(tmp_path / "wall", ""), given(tmp_path, 6)
+    answers = {each.name: "bird" for each in paths.values()}
+    monkeypatch.setattr(command_defences, "nameless_copy", lambda path, folder: path.name)
+    monkeypatch.setattr(answer, "answers_of", lambda *_: answers)
+    assert len({tuple(answer(paths)[0]) for _ in range(4)}) > 1
+
+
+@pytest.mark.parametrize("name", ["README.md", "run.py", ".table", "objects/table"])
+def test_what_the_entry_does_not_name_is_not_there(name: str, tmp_path: Path) -> None:
+    """Else a staked defence could change with all digests as they were."""
+    folder = tmp_path / "wall"
+    folder.mkdir()
+    answer = command_defence(
+        folder,
+        f"""
+        found = sorted(each for _, folders, files in os.walk(".") for each in folders + files)
+        assert found == ["run.py"] and not os.path.exists({str(folder)!r}), found
+        assert os.stat("run.py").st_mtime == 0 and os.access("run.py", os.X_OK)
+        print(os.listdir(sys.argv[1])[0] + ", bird")
+        """,
+    )
+    (folder / name).write_text("bird")
+    assert answer(given(tmp_path, 1))[0] == {"image 0": "bird"}
+
+
+def test_a_file_of_a_defence_that_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "wall").mkdir()
+    answer = command_defence(tmp_path / "wall", "print('bird')")
+    (path,) = (tmp_path / "wall" / "objects").iterdir()
+    path.write_text("print('abstain')")
+    with pytest.raises(CleansetError, match=f"SHA-256 .*; expected {path.name}: the file has changed"):
+        answer(given(tmp_path, 1))
