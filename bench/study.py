@@ -14,6 +14,7 @@ from random import Random
 from PIL import Image
 from playwright.async_api import Browser, Page, Route, async_playwright
 
+from cleanset.classes import imagenet
 from cleanset.files import read_text, write_text
 from cleanset.json_files import with_digest
 from cleanset.studies.realness.plan import PlanRequest, StudyImage, key_csv, make_plan, trials_csv
@@ -96,7 +97,7 @@ def write_plan(folder: Path) -> None:
     for number, file in enumerate([*files, *(side for pair in plan.pairs for side in (pair.left, pair.right))]):
         image = Image.frombytes("RGB", (SIDE, SIDE), Random(number).randbytes(3 * SIDE * SIDE))
         (folder / PAGE_IMAGES / file).write_bytes(plain_png(image))
-    write_text(folder / KEY, key_csv(plan, {(each.kind, each.name): "0" * 64 for each in images}))
+    write_text(folder / KEY, key_csv(plan, {(each.kind, each.name): "0" * 64 for each in images}, imagenet()))
     write_text(folder / TRIALS, trials_csv(plan))
     record = {
         "images": {"pixels": [SIDE, SIDE]},

@@ -57,7 +57,7 @@ def further_model(name: str, folder: Path) -> None:
 def wrapped_model(name: str, folder: Path) -> None:
     path = folder / "params.yaml"
     path.write_text(f"wrapped: {{{name}: {{model: standard, wrapper: uninteresting}}}}\n")
-    read_attack_params(path, ["standard"], ["more"])
+    read_attack_params(path, ["standard"], imagenet(), others=["more"])
 
 
 def scenario(name: str, folder: Path) -> None:

@@ -9,6 +9,7 @@ import timm
 import torch
 from safetensors.torch import save_file
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.scoring.engine import score_few, settings_for
@@ -18,7 +19,6 @@ from cleanset.studies.robustness.answers import ANSWER_TABLES, ReadAnswers, with
 from cleanset.studies.robustness.families import family_named
 from cleanset.studies.robustness.images import STUDY_IMAGES, ChangeName
 from cleanset.tables import CROP_SCORES, SCORES, write_table
-from cleanset.vocabulary import class_keys
 from tests.ten_images import drawn_image, id_of, jpeg
 
 NETWORK, ROLE = "test_byobnet", "standard"
@@ -66,21 +66,21 @@ def score(study: AttackStudy, images: dict[str, bytes]) -> None:
     scores = score_few(model, images.__getitem__, settings_for(params.score), list(images))
     top = [int(classes[0]) for classes in scores["top5_class"]]
     labels = [label if number % 2 == 0 else (label + 1) % 1000 for number, label in enumerate(top)]
-    write_table(edition.scores(ROLE), scores, SCORES)
-    write_table(edition.crop_scores(ROLE), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES)
+    write_table(edition.scores(ROLE), scores, SCORES, imagenet())
+    write_table(edition.crop_scores(ROLE), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES, imagenet())
     rows = []
     for (image_id, data), label in zip(images.items(), labels, strict=True):
-        file = f"{class_keys()[label]}/{image_id}.JPEG"
+        file = f"{imagenet().keys[label]}/{image_id}.JPEG"
         path = edition.export(ROLE) / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         rows.append((file, image_id, label, None, hashlib.sha256(data).hexdigest(), [ROLE]))
     table = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
-    write_table(study.robustness.images, table, STUDY_IMAGES)
+    write_table(study.robustness.images, table, STUDY_IMAGES, imagenet())
     read_off = ReadAnswers(range(1000), dict(zip(table["file"], labels, strict=True)))
     files = dict(zip(table["file"], images.values(), strict=True))
     names = [ChangeName(file, "clean", 0) for file in files]
     answers = score_few(model, lambda name: files[name.file], settings_for(params.score), names, read_off=read_off)
     for family in ("corruptions", "scenarios"):
         of_family = with_family_step(answers, family_named(family))
-        write_table(study.robustness.answers.predictions(family, ROLE), of_family, ANSWER_TABLES[family])
+        write_table(study.robustness.answers.predictions(family, ROLE), of_family, ANSWER_TABLES[family], imagenet())

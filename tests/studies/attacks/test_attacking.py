@@ -16,6 +16,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torchvision.models import alexnet
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels, Resized, base_image
@@ -62,7 +63,7 @@ def attacked(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> Att
 
 
 def results(study: AttackStudy, name: str) -> pd.DataFrame:
-    return read_table(study.results(name, ROLE).table, ATTACKED)
+    return read_table(study.results(name, ROLE).table, ATTACKED, imagenet())
 
 
 def judge_of(study: AttackStudy) -> Judge:
@@ -71,7 +72,7 @@ def judge_of(study: AttackStudy) -> Judge:
 
 
 def test_none_gives_the_stored_scores_bit_for_bit(attacked: AttackStudy) -> None:
-    scores = read_table(attacked.edition.scores(ROLE), SCORES).set_index("image_id")
+    scores = read_table(attacked.edition.scores(ROLE), SCORES, imagenet()).set_index("image_id")
     for _, row in results(attacked, "none").iterrows():
         stored = scores.loc[row["image_id"]]
         assert np.array_equal(row["logits_after"], row["logits_before"])
@@ -147,13 +148,13 @@ def test_a_guess_is_a_mistake_that_is_known(attacked: AttackStudy) -> None:
 
 def test_a_guess_has_the_severity_of_its_mistake(study: AttackStudy) -> None:
     path = study.robustness.answers.predictions("corruptions", ROLE)
-    clean = read_table(path, ANSWER_TABLES["corruptions"])
+    clean = read_table(path, ANSWER_TABLES["corruptions"], imagenet())
     mistaken = clean.assign(change="contrast", severity=4, log_odds=np.float32(50))
     mistaken["top5_class"] = [(classes + 1) % 1000 for classes in clean["top5_class"]]
     both = pd.concat([clean, mistaken]).sort_values(["file", "change", "severity"], ignore_index=True)
-    write_table(path, both, ANSWER_TABLES["corruptions"])
+    write_table(path, both, ANSWER_TABLES["corruptions"], imagenet())
     masks = clean[["file"]].assign(mask=None, mask_sha256=None, mask_format=None, origin=None, left_out="no_mask")
-    write_table(study.robustness.masks_table, masks, MASKS)
+    write_table(study.robustness.masks_table, masks, MASKS, imagenet())
     run_attack(study, ROLE, "guess", SETTINGS)
     row = results(study, "guess").iloc[0]
     found = pixels_of_png((folder_of(study, "guess") / row["png"]).read_bytes())
@@ -250,8 +251,8 @@ def test_a_budget(study: AttackStudy, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_other_scores_than_those_stored(study: AttackStudy) -> None:
-    scores = read_table(study.edition.scores(ROLE), SCORES)
+    scores = read_table(study.edition.scores(ROLE), SCORES, imagenet())
     scores["log_odds"] = (scores["log_odds"] + 0.5).astype("float32")
-    write_table(study.edition.scores(ROLE), scores, SCORES)
+    write_table(study.edition.scores(ROLE), scores, SCORES, imagenet())
     with pytest.raises(CleansetError, match="expected the same bits"):
         run_attack(study, ROLE, "none", SETTINGS)

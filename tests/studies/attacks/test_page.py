@@ -189,16 +189,18 @@ def test_a_prediction() -> None:
     """Class 954 has e^8 / (e^8 + 999) of the probability, and the second group e^2 / (e^2 + 1)."""
     logits = np.zeros(1000, np.float32)
     logits[954] = 8
-    assert prediction_text(logits, names_of(None)) == "banana 0.75"
+    assert prediction_text(logits, names_of(None, imagenet())) == "banana 0.75"
     groups = Groups.of({"fish": ["n01443537"], "fruit": ["n07753592"]}, imagenet())
-    assert prediction_text(np.array([1, 3], np.float32), names_of(groups)) == "fruit 0.88"
+    assert prediction_text(np.array([1, 3], np.float32), names_of(groups, imagenet())) == "fruit 0.88"
 
 
 WRAPPED = SETTINGS.model_copy(
     update={
         "wrapped": {
             "noisy": WrappedModel(model="mine", wrapper="uninteresting"),
-            "two": WrappedModel(model="mine", groups={"fish": ["n01443537"], "fruit": ["n07753592"]}),
+            "two": WrappedModel.model_validate(
+                {"model": "mine", "groups": {"fish": ["n01443537"], "fruit": ["n07753592"]}}, context=imagenet()
+            ),
         }
     }
 )

@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks import page
@@ -36,7 +37,7 @@ KNOWN = Known(3, lambda: OTHERS)
 def settings(tmp_path: Path, text: str) -> AttackParams:
     path = tmp_path / "params.yaml"
     path.write_text(text)
-    return read_attack_params(path, ["standard"])
+    return read_attack_params(path, ["standard"], imagenet())
 
 
 def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
@@ -179,7 +180,9 @@ def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("edition", [".", "imagenet"])
 def test_the_params_of_the_editions(edition: str, repository: Path) -> None:
     folder = repository / edition
-    found = read_attack_params(folder / "studies" / "attacks" / "params.yaml", list(read_params(folder).models))
+    found = read_attack_params(
+        folder / "studies" / "attacks" / "params.yaml", list(read_params(folder).models), imagenet()
+    )
     assert found.names[0] == "none"
 
 
@@ -201,14 +204,14 @@ def with_toy() -> ModuleType:
 def test_its_params(with_toy: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text("attacks: {toy: {levels: 4}, darker: {kind: toy}}\n")
-    found = with_toy.read_attack_params(path, [ROLE])
+    found = with_toy.read_attack_params(path, [ROLE], imagenet())
     assert [found.attack(name).levels for name in ("toy", "darker")] == [4, 9]
     assert "toy" in with_toy.AttackParams.model_validate({}).names
     path.write_text("attacks: {toy: {levels: 0}}\n")
     with pytest.raises(CleansetError, match=r"params\.yaml: attacks\.toy\.levels: expected greater than or equal to 1"):
-        with_toy.read_attack_params(path, [ROLE])
+        with_toy.read_attack_params(path, [ROLE], imagenet())
     with pytest.raises(CleansetError, match=r"'toy': kind 'toy'; expected one of none, .*, guess"):
-        attack_study.read_attack_params(path, [ROLE])
+        attack_study.read_attack_params(path, [ROLE], imagenet())
 
 
 def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +219,7 @@ def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypat
     found = with_toy.AttackParams.model_validate(given)
     for name in found.names:
         run_attack(study, ROLE, name, found)
-    table = read_table(study.results("toy", ROLE).table, ATTACKED)
+    table = read_table(study.results("toy", ROLE).table, ATTACKED, imagenet())
     assert set(table["from_center"]) == {4 / 255}
     assert table["queries"].tolist() == [1] * len(table)
     record = json.loads(study.results("toy", ROLE).record.read_text())

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.scoring.differentiable import Uninteresting
@@ -28,7 +29,6 @@ from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedMod
 from cleanset.studies.attacks.targets import Judge, pixels_of_png
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
-from cleanset.vocabulary import class_keys
 from tests.studies.attacks.conftest import contents, copied
 from tests.studies.attacks.networks import CPU, KNOWN, correct_subjects, loaded, on_cpu, random_linear, subject
 from tests.studies.attacks.study import ROLE
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
     path = tmp_path / "params.yaml"
     path.write_text(f"wrapped: {{mine: {text}}}\n")
     with pytest.raises(CleansetError) as error:
-        read_attack_params(path, ROLES, ["more"])
+        read_attack_params(path, ROLES, imagenet(), others=["more"])
     assert message in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
@@ -76,7 +76,7 @@ def test_a_name_is_given_once(tmp_path: Path, name: str) -> None:
     wrapped = f"{name}: {{model: standard, wrapper: uninteresting}}"
     path.write_text(f"wrapped: {{{wrapped}}}\n")
     with pytest.raises(CleansetError, match=rf"wrapped\.{name}: a model has this name; expected another than "):
-        read_attack_params(path, ROLES, ["more"])
+        read_attack_params(path, ROLES, imagenet(), others=["more"])
 
 
 def test_what_is_run() -> None:
@@ -90,8 +90,9 @@ def test_what_is_run() -> None:
 
 def test_what_it_is_in_words() -> None:
     groups = {"fish": [GOLDFISH], "fruit": [BANANA]}
-    assert WrappedModel(model="standard", groups=groups).text() == "standard; two groups: fish, fruit"
-    both = WrappedModel(model="standard", wrapper="uninteresting", groups=groups)
+    only = WrappedModel.model_validate({"model": "standard", "groups": groups}, context=imagenet())
+    assert only.text() == "standard; two groups: fish, fruit"
+    both = only.model_copy(update={"wrapper": "uninteresting"})
     assert both.text() == "standard; two groups: fish, fruit; wrapper uninteresting"
 
 
@@ -160,11 +161,11 @@ def study(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> Attack
 @pytest.fixture(scope="module")
 def settings(study: AttackStudy) -> AttackParams:
     """Groups of the classes of three images."""
-    first, second, third, fourth = read_table(study.robustness.images, STUDY_IMAGES)["class_index"]
+    first, second, third, fourth = read_table(study.robustness.images, STUDY_IMAGES, imagenet())["class_index"]
     assert fourth not in {first, second, third}
     groups = {
-        "left": [class_keys()[first], GOLDFISH],
-        "right": sorted({class_keys()[second], class_keys()[third]} - {class_keys()[first]}),
+        "left": [imagenet().keys[first], GOLDFISH],
+        "right": sorted({imagenet().keys[second], imagenet().keys[third]} - {imagenet().keys[first]}),
     }
     return AttackParams.model_validate(
         {
@@ -176,7 +177,8 @@ def settings(study: AttackStudy) -> AttackParams:
                 "grouped": {"model": ROLE, "groups": groups},
                 "both": {"model": ROLE, "wrapper": "uninteresting", "groups": groups},
             },
-        }
+        },
+        context=imagenet(),
     )
 
 
@@ -189,7 +191,7 @@ def attacked(study: AttackStudy, settings: AttackParams) -> AttackStudy:
 
 
 def results(study: AttackStudy, name: str, model: str) -> pd.DataFrame:
-    return read_table(study.results(name, model).table, ATTACKED)
+    return read_table(study.results(name, model).table, ATTACKED, imagenet())
 
 
 def test_groups(attacked: AttackStudy, settings: AttackParams) -> None:
@@ -199,7 +201,7 @@ def test_groups(attacked: AttackStudy, settings: AttackParams) -> None:
     whole = whole.set_index("file").loc[grouped["file"]].reset_index()
     assert grouped["class_index"].tolist() == whole["class_index"].tolist()
     groups = settings.wrapped["grouped"].groups or {}
-    members = [[class_keys().index(wnid) for wnid in group] for group in groups.values()]
+    members = [[imagenet().keys.index(wnid) for wnid in group] for group in groups.values()]
     for (_, one), (_, all_classes) in zip(grouped.iterrows(), whole.iterrows(), strict=True):
         shares = np.exp(all_classes["logits_after"].astype(np.float64))
         expected = [np.log(sum(shares[index] for index in group)) for group in members]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.review.opinions import read_look_again
 from cleanset.sets.folder import read_entries
@@ -43,11 +42,8 @@ def test_from_the_plan_to_the_second_look(own: Edition, attacked: Path, tmp_path
         answer = (-1 if is_doubted else 1) * (1 + (int(row["list"]) + int(row["position"])) % 2)
         text += f"p{row['list']},{row['list']},{row['position']},{row['stimulus']},{answer},900\n"
     (tmp_path / "answers.csv").write_text(text)
-    use_classes(imagenet())  # analyse gets no set
     options = ("--plan", tmp_path / "plan", "--settings", "min_ratings=1", "--out", tmp_path / "out")
     command("analyse", tmp_path / "answers.csv", *options)
-    use_classes(imagenet())
-    read_entries(own.export("images"))  # brings its classes
     again = tmp_path / "out" / "look_again.csv"
     assert [(row["image_id"], row["class"]) for row in rows(again)] == [(first.file, first.wnid)]
     found = read_look_again(again, {entry.class_index: {first.image_id} for entry in entries}, own.read_classes())
@@ -58,5 +54,5 @@ def test_attacked_images_are_traced_to_their_sources(own: Edition) -> None:
     entries = read_entries(own.export("images"))
     first = entries[0]
     for name in (first.file, f"pgd/{first.file}.png", f"x/{first.file.removesuffix('.png')}.JPEG"):
-        assert source_of(name, entries) == first.image_id
-    assert source_of("pgd/other.png", entries) == ""
+        assert source_of(name, own.read_classes(), entries) == first.image_id
+    assert source_of("pgd/other.png", own.read_classes(), entries) == ""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.planning import STATIC, plain_png, source_of
 from tests.sets.conftest import FILES
@@ -236,8 +237,8 @@ def test_no_image_rated_twice(export_folder: Path, attacked: Path, tmp_path: Pat
 
 
 def test_the_source_of_an_attacked_image() -> None:
-    assert source_of("images/n01440764/ILSVRC2012_val_00000293.JPEG.png") == "ILSVRC2012_val_00000293"
-    assert source_of("7.png") == ""
+    assert source_of("images/n01440764/ILSVRC2012_val_00000293.JPEG.png", imagenet()) == "ILSVRC2012_val_00000293"
+    assert source_of("7.png", imagenet()) == ""
 
 
 @pytest.mark.parametrize(

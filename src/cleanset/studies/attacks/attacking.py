@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.classes import ClassTable, classes_in_use, use_classes
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import Pixels
@@ -198,14 +198,14 @@ class Attacking:
             made_from.fingerprint,
             files,
             size,
-            classes=classes_in_use(),
+            classes=self.target.classes,
             min_images=size,
             table=SHARD,
         )
 
     def results(self) -> pd.DataFrame:
         """The table of the results."""
-        return read_table(self.folder.table, self.table)
+        return read_table(self.folder.table, self.table, self.target.classes)
 
     def asked(self) -> list[Asked]:
         """The files of the results."""
@@ -233,7 +233,7 @@ class Attacking:
 
     def save(self, rows: pd.DataFrame, record: dict[str, Any]) -> None:
         """Write the table and the record."""
-        write_table(self.folder.table, rows, self.table)
+        write_table(self.folder.table, rows, self.table, self.target.classes)
         if "code" in record:  # all facts, as nothing else pins the results
             record = with_digest(record, self.folder.table)
         write_text(self.folder.record, json.dumps(record, indent=2) + "\n")
@@ -292,7 +292,7 @@ class FreshModel:
         found, signs = dict[tuple[str, str], ImageLogits](), list[SeenSign]()
         with ProcessPoolExecutor(1, worker_processes([__name__]), max_tasks_per_child=1) as pool:
             try:
-                for answers, seen in pool.map(partial(_answered, self, classes_in_use(), Path.cwd()), parts):
+                for answers, seen in pool.map(partial(_answered, self, Path.cwd()), parts):
                     found |= answers
                     signs += [] if seen is None else [seen]
             except BrokenProcessPool:
@@ -304,10 +304,9 @@ class FreshModel:
 
 
 def _answered(
-    fresh: FreshModel, classes: ClassTable, folder: Path, asked: Sequence[Asked]
+    fresh: FreshModel, folder: Path, asked: Sequence[Asked]
 ) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
     os.chdir(folder)
-    use_classes(classes)
     model, how, files = fresh.load(), fresh.how, SetImages(fresh.files)
 
     def pixels(each: Asked) -> Pixels:
@@ -437,12 +436,14 @@ def evaluate(
     images: OpenedImages,
     settings: Settings,
     request: AttackRequest,
+    classes: ClassTable,
 ) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord], dict[tuple[str, str], str]]:
     """Attack any models outside DVC: by attack and model the rows of NAMED_ATTACKED, by model its warnings.
 
     The last: by attack and model the problem that prevented a run; the results of all others stay.
 
-    `others`: the models that images are made on. Raises CleansetError if nothing can be run.
+    `others`: the models that images are made on; `classes`: the class table of the images. Raises CleansetError if
+    nothing can be run.
     """
     params, device = request.params, settings.devices[0].torch
     how = Searching(device, params.search_precision, settings.batch_size)
@@ -450,14 +451,22 @@ def evaluate(
     records = dict[str, WarningRecord]()
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
         try:
-            named = load(spec, settings, classes_in_use())
+            named = load(spec, settings, classes)
         except CleansetError as error:
             problems |= {(name, spec.text): str(error) for name in params.attacks}
             continue
         judge = Judge(named.loaded, device, lpips_of(request.lpips_folder, params, device), settings.precision)
         searched = with_straight_through(named.loaded.network, request.straight_through)
         target = AttackedModel(
-            named.name, named.loaded, images.images, images.files, judge, how, params.seed, searched=searched
+            name=named.name,
+            model=named.loaded,
+            images=images.images,
+            files=images.files,
+            classes=classes,
+            judge=judge,
+            how=how,
+            seed=params.seed,
+            searched=searched,
         )
         sources, finished = partial(_loaded, spec, others, settings, target), list[Attacking]()
         for name, attack in params.attacks.items():
@@ -474,8 +483,9 @@ def evaluate(
                 finished.append(attacking)
         if finished:
             is_command = isinstance(spec, CommandModel)
+            is_custom = isinstance(spec, CommandModel | ModuleModel)
             try:
-                sign = settle(finished, partial(_anew, spec, settings), is_command or isinstance(spec, ModuleModel))
+                sign = settle(finished, partial(_anew, spec, settings, classes), is_custom)
                 results |= {(each.name, spec.text): each.results() for each in finished}
                 record = probed(target, params, sources(), is_command=is_command) if request.warnings else None
             except CleansetError as error:
@@ -496,12 +506,12 @@ def _with_sign(sign: SeenSign | None, model: str, record: WarningRecord | None) 
     return {model: record.model_copy(update={"warnings": (*signs, *others)})}
 
 
-def _anew(spec: Spec, settings: Settings) -> LoadedModel:
-    return load(spec, settings, classes_in_use()).loaded
+def _anew(spec: Spec, settings: Settings, classes: ClassTable) -> LoadedModel:
+    return load(spec, settings, classes).loaded
 
 
 def _loaded(spec: Spec, others: Sequence[Spec], settings: Settings, target: AttackedModel) -> dict[str, PixelNetwork]:
     """The other models as networks on the pixels that a model sees."""
     return target.sources(
-        {each.text: load(each, settings, classes_in_use()).loaded for each in others if each.text != spec.text}
+        {each.text: load(each, settings, target.classes).loaded for each in others if each.text != spec.text}
     )

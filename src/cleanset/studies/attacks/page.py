@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.classes import ClassTable
 from cleanset.csv_files import read_frame
 from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
@@ -38,7 +39,6 @@ from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 from cleanset.studies.robustness.pages import spread_over_classes
 from cleanset.tables import read_table
-from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of coverage.html, which draws lines."""
@@ -260,11 +260,13 @@ READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 def write_measures(study: AttackStudy, params: AttackParams | None = None) -> None:
     """Read the results of all attacks and the warnings, write data/attack_measures.csv and attack_metrics/."""
+    classes = study.edition.read_classes()
     roles = list(read_params(study.edition.folder).models)
     further = further_roles(study.robustness.params_yaml)
-    params = read_attack_params(study.params_yaml, roles, further) if params is None else params
+    if params is None:
+        params = read_attack_params(study.params_yaml, roles, classes, others=further)
     results = {
-        (name, model): read_table(study.results(name, model).table, ATTACKED)
+        (name, model): read_table(study.results(name, model).table, ATTACKED, classes)
         for name, model in params.runs(roles, further)
     }
     models = params.models(roles, further)
@@ -290,28 +292,34 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     every = AllParams.read(study)
     params, further, settings = every.edition, every.robustness.further_models, every.attacks
     roles = list(params.models)
-    files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
+    files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES, every.classes))
     models = settings.models(roles, further)
     seen_by: dict[str, Preprocessing] = {role: preprocessing_of(params.network(role)) for role in roles}
     folders, score = (study.robustness.folder, study.edition.folder), settings_for(params.score)
     # the callable of a module is called for its preprocessing
     seen_by |= {role: further_preprocessing(entry, *folders, role, score) for role, entry in further.items()}
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
-    groups = {name: each.two_groups for name, each in settings.wrapped.items()}
+    groups = {name: each.two_groups(every.classes) for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}
     (report / SHEET_FOLDER).mkdir(parents=True)
     for name, model in settings.runs(roles, further):
         folder = study.results(name, model)
-        results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
-        classes = params.dataset.class_list()
-        read = partial(answer_columns, classes=classes) if grouped is None else stored_columns
+        results = read_table(folder.table, ATTACKED, every.classes)
+        grouped = groups.get(model)
+        class_list = params.dataset.class_list(every.classes)
+        read = partial(answer_columns, classes=class_list) if grouped is None else stored_columns
         answers[name, model] = with_columns(results, read)
         if settings.attack(name).changes_images:
-            prefix = f"{SHEET_FOLDER}/{name}_{model}"
-            sheets[name, model] = [
-                sheet_row(row, files, folder.folder, seen_by[model], report, f"{prefix}_{place}", grouped)
-                for place, row in enumerate(some_results(results))
-            ]
+            sheet = SheetImages(
+                files=files,
+                attacked=folder.folder,
+                preprocessing=seen_by[model],
+                classes=every.classes,
+                groups=grouped,
+                report=report,
+                prefix=f"{SHEET_FOLDER}/{name}_{model}",
+            )
+            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(some_results(results))]
     sizes = {model: each.size for model, each in seen_by.items()}
     lines = [
         AttackMeasure(*row)
@@ -321,9 +329,9 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
 
 
-def names_of(groups: Groups | None) -> Sequence[str]:
+def names_of(groups: Groups | None, classes: ClassTable) -> Sequence[str]:
     """The names of a model's classes or groups, in the order of its logits."""
-    return [each.name for each in class_names()] if groups is None else groups.names
+    return [each.name for each in classes.names] if groups is None else groups.names
 
 
 def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
@@ -344,35 +352,55 @@ def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in rows]
 
 
-def sheet_row(
-    row: dict[str, Any],
-    files: Mapping[str, StudyFile],
-    attacked: Path,
-    preprocessing: Preprocessing,
-    report: Path,
-    prefix: str,
-    groups: Groups | None,
-) -> dict[str, Any]:
-    """A row of ATTACKED, from the folder `attacked`, as it is shown: its class, and the predictions before and after.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SheetImages:
+    """The images that the page shows of an attack on a model."""
 
-    Its three small copies are written below `report`, under names that begin with `prefix`. `factor`: the difference is
-    multiplied by it and added to a medium gray.
-    """
-    before = pixels_of(row["file"], SetImages(files), preprocessing).transpose(1, 2, 0)
-    after = np.asarray(codec.decode((attacked / row["png"]).read_bytes(), ("PNG",)).convert("RGB"))
-    image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
-    copies = f"{prefix}_clean.jpg", f"{prefix}_attacked.jpg", f"{prefix}_difference.png"
-    for name, content in zip(copies, (small(before), small(after), codec.png(image)), strict=True):
-        (report / name).write_bytes(content)
-    names = names_of(groups)
-    return row | {
-        "name": class_names()[row["class_index"]].name,
-        "before": prediction_text(row["logits_before"], names),
-        "after": prediction_text(row["logits_after"], names),
-        "success": row["was_correct"] and row["is_error"],
-        "files": copies,
-        "factor": factor,
-    }
+    files: Mapping[str, StudyFile]
+    """The images of the finished sets, by file."""
+
+    attacked: Path
+    """The folder with the results of the attack on the model."""
+
+    preprocessing: Preprocessing
+    """The model's preprocessing."""
+
+    classes: ClassTable
+    """The class table of the images."""
+
+    groups: Groups | None
+    """The groups that the model tells apart; None where it has all classes."""
+
+    report: Path
+    """The folder that copies are written below."""
+
+    prefix: str
+    """The beginning of the names of the copies."""
+
+    def row(self, row: dict[str, Any], place: int) -> dict[str, Any]:
+        """A row of ATTACKED as it is shown: its class, the predictions before and after, and three small copies.
+
+        `factor`: the difference is multiplied by it and added to a medium gray.
+        """
+        before = pixels_of(row["file"], SetImages(self.files), self.preprocessing).transpose(1, 2, 0)
+        after = np.asarray(codec.decode((self.attacked / row["png"]).read_bytes(), ("PNG",)).convert("RGB"))
+        image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
+        copies = {
+            f"{self.prefix}_{place}_clean.jpg": small(before),
+            f"{self.prefix}_{place}_attacked.jpg": small(after),
+            f"{self.prefix}_{place}_difference.png": codec.png(image),
+        }
+        for name, content in copies.items():
+            (self.report / name).write_bytes(content)
+        names = names_of(self.groups, self.classes)
+        return row | {
+            "name": self.classes.names[row["class_index"]].name,
+            "before": prediction_text(row["logits_before"], names),
+            "after": prediction_text(row["logits_after"], names),
+            "success": row["was_correct"] and row["is_error"],
+            "files": list(copies),
+            "factor": factor,
+        }
 
 
 def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:

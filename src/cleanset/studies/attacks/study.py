@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from pydantic import BeforeValidator, Field, WrapValidator, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, WrapValidator, field_validator, model_validator
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable, context_classes
 from cleanset.edition.params import Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName
@@ -85,10 +85,10 @@ class WrappedModel(Section):
 
     @field_validator("groups")
     @classmethod
-    def _two_groups(cls, groups: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
+    def _check_groups(cls, groups: dict[str, list[str]] | None, info: ValidationInfo) -> dict[str, list[str]] | None:
         if groups is not None:
             try:
-                Groups.of(groups, classes_in_use(), "groups")
+                Groups.of(groups, context_classes(info), "groups")
             except CleansetError as error:
                 raise ValueError(str(error).removeprefix("groups").lstrip(".: ")) from None
         return groups
@@ -99,10 +99,9 @@ class WrappedModel(Section):
             raise ValueError("neither wrapper nor groups; expected one of them or both")
         return self
 
-    @property
-    def two_groups(self) -> Groups | None:
-        """The groups; None where the model has all classes."""
-        return None if self.groups is None else Groups.of(self.groups, classes_in_use())
+    def two_groups(self, classes: ClassTable) -> Groups | None:
+        """The groups of class indices; None where the model has all classes."""
+        return None if self.groups is None else Groups.of(self.groups, classes)
 
     def text(self) -> str:
         """The model and its surroundings, as the page names them."""
@@ -247,21 +246,30 @@ class AttackParams(Section):
 
 @dataclass(frozen=True, slots=True)
 class AllParams:
-    """The params that attacks depend on: the edition's, its study of robustness's, and their own."""
+    """The params that attacks depend on, and the class table of the images."""
+
+    classes: ClassTable
+    """The class table of the edition."""
 
     edition: Params
+    """The edition's own params."""
+
     robustness: StudyParams
+    """The params of the edition's study of robustness."""
+
     attacks: AttackParams
+    """The params of the attacks."""
 
     @classmethod
     def read(cls, study: AttackStudy, attacks: AttackParams | None = None) -> "AllParams":
         """Read and check the three files, or two of them if `attacks` is given. Raises CleansetError naming the key."""
+        classes = study.edition.read_classes()
         edition = read_params(study.edition.folder)
         roles = list(edition.models)
         robustness = read_study_params(study.robustness.params_yaml, roles)
         if attacks is None:
-            attacks = read_attack_params(study.params_yaml, roles, list(robustness.further_models))
-        return cls(edition, robustness, attacks)
+            attacks = read_attack_params(study.params_yaml, roles, classes, others=list(robustness.further_models))
+        return cls(classes=classes, edition=edition, robustness=robustness, attacks=attacks)
 
     def source(self, model: str) -> str:
         """The source of a model's network, such as timm or module."""
@@ -286,12 +294,16 @@ class AttackRequest:
     warnings: bool = True
 
 
-def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] = ()) -> AttackParams:
+def read_attack_params(
+    path: Path, roles: Sequence[str], classes: ClassTable, *, others: Sequence[str] = ()
+) -> AttackParams:
     """Read and check the params.yaml of studies/attacks. Raises CleansetError naming the key.
 
-    `roles` are the models of the edition, `others` the further ones that its study of robustness measures.
+    `roles` are the models of the edition, `classes` its class table, `others` the further models that its study of
+    robustness measures.
     """
-    params = validate(AttackParams, read_yaml(path, "expected the params of attacks: git checkout it"), path)
+    content = read_yaml(path, "expected the params of attacks: git checkout it")
+    params = validate(AttackParams, content, path, context=classes)
     for name, each in params.wrapped.items():
         if name in (*roles, *others):
             raise CleansetError(

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -296,24 +296,43 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
 
 @dataclass(frozen=True)
 class AttackedModel:
-    """A model, the images that it is attacked on, its judge, and how searches compute it.
-
-    `name`: a role of the edition, or the name of a further or a wrapped model, which `wrapped` describes. `seed`: of
-    the params. `groups`: None where the model has all classes. `searched`: the network that searches ask, where it is
-    another than the model's. `has_scores`: its scores are stored.
-    """
+    """A model, the images that it is attacked on, its judge, and how searches compute it."""
 
     name: str
+    """A role of the edition, or the name of a further or a wrapped model."""
+
     model: LoadedModel
+    """The model under attack, with its wrapper if it is a wrapped one."""
+
     images: pd.DataFrame
+    """Rows of STUDY_IMAGES: the images that it may be attacked on."""
+
     files: Mapping[str, StudyFile]
+    """Where each image lies, by file."""
+
+    classes: ClassTable
+    """The class table of the images."""
+
     judge: Judge
+    """What gives the verdicts on candidates."""
+
     how: Searching
+    """How searches compute the model."""
+
     seed: int
+    """The seed of the params."""
+
     wrapped: WrappedModel | None = None
+    """What is around the model; None for a model of the edition or a further one."""
+
     groups: Groups | None = None
+    """The groups that it tells apart; None where it has all classes."""
+
     searched: nn.Module | None = None
+    """The network that searches ask, where it is another than the model's."""
+
     has_scores: bool = False
+    """Whether the edition stores its scores."""
 
     @cached_property
     def before(self) -> Callable[[str], ImageLogits]:
@@ -380,14 +399,14 @@ def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured
     further, settings = params.robustness.further_models, settings_for(params.edition.score)
     check_known("model", name, params.attacks.models(params.edition.models, further))
     around = params.attacks.wrapped.get(name)
-    role, groups = (name, None) if around is None else (around.model, around.two_groups)
+    role, groups = (name, None) if around is None else (around.model, around.two_groups(params.classes))
     if role in further:
         folders = study.robustness.folder, study.edition.folder
         model = load_further(further[role], *folders, role, settings).loaded
     else:
-        model = load_member(params.edition.network(role), study.edition.folder, classes_in_use())
+        model = load_member(params.edition.network(role), study.edition.folder, params.classes)
     images = images_for(
-        read_table(study.robustness.images, STUDY_IMAGES),
+        read_table(study.robustness.images, STUDY_IMAGES, params.classes),
         params.robustness.images,
         role,
         params.robustness.classes_of(role),
@@ -405,15 +424,25 @@ def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured
         model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
     how = Searching(settings.devices[0].torch, params.attacks.search_precision, settings.batch_size)
     judge = Judge(model, how.device, lpips_of(study.folder, params.attacks, how.device) if is_measured else None)
-    files, seed = files_of(study.edition, images), params.attacks.seed
-    is_of_edition = around is None and role not in further
-    return AttackedModel(name, model, images, files, judge, how, seed, around, groups, has_scores=is_of_edition)
+    return AttackedModel(
+        name=name,
+        model=model,
+        images=images,
+        files=files_of(study.edition, images),
+        classes=params.classes,
+        judge=judge,
+        how=how,
+        seed=params.attacks.seed,
+        wrapped=around,
+        groups=groups,
+        has_scores=around is None and role not in further,
+    )
 
 
 def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
     """The models of the edition but the one of a name, by role; lists have no network."""
     models = {role: model for role, model in params.edition.models.items() if role != name and not model.is_list}
-    return {role: load_member(model, study.edition.folder, classes_in_use()) for role, model in models.items()}
+    return {role: load_member(model, study.edition.folder, params.classes) for role, model in models.items()}
 
 
 def check_scores(study: AttackStudy, params: Params, target: AttackedModel, images: pd.DataFrame) -> None:
@@ -424,7 +453,7 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
     if not target.has_scores or params.score.precision != "float64":
         return
     logits = np.stack([target.before(file) for file in images["file"]])
-    clean = answer_columns(logits, params.dataset.class_list())
+    clean = answer_columns(logits, params.dataset.class_list(target.classes))
     frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
     check_of_stored(study.edition, target.name)(images, frame)
 
@@ -433,7 +462,8 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callab
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     families = [family_named(name) for name in GUESSED]
     stored = (
-        read_table(study.answers.predictions(each.name, target.name), ANSWER_TABLES[each.name]) for each in families
+        read_table(study.answers.predictions(each.name, target.name), ANSWER_TABLES[each.name], target.classes)
+        for each in families
     )
     mistakes = most_confident_mistakes(target.images, pd.concat(map(with_step, stored, families)))
     # a changed image is square already: it is resized, never cropped

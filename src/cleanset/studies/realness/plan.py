@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
+from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -20,7 +21,6 @@ from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
 from cleanset.studies.realness.ratings import IMAGE_KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
-from cleanset.vocabulary import class_column
 
 MAX_FAILED = 100
 """Failed searches for a swap, each through all lists, after which no more are tried."""
@@ -311,7 +311,7 @@ def attention(seed: int, rating: int) -> Trial:
     return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=LABELS[SCALE.index(rating)])
 
 
-def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str]) -> str:
+def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str], classes: ClassTable) -> str:
     """The key to the stimuli, with all correct answers; people who rate must not have it."""
     rows: list[tuple[str, ...]] = [
         (plan.stimulus(each), each.kind, each.name, "", each.wnid, sha256_of[each.kind, each.name])
@@ -319,7 +319,7 @@ def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str]) -> str
     ]
     rows += [(pair.stimulus, "pair", pair.image.name, pair.modified, "", "") for pair in plan.pairs]
     rows += [(attention(plan.seed, end).stimulus, "attention", "", str(end), "", "") for end in (SCALE[0], SCALE[-1])]
-    return csv_text(key_columns(class_column()), sorted(rows))
+    return csv_text(key_columns(classes.key_column), sorted(rows))
 
 
 def trials_csv(plan: StudyPlan) -> str:

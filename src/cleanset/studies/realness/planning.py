@@ -29,7 +29,7 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable, classes_in_use
 from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
@@ -165,13 +165,13 @@ def attacked_images(folder: Path) -> list[str]:
     return names
 
 
-def source_of(name: str, entries: Iterable[Entry] = ()) -> str:
+def source_of(name: str, classes: ClassTable, entries: Iterable[Entry] = ()) -> str:
     """The id of the image that an attacked one was made from, by its file's name; "" without one.
 
     ImageNet's images have their ids in the name; of others, the name ends as a file or id of the set, whatever the
     suffixes.
     """
-    if classes_in_use().is_imagenet:
+    if classes.is_imagenet:
         found = _SOURCE.findall(name)
         return str(found[-1]) if found else ""
     ids = {_without_suffixes(each): entry.image_id for entry in entries for each in (entry.image_id, entry.file)}
@@ -253,9 +253,10 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     texts = wish.texts or USUAL_TEXTS
     data = read_texts(texts)
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
+    classes = classes_in_use()
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id, entry.wnid) for name, entry in entries.items()]
-    images += [StudyImage("modified", name, source_of(name, entries.values())) for name in made]
+    images += [StudyImage("modified", name, source_of(name, classes, entries.values())) for name in made]
     design = StudyDesign(len(entries), len(made), wish, PUBLISHED_FIT if pilot is None else variances_of(pilot))
     try:
         needed = design.people_needed()
@@ -275,7 +276,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
         sources = write_stimuli(folder / PAGE_IMAGES, plan, size, set_folder, entries, attacked)
-        write_text(folder / KEY, key_csv(plan, sources))
+        write_text(folder / KEY, key_csv(plan, sources, classes))
         write_text(folder / TRIALS, trials_csv(plan))
         pinned = with_digest(record(outcome) | {"sha256": digests(folder)})
         write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
