@@ -130,7 +130,7 @@ class Cells:
 
 
 def rows_of(text: str) -> list[tuple[str, Cells]]:
-    return list(parse_rows(text, ("a", "b", "c"), Cells, "t.csv", "mend it", key=("a",)))
+    return list(parse_rows(text, ("a", "b", "c"), Cells, "t.csv", remedy="mend it", key=("a",)))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_rows_that_are_refused(text: str, message: str) -> None:
     assert str(error.value) == message
     invalid: list[str] = []
     if "header" not in message:
-        list(parse_rows(text, ("a", "b", "c"), Cells, "t.csv", "mend it", key=("a",), invalid=invalid))
+        list(parse_rows(text, ("a", "b", "c"), Cells, "t.csv", remedy="mend it", key=("a",), invalid=invalid))
         assert invalid == [message]
 
 
@@ -177,7 +177,7 @@ def test_what_spreadsheets_write(start: str, end: str, header: str) -> None:
 
 
 def test_a_line_break_in_a_cell() -> None:
-    assert list(parse_rows('a,b\r\n1,"2\n3"\r\n4,5\r\n', ("a", "b"), dict, "t.csv", "mend it")) == [
+    assert list(parse_rows('a,b\r\n1,"2\n3"\r\n4,5\r\n', ("a", "b"), dict, "t.csv", remedy="mend it")) == [
         ("t.csv, line 3", {"a": "1", "b": "2\n3"}),
         ("t.csv, line 4", {"a": "4", "b": "5"}),
     ]
@@ -185,4 +185,4 @@ def test_a_line_break_in_a_cell() -> None:
 
 def test_a_function_of_the_cells() -> None:
     with pytest.raises(CleansetError, match=r"t\.csv, line 2: 'x'; invalid literal for int.*: mend it"):
-        list(parse_rows("a\nx\n", ("a",), lambda cells: int(cells["a"]), "t.csv", "mend it"))
+        list(parse_rows("a\nx\n", ("a",), lambda cells: int(cells["a"]), "t.csv", remedy="mend it"))

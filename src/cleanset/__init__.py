@@ -5,7 +5,7 @@ pandas table, `evaluate` the measures of any model on a set; all raise CleansetE
 the installed package. Nothing else is imported before it is asked for.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["CleansetError", "Results", "evaluate", "load", "table"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "CleansetError":
         from cleanset.errors import CleansetError
 

@@ -170,7 +170,9 @@ def make_edition(
     from cleanset.edition.params import read_params
 
     models = models_from_texts(model) if model else None
-    old, found, digests = None, None, dict[str, str]()
+    old = None
+    found = None
+    digests: dict[str, str] = {}
     if reviews is not None:
         from cleanset.review import carried
 
@@ -420,7 +422,7 @@ def compare(
     if len(paths) != 2:
         found = "1 path" if len(paths) == 1 else f"{len(paths)} paths"
         raise CleansetError(f"compare: {found}; expected two, or two or more results of models (JSON)")
-    result = tool.run(paths[0], paths[1], Edition(edition) if edition else None, model, most)
+    result = tool.run(paths[0], paths[1], Edition(edition) if edition else None, role=model, most=most)
     typer.echo(result.render(as_json))
     raise typer.Exit(0 if result.same else 1)
 
@@ -539,7 +541,7 @@ def fetch(
     """
     from cleanset.sets.fetching import fetch as tool
 
-    typer.echo(tool.render(tool.run(url, model, rev, folder, out, update, force)))
+    typer.echo(tool.render(tool.run(url, model, rev, folder, out=out, update=update, force=force)))
 
 
 @app.command()
@@ -715,10 +717,18 @@ app.add_typer(attacks_cli.tools, name="attacks")
 app.add_typer(contest_cli.app, name="contest")
 app.add_typer(training_cli.app, name="training")
 app.add_typer(study_cli.app, name="study")
-listed: Any
-for listed in (*app.registered_commands, *app.registered_groups):
-    name = listed.name or getattr(listed.callback, "__name__", "")
-    listed.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)
+
+
+def put_into_panels() -> None:
+    """Give each command the panel of PANELS that has it."""
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+    for command in app.registered_commands:
+        command.rich_help_panel = panel_of.get(str(command.name or getattr(command.callback, "__name__", "")))
+    for group in app.registered_groups:
+        group.rich_help_panel = panel_of.get(str(group.name))
+
+
+put_into_panels()
 
 
 EXTRAS = {

@@ -2,11 +2,11 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,11 +20,19 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 
+class RowOptions(TypedDict, total=False):
+    """The options of `parse_rows`."""
+
+    key: Sequence[str]
+    others: bool
+    context: object
+
+
 def read_rows(
-    path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, **options: Any
+    path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, **options: Unpack[RowOptions]
 ) -> Iterator[tuple[str, Row]]:
     """The rows of a CSV file, as `parse_rows` reads them. Raises CleansetError as `read_text` does, too."""
-    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy, **options)
+    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy=remedy, **options)
 
 
 def parse_rows(
@@ -32,10 +40,10 @@ def parse_rows(
     columns: Sequence[str],
     kind: Callable[..., Row],
     where: str,
+    *,
     remedy: str,
     key: Sequence[str] = (),
     invalid: list[str] | None = None,
-    *,
     others: bool = False,
     context: object = None,
 ) -> Iterator[tuple[str, Row]]:
@@ -64,7 +72,8 @@ def parse_rows(
     seen: dict[tuple[str, ...], int] = {}
     places = [header.index(name) for name in key]
     for line, cells in rows:
-        at, problem = f"{where}, line {line}", ""
+        at = f"{where}, line {line}"
+        problem = ""
         if len(cells) != len(header):
             problem = f": {len(cells)} cells; expected {cut(','.join(header), MAX_VALUE)}"
         elif key and seen.setdefault(values := tuple(cells[place] for place in places), line) != line:
@@ -109,19 +118,27 @@ def csv_rows(text: str, where: str, remedy: str, invalid: list[str] | None = Non
 
 
 def read_frame(
-    path: Path, columns: Iterable[str], remedy: str, most: int = MAX_BYTES, **options: Any
+    path: Path,
+    columns: Iterable[str],
+    remedy: str,
+    most: int = MAX_BYTES,
+    *,
+    dtype: Mapping[str, type] | type | None = None,
+    na_values: Sequence[str] = ("",),
 ) -> "pd.DataFrame":
-    """A CSV file with at least these columns, read in bulk by pandas with these options; only empty cells are missing.
+    """A CSV file of at most `most` bytes with at least these columns, read in bulk by pandas.
 
-    Raises CleansetError, which ends in `remedy`, for anything else, and as `open_file` does.
+    `dtype`: the types of columns, or of all. `na_values`: the cells that are missing values, the empty ones alone if
+    not told otherwise. Raises CleansetError, which ends in `remedy`, for anything else, and as `open_file` does.
     """
     import pandas as pd
 
-    # of itself, pandas reads texts such as NA and null as missing
-    options = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig", **options}
     try:
         with open_file(path, most) as file:
-            found: pd.DataFrame = pd.read_csv(file, **options)
+            # of itself, pandas reads texts such as NA and null as missing
+            found: pd.DataFrame = pd.read_csv(
+                file, dtype=dtype, keep_default_na=False, na_values=list(na_values), encoding="utf-8-sig"
+            )
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; {remedy}") from None
     except (ValueError, pd.errors.ParserError) as error:

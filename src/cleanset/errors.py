@@ -4,7 +4,7 @@ import errno
 import json
 import shlex
 from importlib.metadata import PackageNotFoundError, distribution
-from typing import Any
+from typing import TypedDict
 from urllib.parse import unquote, urlsplit
 
 MAX_LINE = 600
@@ -68,22 +68,37 @@ def system_error(error: OSError) -> str:
 PACKAGE = "cleanset"
 
 
+class DirectUrl(TypedDict, total=False):
+    """The source of an installed package, as pip records it (PEP 610, direct_url.json)."""
+
+    url: str
+    dir_info: dict[str, bool]
+    """Of a folder: whether it is editable."""
+
+    vcs_info: dict[str, str]
+    """Of a repository: the program (vcs) and the commit (commit_id)."""
+
+    subdirectory: str
+    """The folder of the package in the source."""
+
+
 def install_command(extra: str) -> str:
     """The command to type: the package is on no registry, so it names the repository, folder or file of its source."""
     return f"pip install {_requirement(f'{PACKAGE}[{extra}]', installed_from())}"
 
 
-def installed_from() -> dict[str, Any]:
-    """The source that pip has recorded (PEP 610, direct_url.json); empty without a record."""
+def installed_from() -> DirectUrl:
+    """The source that pip has recorded; empty without a record."""
     try:
         text = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:
         return {}
-    return dict(json.loads(text)) if text else {}
+    found: DirectUrl = json.loads(text) if text else {}
+    return found
 
 
-def _requirement(name: str, source: dict[str, Any]) -> str:
-    """A requirement as pip takes it, quoted for a shell; `source` is the content of direct_url.json."""
+def _requirement(name: str, source: DirectUrl) -> str:
+    """A requirement as pip takes it, quoted for a shell."""
     url = source.get("url", "")
     if source.get("dir_info", {}).get("editable"):
         folder = unquote(urlsplit(url).path)

@@ -18,9 +18,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from cleanset.errors import CleansetError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 BLOCK_BYTES = 2**22
 """Bytes of a large file that are read at a time."""
@@ -29,7 +32,9 @@ MAX_BYTES = 2**28
 """Bytes of a file that is read whole, unless its kind has another limit: a table of a million rows has less."""
 
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
-_LOCK, _NEW, _OLD = "lock", "new", "old"
+_LOCK = "lock"
+_NEW = "new"
+_OLD = "old"
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -86,7 +91,8 @@ def replacing(path: Path) -> Iterator[Path]:
         # the user knows `path`, not the workspace beside it
         hidden = str(path.with_name(f".{path.name}."))
         if not error.filename or str(error.filename).startswith(hidden):
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
+            error.filename2 = None
         elif str(error.filename2).startswith(hidden):
             error.filename2 = str(path)
         raise
@@ -185,7 +191,8 @@ def reading(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.filename is None:
-            error.filename, error.strerror = str(path), f"{error.strerror} while reading"
+            error.filename = str(path)
+            error.strerror = f"{error.strerror} while reading"
         raise
 
 
@@ -196,7 +203,7 @@ class _NamedFile(FileIO):
         super().__init__(open_descriptor(path))
         self._path = path
 
-    def readinto(self, buffer: Any) -> int | None:
+    def readinto(self, buffer: "WriteableBuffer") -> int | None:
         with reading(self._path):
             return super().readinto(buffer)
 
@@ -306,7 +313,7 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
         yield
 
 
-def take_lock(file: IO[Any] | int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
+def take_lock(file: IO[bytes] | IO[str] | int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
     """Take a lock on an open file. Raises OSError that names `path`, as where the file system has no locks."""
     try:
         fcntl.flock(file, kind)

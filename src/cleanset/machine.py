@@ -41,5 +41,7 @@ def keep_freed_memory() -> None:
         mallopt(_M_ARENA_MAX, available_cores())  # beyond the first, which alone keeps everything
 
 
-_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
-"""Parameters of mallopt, from glibc's malloc.h."""
+# parameters of mallopt, from glibc's malloc.h
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_MAX = -4
+_M_ARENA_MAX = -8

@@ -24,6 +24,9 @@ from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
+Values = NDArray[Any]
+"""The values of a column, of its type."""
+
 Valid = NDArray[np.bool]
 """Whether each row is valid."""
 
@@ -58,8 +61,8 @@ def nullable(column: Column) -> Column:
     return replace(column, nullable=True)
 
 
-def _numpy(values: pa.Array) -> NDArray[Any]:
-    found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+def _numpy(values: pa.Array) -> Values:
+    found: Values = values.to_numpy(zero_copy_only=False)
     return found
 
 
@@ -84,7 +87,7 @@ def _in_range(values: pa.Array, least: float, most: float) -> Valid:
     return valid
 
 
-def _rows(values: pa.Array) -> NDArray[Any]:
+def _rows(values: pa.Array) -> Values:
     """The values of a column of lists of one length, a row each."""
     return _numpy(values.values).reshape(len(values), values.type.list_size)
 
@@ -137,7 +140,8 @@ def _is_image_id(values: pa.Array, classes: ClassTable) -> Valid:
     return _matches(pattern)(values, classes)
 
 
-MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
+MAX_INT32 = 2**31 - 1
+MAX_INT64 = 2**63 - 1
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 IMAGE_ID = Column(pa.string(), "an image id{like_id}", _is_image_id)
@@ -341,7 +345,7 @@ def text_of_table(path: Path, name: str) -> str | None:
     return None if text is None else text.decode()
 
 
-def _keys(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
+def _keys(*columns: Iterable[str | int | Iterable[int]]) -> list[tuple[str | int, ...]]:
     """The key of each row: its values in these columns, of a box the four edges."""
     parts = ([(value,) if isinstance(value, str | int) else tuple(value) for value in column] for column in columns)
     return [sum(row, ()) for row in zip(*parts, strict=True)]
@@ -362,11 +366,10 @@ def read_table(
     for name, column in table.columns.items():
         row = column.invalid_row(content[name].combine_chunks(), classes)
         if row is not None:
-            problem = Invalid(name, row, column.expected(classes))
-            raise _invalid(path, content, table.key[0], problem, classes)
+            raise _invalid(path, content, table, Invalid(name, row, column.expected(classes)), classes=classes)
     found = table.check(content) if table.check else None
     if found:
-        raise _invalid(path, content, table.key[0], found, classes)
+        raise _invalid(path, content, table, found, classes=classes)
     _check_order(path, content, table.key)
     frame: pd.DataFrame = content.select(columns or table.names).to_pandas()
     return frame
@@ -416,7 +419,8 @@ def _check_order(path: Path, content: pa.Table, key: tuple[str, ...]) -> None:
     is_less, is_tied = np.zeros((2, max(len(content) - 1, 0)), np.bool_)
     is_tied[:] = True
     for values in (part for name in key for part in _parts(content[name].combine_chunks())):
-        before, after = values[:-1], values[1:]
+        before = values[:-1]
+        after = values[1:]
         is_less |= is_tied & pc.less(before, after).to_numpy(zero_copy_only=False)
         is_tied &= pc.equal(before, after).to_numpy(zero_copy_only=False)
     if not is_less.all():
@@ -436,7 +440,8 @@ def _parts(values: pa.Array) -> list[pa.Array]:
     return [pa.array(edge) for edge in edges.T]
 
 
-def _invalid(path: Path, content: pa.Table, key: str, problem: Invalid, classes: ClassTable) -> CleansetError:
+def _invalid(path: Path, content: pa.Table, table: Table, problem: Invalid, *, classes: ClassTable) -> CleansetError:
+    key = table.key[0]
     value = content[problem.column][problem.row].as_py()
     where = f"{path}, column {classes.column(problem.column)}, row {problem.row + 1}"
     if problem.column != key:

@@ -7,7 +7,7 @@ import re
 import reprlib
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -62,7 +62,8 @@ def first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
     key = cut(".".join(cut(one_line(str(part)), MAX_VALUE) for part in first["loc"]), MAX_VALUE)
     if first["type"] == "model_type":
-        key, what = key or "the file", "expected keys and values"
+        key = key or "the file"
+        what = "expected keys and values"
     else:
         what = expected_value(first)
     # for a missing key, pydantic's input is the whole table around it; our own messages may have quoted the value
@@ -119,13 +120,13 @@ def check_known(what: str, name: str, known: Iterable[str]) -> None:
 
 
 def checked(
-    is_valid: Callable[[Any], object],
+    is_valid: Callable[..., object],
     expected: str | Callable[[], str] = "another value",
     kind: type[AfterValidator | BeforeValidator] = AfterValidator,
 ) -> AfterValidator | BeforeValidator:
     """A validator that refuses other values; `expected` stands in the message."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> object:
         if not is_valid(value):
             raise ValueError(f"expected {expected() if callable(expected) else expected}")
         return value

@@ -75,7 +75,7 @@ def parse_document(text: str, where: str, *, merges: bool = False) -> Document:
     if found:
         raise CleansetError(f"{where}: the character {found[0]!a}: write it escaped, in double quotes")
     try:
-        reader = _Reader(yaml.CSafeLoader(text).get_event, where, merges)
+        reader = _Reader(yaml.CSafeLoader(text).get_event, where, merges=merges)
         return reader.document(), reader.lines, reader.events
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -93,7 +93,7 @@ parse_remembered = lru_cache(maxsize=64)(parse_document)
 class _Reader:
     """Builds the values from the events of a document; so nothing is built of what is refused."""
 
-    def __init__(self, next_event: Callable[[], Any], where: str, merges: bool) -> None:
+    def __init__(self, next_event: Callable[[], yaml.Event | None], where: str, *, merges: bool) -> None:
         self._next_event = next_event
         self.events: list[yaml.Event] = []
         self._where = where
@@ -102,9 +102,11 @@ class _Reader:
         self.lines: dict[tuple[str, ...], int] = {}
         self._plain_values: dict[str, object] = {}  # many a text comes often, and costs ten times an entry
 
-    def _next(self) -> Any:
-        self.events.append(self._next_event())
-        return self.events[-1]
+    def _next(self) -> yaml.Event:
+        event = self._next_event()
+        assert event is not None  # it is behind the end of the stream, and nobody asks there
+        self.events.append(event)
+        return event
 
     def document(self) -> object:
         self._next()  # the stream
@@ -117,16 +119,17 @@ class _Reader:
             raise self._error(after, "a second document; a file holds one: remove the other")
         return content
 
-    def _value(self, event: Any, depth: int, path: tuple[str, ...] | None) -> object:
+    def _value(self, event: yaml.Event, depth: int, path: tuple[str, ...] | None) -> object:
         """The value that begins with an event; `path`: the keys that lead to it, None inside a list."""
         is_table = type(event) is yaml.MappingStartEvent
-        if event.anchor is not None and not (self._merges and is_table):
+        anchor = event.anchor if isinstance(event, yaml.NodeEvent) else None
+        if anchor is not None and not (self._merges and is_table):
             raise self._error(event, "an anchor or alias; expected the values themselves")
-        if event.tag is not None:
+        tag = event.tag if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) else None
+        if tag is not None:
             raise self._error(
                 event,
-                f"a tag, {shown(event.tag.replace('tag:yaml.org,2002:', '!!'))}; "
-                "expected text, numbers, lists and tables",
+                f"a tag, {shown(tag.replace('tag:yaml.org,2002:', '!!'))}; expected text, numbers, lists and tables",
             )
         if type(event) is yaml.ScalarEvent:
             return event.value if event.style else self._plain(event)
@@ -134,7 +137,9 @@ class _Reader:
             raise self._error(event, f"lists or tables more than {YAML_DEPTH} deep")
         if not is_table:
             return self._list(depth)
-        self._anchored[event.anchor] = found = self._mapping(depth, path)
+        found = self._mapping(depth, path)
+        if anchor is not None:
+            self._anchored[anchor] = found
         return found
 
     def _list(self, depth: int) -> list[object]:
@@ -159,7 +164,7 @@ class _Reader:
                     event,
                     f"the key {shown(key)} a second time, first in line {lines[key]}; a key comes once: remove one",
                 )
-            lines[key] = event.start_mark.line + 1
+            lines[key] = _line_of(event)
             below = None if path is None else (*path, key)
             if below is not None:
                 self.lines[below] = lines[key]
@@ -176,7 +181,7 @@ class _Reader:
             found = self._merged_table(event, depth) | found
         return found
 
-    def _merged_table(self, event: Any, depth: int) -> dict[str, object]:
+    def _merged_table(self, event: yaml.Event, depth: int) -> dict[str, object]:
         if type(event) is yaml.AliasEvent and event.anchor in self._anchored:
             return self._anchored[event.anchor]
         if type(event) is not yaml.MappingStartEvent:
@@ -210,8 +215,11 @@ class _Reader:
         return text
 
     def _error(self, event: yaml.Event, what: str) -> CleansetError:
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        return CleansetError(f"{self._where}, line {line}: {what}")
+        return CleansetError(f"{self._where}, line {_line_of(event)}: {what}")
+
+
+def _line_of(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
 
 
 def is_plain_text(text: str) -> bool:

@@ -351,7 +351,8 @@ class VerifiedImages:
         if location is None:
             raise CleansetError(f"{self._images}: {image_id} is missing; the index has it: put it there")
         data = location.read()
-        found, expected = sha256(data), self._sha256_of[image_id]
+        found = sha256(data)
+        expected = self._sha256_of[image_id]
         if found != expected:
             anew = "dvc repro --force preprocess" if self._classes.is_imagenet else "cleanset edition --accept"
             raise CleansetError(

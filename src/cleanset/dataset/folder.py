@@ -35,12 +35,17 @@ NAME_COLUMNS = ("class", "name")
 
 @dataclass(frozen=True, slots=True)
 class LabelledImages:
-    """Images with their classes: the location, class index and group of each by image id; groups may be missing."""
+    """Your own images with their classes."""
 
     classes: ClassTable
     locations: Mapping[str, Location]
+    """By image id, sorted."""
+
     class_of: Mapping[str, int]
+    """Class index by image id."""
+
     group_of: Mapping[str, str] = field(default_factory=dict)
+    """Group by image id; empty without groups, and an image may have none."""
 
     @property
     def labels(self) -> dict[str, list[int]]:
@@ -58,7 +63,7 @@ class LabelledImages:
 
 def groups_of(text: str | None, where: str) -> dict[str, str]:
     """The group of each image id in the text that goes with the table of the images; empty without one."""
-    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, "run dvc repro") if text else ()
+    rows = parse_rows(text, _GROUP_COLUMNS, dict[str, str], where, remedy="run dvc repro") if text else ()
     return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 
@@ -82,10 +87,10 @@ def read_images(images: Path, labels: Path | None, names: Path | None) -> Labell
     for notice in (*_alike(groups.values(), where), *(_not_listed(images, class_by_id, where) if labels else ())):
         print_notice(notice)
     return LabelledImages(
-        classes,
-        _locations(images, ids, where),
-        {name: classes.indices[class_by_id[name]] for name in ids},
-        groups,
+        classes=classes,
+        locations=_locations(images, ids, where),
+        class_of={name: classes.indices[class_by_id[name]] for name in ids},
+        group_of=groups,
     )
 
 
@@ -107,7 +112,8 @@ def _not_listed(images: Path, listed: Collection[str], where: str) -> Iterator[s
 
 
 def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Location]:
-    found, missing = {}, []
+    found: dict[str, Location] = {}
+    missing: list[str] = []
     for image_id in ids:
         path = images / image_id
         try:
@@ -126,7 +132,8 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
 def _in_class_folders(images: Path) -> dict[str, str]:
     """The class of each image id in folders of classes. Raises CleansetError for a class without images, and splits."""
     _check_no_splits(images)
-    class_by_id, seen = dict[str, str](), dict[str, str]()
+    class_by_id: dict[str, str] = {}
+    seen: dict[str, str] = {}
     entries = visible_entries(images)
     if stray := [entry.name for entry in entries if not entry.is_dir() and is_there(Path(entry.path))]:
         raise CleansetError(
@@ -275,7 +282,9 @@ def read_labels(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     class_by_id: dict[str, str] = {}
     group_of: dict[str, str] = {}
     for where, row in read_rows(path, LABEL_COLUMNS, _Label, "correct the table, and save it as CSV in UTF-8"):
-        image_id, key, group = row.file, row.key, row.group
+        image_id = row.file
+        key = row.key
+        group = row.group
         if image_id in class_by_id:
             raise CleansetError(
                 f"{where}: {shown(image_id)} a second time, in class {shown(class_by_id[image_id])} before and "

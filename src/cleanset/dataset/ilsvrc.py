@@ -3,8 +3,6 @@
 Three numberings meet here (source: "How to reproduce ImageNet validation results"). An *ILSVRC id*
 (1..1000) is the devkit's own; a *wnid* ("n01440764") is WordNet's; a *class index* (0..999), which
 every trained model and the reassessed labels use, is the place of the wnid among the sorted 1,000.
-
-The names of the classes, from WordNet, and the search for classes by name.
 """
 
 import importlib.util

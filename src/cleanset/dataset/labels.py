@@ -62,7 +62,8 @@ def kaggle_labels_beside(images: Path) -> Path | None:
 
 def read_ground_truth(text: str, where: str) -> list[int]:
     """Class index of each image, from the devkit's list of ILSVRC ids; line 1 is image 1."""
-    labels, class_of = [], class_of_ilsvrc_id()
+    labels: list[int] = []
+    class_of = class_of_ilsvrc_id()
     for number, line in enumerate(text.splitlines(), start=1):
         label = class_of.get(int(line)) if _ILSVRC_ID.fullmatch(line.strip()) else None
         if label is None:

@@ -197,7 +197,7 @@ def rejected_csv(rejected: "pd.DataFrame") -> str:
 
 def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:
     """The reason of each rejected candidate, by class key and image id. Raises CleansetError, naming `where`."""
-    rows = parse_rows(text, rejected_columns(), dict[str, str], where, "export or fetch the set again")
+    rows = parse_rows(text, rejected_columns(), dict[str, str], where, remedy="export or fetch the set again")
     return {(row[class_column()], row["image_id"]): row["reason"] for _, row in rows}
 
 

@@ -404,7 +404,7 @@ def run(
 
 def list_sizes(trials: str, where: str) -> dict[str, int]:
     """The number of trials of each list, by the list's number, from the text of a plan's lists."""
-    rows = parse_rows(trials, TRIAL_COLUMNS, dict[str, str], where, "name a plan's folder")
+    rows = parse_rows(trials, TRIAL_COLUMNS, dict[str, str], where, remedy="name a plan's folder")
     return dict(Counter(cells["list"] for _, cells in rows))
 
 

@@ -162,7 +162,7 @@ def read_ratings(
         prefix = f"{name}:" if len(texts) > 1 else ""
         columns, kind = (ANSWER_COLUMNS, _Answered) if is_page else (RATING_COLUMNS, _Published)
         rows: Iterator[tuple[str, _Answered | _Published]] = parse_rows(
-            text, columns, kind, name, CORRECT, invalid=invalid
+            text, columns, kind, name, remedy=CORRECT, invalid=invalid
         )
         for at, row in rows:
             try:
@@ -193,7 +193,7 @@ def class_column_of(text: str) -> str:
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
     """The key of a plan, by stimulus. Raises CleansetError for anything else."""
     columns = key_columns(class_column_of(text))
-    rows = parse_rows(text, columns, Stimulus, where, "restore the file that cleanset wrote", key=("stimulus",))
+    rows = parse_rows(text, columns, Stimulus, where, remedy="restore the file that cleanset wrote", key=("stimulus",))
     return {row.stimulus: row for _, row in rows}
 
 

@@ -135,7 +135,9 @@ class StudyServer:
         self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
         self.size = found.size
         self.trials: dict[int, list[Trial]] = {}
-        for _, (number, trial) in parse_rows(found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), RESTORE_FILE):
+        for _, (number, trial) in parse_rows(
+            found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
+        ):
             self.trials.setdefault(number, []).append(trial)
         self.wanted = self.settings.people or len(self.trials)
         pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
