@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from cleanset.classes import class_table, parse_class_table
 from cleanset.cli import app
-from cleanset.dataset.folder import LabelledImages, exported_name, groups_of, read_images
+from cleanset.dataset.folder import LabelledImages, exported_name, read_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import inspect
 from cleanset.stages.preprocess import measure
@@ -85,10 +85,6 @@ def test_texts_that_are_one_key(tmp_path: Path, capsys: Capture) -> None:
         f"{tmp_path}/labels.csv: groups that differ by case alone, and count as different: André 1 and andré 1, "
         "P2 and p2\n"
     )
-
-
-def test_older_tables_of_groups_are_read_as_one_key() -> None:
-    assert groups_of("image_id,group\na.jpg,p 1\nb.jpg, p  1\n", "here") == {"a.jpg": "p 1", "b.jpg": "p 1"}
 
 
 def test_names_and_scores_in_another_unicode_form(tmp_path: Path) -> None:
