@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cleanset.classes import imagenet
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import base_image
 from cleanset.statistics.bootstrap import Bootstrap
@@ -146,7 +147,16 @@ def studied_in(folder: Path, wanted: dict[str, object]) -> Studied:
     images["sets"] = [list(ROLES)] * len(images)
     params = StudyParams.model_validate(wanted)
     models = {role: role for role in ROLES}
-    return Studied(images, pd.DataFrame(), params, models, ROLES, SELECTIONS, AnswerFiles(folder))
+    return Studied(
+        images=images,
+        masks=pd.DataFrame(),
+        params=params,
+        models=models,
+        owners=ROLES,
+        selections=SELECTIONS,
+        files=AnswerFiles(folder),
+        classes=imagenet(),
+    )
 
 
 def frames() -> tuple[float, float, float]:
@@ -182,7 +192,9 @@ def results(draws: int) -> float:
     count = CLASSES * PER_CLASS
     classes = np.repeat(np.arange(CLASSES), PER_CLASS)
     sets = [[role for role in ROLES if generator.random() < 0.67] for _ in range(count)]
-    images = StudiedImages(classes, sets, ROLES, Bootstrap(resamples=draws))
+    images = StudiedImages(
+        class_indices=classes, sets=sets, roles=ROLES, bootstrap=Bootstrap(resamples=draws), classes=imagenet()
+    )
     studies = (
         corruption_study(images, generator),
         perturbation_study(images, generator),
@@ -192,7 +204,7 @@ def results(draws: int) -> float:
     for study in studies:
         list(study.lines()), list(study.differences())
     by_severity(studies[0]), by_frame(studies[1])
-    regression_of(studies[2], cells_of(studies[2], "class_index", images.classes))
+    regression_of(studies[2], cells_of(studies[2], "class_index", images.class_indices))
     return perf_counter() - before
 
 
@@ -200,8 +212,10 @@ def corruption_study(images: StudiedImages, generator: np.random.Generator) -> C
     """Misclassified in 40 % of all cells."""
     answers = {}
     for role in ROLES:
-        answers[role] = {name: generator.random((len(images.classes), len(SEVERITIES), 3)) for name in CORRUPTIONS}
-        answers[role] |= {name: generator.random((len(images.classes), 1, 3)) for name in (CLEAN, UNCHANGED)}
+        answers[role] = {
+            name: generator.random((len(images.class_indices), len(SEVERITIES), 3)) for name in CORRUPTIONS
+        }
+        answers[role] |= {name: generator.random((len(images.class_indices), 1, 3)) for name in (CLEAN, UNCHANGED)}
         for name, values in answers[role].items():
             values[..., 0] = values[..., 0] < (0.4 if name in CORRUPTIONS else 0.1)
     return CorruptionStudy(images, answers, Corruptions.model_validate({}), CorruptionMeasures.model_validate({}))
@@ -212,7 +226,7 @@ def perturbation_study(images: StudiedImages, generator: np.random.Generator) ->
     answers = {}
     for role in ROLES:
         answers[role] = {
-            name: generator.random((len(images.classes), frame_count(name), 7)).argsort(axis=-1)[..., :5]
+            name: generator.random((len(images.class_indices), frame_count(name), 7)).argsort(axis=-1)[..., :5]
             for name in PERTURBATIONS
         }
     measures = PerturbationMeasures(reference="a")
@@ -221,7 +235,7 @@ def perturbation_study(images: StudiedImages, generator: np.random.Generator) ->
 
 def scenario_study(images: StudiedImages, generator: np.random.Generator) -> ScenarioStudy:
     """Correct in half of all cells."""
-    count = len(images.classes)
+    count = len(images.class_indices)
     shares = {CLEAN: 1.0, UNCHANGED: 0.9, **dict.fromkeys(SCENARIOS, 0.5)}
     answers = {role: {name: generator.random((count, 1)) < share for name, share in shares.items()} for role in ROLES}
     return ScenarioStudy(images, answers, Scenarios.model_validate({"names": [*SCENARIOS]}), ScenarioMeasures())

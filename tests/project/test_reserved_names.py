@@ -51,7 +51,7 @@ def team(name: str, _: Path) -> None:
 def further_model(name: str, folder: Path) -> None:
     path = folder / "params.yaml"
     path.write_text(f"further_models: {{{name}: {{source: timm, name: resnet18}}}}\n")
-    read_study_params(path, ["standard"])
+    read_study_params(path, ["standard"], imagenet())
 
 
 def wrapped_model(name: str, folder: Path) -> None:
@@ -63,7 +63,7 @@ def wrapped_model(name: str, folder: Path) -> None:
 def scenario(name: str, folder: Path) -> None:
     path = folder / "params.yaml"
     path.write_text(f"scenarios: {{published: a, names: ['{name}']}}\n")
-    read_study_params(path, ["standard"])
+    read_study_params(path, ["standard"], imagenet())
 
 
 REFUSED = [

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.review.audit import AuditResult, audit_json, read_audit_json
 from cleanset.scoring import record as scores
@@ -147,7 +148,7 @@ OUTPUTS = {
     "studies.robustness.answers.read_digests": [
         Output(
             "perturbations.parquet", parquet(DIGESTS, frame="int8"),
-            lambda path: answers.read_digests(path, PERTURBATION_FAMILY),
+            lambda path: answers.read_digests(path, PERTURBATION_FAMILY, imagenet()),
             {
                 "another family": parquet({key: DIGESTS[key] for key in ("file", "change", "sha256")}),
                 "a frame beyond the last": parquet(DIGESTS | {"frame": [41]}, frame="int8"),

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.files import sha256
 from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, Study, StudyFile
 from tests.studies.robustness.drawn import drawn
@@ -22,4 +23,10 @@ def sources_of(folder: Path, classes: Sequence[int] = (1, 2), prefix: str = "", 
         file = files[path.name] = StudyFile(path, sha256(path.read_bytes()), f"ILSVRC2012_val_{number:08}")
         rows.append((path.name, file.image_id, class_index, None, file.sha256, ["one"]))
     images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
-    return Sources(images, pd.DataFrame({"file": images["file"], "left_out": "no_mask"}), files, Study(folder))
+    return Sources(
+        images=images,
+        masks=pd.DataFrame({"file": images["file"], "left_out": "no_mask"}),
+        files=files,
+        study=Study(folder),
+        classes=imagenet(),
+    )

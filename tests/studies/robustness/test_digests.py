@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.robustness import answers
@@ -158,7 +159,11 @@ def test_families_have_their_columns() -> None:
 def test_a_familys_names() -> None:
     images = pd.DataFrame({"file": ["b.JPEG", "a.JPEG"]})
     family = ChangePlan(
-        family_named("perturbations"), images, [("scale", 0), ("scale", 10)], Changing(lambda *_: drawn(), {})
+        family=family_named("perturbations"),
+        images=images,
+        changes=[("scale", 0), ("scale", 10)],
+        changing=Changing(lambda *_: drawn(), {}),
+        classes=imagenet(),
     )
     assert list(map(str, family.names())) == [
         "a.JPEG scale 00", "a.JPEG scale 10", "a.JPEG unchanged 00",

@@ -20,6 +20,7 @@ from huggingface_hub import ModelCard
 from PIL import Image
 from rich.console import Console
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -37,7 +38,14 @@ from cleanset.studies.robustness import (
 )
 from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named, read_study_params
+from cleanset.studies.robustness.families import (
+    FAMILIES,
+    ChangePlan,
+    OpenedStudy,
+    change_plan,
+    family_named,
+    read_study_params,
+)
 from cleanset.studies.robustness.image_sets import open_images
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study
 from cleanset.studies.robustness.perturbations.params import Perturbations
@@ -239,7 +247,7 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     wnid = chosen[0].parent.name
     assert found.images["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
     assert set(found.images["image_id"]) >= {path.name[:23] for path in chosen[1:]}
-    assert list(found.classes) == sorted(set(found.images["class_index"]))
+    assert list(found.edition_classes) == sorted(set(found.images["class_index"]))
     wanted = Wanted(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
     result = evaluation.run(edition, *wanted)
     assert values(result.measured["corruptions"][0], "all", "norm_robust").keys() >= {("error", "contrast")}
@@ -362,7 +370,7 @@ def test_what_is_wrong_is_named(
 
 
 def test_the_defaults() -> None:
-    params = evaluation._params(None, ["a"], [])
+    params = evaluation._params(None, ["a"], [], imagenet())
     assert (len(params.section(Corruptions).changes()), len(params.section(Perturbations).changes())) == (
         75,
         9 * 31 + 41,
@@ -524,10 +532,10 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
     """Another seed, other weights aside: its stage will run, so it is shown the images now."""
     study, whole = Study(edition.folder / "studies" / "lacking"), study_of(edition)
     shutil.copytree(whole.folder, study.folder, ignore=shutil.ignore_patterns("measures", "report", "*partial*"))
-    plan = change_plan(family_named("corruptions"), Sources.read(study), answering.StudyModels(study).wanted)
+    plan = change_plan(family_named("corruptions"), Sources.read(study, imagenet()), OpenedStudy.read(study).params)
 
     def lacking() -> list[str]:
-        return [each.name for each in answering.StudyModels(study).lacking(plan, "standard")]
+        return [each.name for each in answering.StudyModels(OpenedStudy.read(study)).lacking(plan, "standard")]
 
     assert lacking() == []
     study.answers.predictions("corruptions", OTHER).unlink()
@@ -549,7 +557,9 @@ def answer_in_small_shards(study: Study) -> None:
 
 def test_shards_of_other_libraries_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = engine.settings_for(Score(device="cpu"))
-    target = answering.AnsweringModel("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
+    target = answering.AnsweringModel(
+        name="standard", model=cast(Any, None), settings=settings, edition_classes=[], answers=AnswerFiles(tmp_path)
+    )
     monkeypatch.setattr(answering.AnsweringModel, "record", lambda *_: {"role": "standard"})
     wanted, plan = cast(Any, None), cast(Any, None)
     before = target.made_from(wanted, plan)
@@ -624,8 +634,8 @@ def test_published_images_give_the_answers_of_made_ones(
     """Bit for bit, in a study's stages and outside DVC, of the images that are whole."""
     study, made = Study(edition.folder / "studies" / "published"), study_of(edition)
     table, folder = pd.read_parquet(made.images), study.folder / "images of the benchmark"
-    params = read_study_params(made.params_yaml, ["standard", "norm_robust", "corruption_robust"])
-    sources = Sources.read(made)
+    params = read_study_params(made.params_yaml, ["standard", "norm_robust", "corruption_robust"], imagenet())
+    sources = Sources.read(made, imagenet())
     family = change_plan(family_named("corruptions"), sources, params)
     changed, whole = family.changed_images(sources.files, params), table[table["crop"].isna()]
     for file in whole["file"]:

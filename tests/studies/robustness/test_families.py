@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
@@ -131,8 +132,17 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     record = {"images_sha256": images_sha256(images), "seed": 0, "jpeg": None, "parameters": 1}
     stored.record("fades", "standard").write_text(json.dumps(record))
 
-    studied = Studied(images, sources.masks, params, {"standard": "standard"}, ["standard"], ["union"], stored)
-    notices = {"fades": notice(FADES, params, images)}
+    studied = Studied(
+        images=images,
+        masks=sources.masks,
+        params=params,
+        models={"standard": "standard"},
+        owners=["standard"],
+        selections=["union"],
+        files=stored,
+        classes=imagenet(),
+    )
+    notices = {"fades": notice(FADES, params, images, imagenet())}
     lines, _ = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")["fades"]
     assert [(line.measure, line.value) for line in lines] == [("accuracy", 0.75)]
     assert (tmp_path / "measures" / "notices.csv").read_text() == "family,notice\nfades,Faded here.\n"

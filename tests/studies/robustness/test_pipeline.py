@@ -12,6 +12,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser
 
+from cleanset.classes import imagenet
 from cleanset.edition.create import make_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
@@ -104,9 +105,18 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
     study = Study(studied.folder / STUDY)
     text = study.params_yaml.read_text().replace("reference: alexnet", "reference: standard")
     (tmp_path / "params.yaml").write_text(text.replace("draws: 1000", "draws: 10"))
-    params = read_study_params(tmp_path / "params.yaml", ROLES)
+    params = read_study_params(tmp_path / "params.yaml", ROLES, imagenet())
     images, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
-    of_all = Studied(images, masks, params, {role: role for role in ROLES}, ROLES, ["union"], study.answers)
+    of_all = Studied(
+        images=images,
+        masks=masks,
+        params=params,
+        models={role: role for role in ROLES},
+        owners=ROLES,
+        selections=["union"],
+        files=study.answers,
+        classes=imagenet(),
+    )
     lines = {(line.measure, line.model): line for line in study_of(CORRUPTION_FAMILY, of_all).lines()}
     standard, norm_robust, corruption_robust = (lines["mce", role].value for role in ROLES)
     assert standard == 1
@@ -193,7 +203,7 @@ def test_the_edition_is_untouched(studied: Checkout, built: Checkout) -> None:
 def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]]:
     """How each family changes an image, and some of its changes, all that draw among them."""
     study = Study(studied.folder / STUDY)
-    params = read_study_params(study.params_yaml, list(ROLES))
+    params = read_study_params(study.params_yaml, list(ROLES), imagenet())
     frames = [(name, frame) for name in ("snow", "zoom_blur", "shot_noise", "scale") for frame in (0, 3, 11, 30)]
     return {
         "corruptions": (
@@ -202,7 +212,7 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
         ),
         "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
         "scenarios": (
-            scene_images(Sources.read(study), params.section(Scenarios)),
+            scene_images(Sources.read(study, imagenet()), params.section(Scenarios)),
             params.section(Scenarios).changes(),
         ),
     }
@@ -460,7 +470,7 @@ def test_a_change_of_measures_asks_for_no_new_images(repository: Path) -> None:
 def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine", models_from_texts(["mine=timm:resnet18.a1_in1k"]))
     study = Study(tmp_path / "mine" / STUDY)
-    params = read_study_params(study.params_yaml, ["mine"])
+    params = read_study_params(study.params_yaml, ["mine"], imagenet())
     assert params.section(CorruptionMeasures).trained_on == {}
     assert params.section(PerturbationMeasures).reference is None
     assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated.parent))

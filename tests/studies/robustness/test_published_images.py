@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness import published_images
 from cleanset.studies.robustness.answers import DigestRun
@@ -58,7 +59,7 @@ def sources(tmp_path: Path) -> Sources:
     columns = ["file", "image_id", "class_index", "crop", "file_sha256", "sets"]
     images = pd.DataFrame(table, columns=columns)
     masks = pd.DataFrame({"file": images["file"], "left_out": ["no_mask"] * 3})
-    return Sources(images, masks, files, Study(tmp_path))
+    return Sources(images=images, masks=masks, files=files, study=Study(tmp_path), classes=imagenet())
 
 
 def wanted(jpeg: int | None = None, **sections: Any) -> StudyParams:
@@ -96,7 +97,7 @@ def told(images: pd.DataFrame, family: str = "corruptions", **given: bool) -> st
     """The notice of published images."""
     measures = {"scenarios": {"answers": "restricted"}} if family == "scenarios" else {}
     params = StudyParams.model_validate({family: {"published": "published"}, "measures": measures})
-    return notice(family_named(family), params, images, **given)
+    return notice(family_named(family), params, images, imagenet(), **given)
 
 
 def pixels(changed: ChangedImages, name: ChangeName) -> NDArray[np.uint8]:
@@ -140,7 +141,7 @@ def test_imagenet_c_bar(sources: Sources) -> None:
     found = pixels(changed, ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "sparkles", 2))
     np.testing.assert_array_equal(found, np.asarray(image))
     params = wanted(corruptions={"names": names, "published": "published"})
-    assert notice(family_named("corruptions"), params, sources.images).endswith(
+    assert notice(family_named("corruptions"), params, sources.images, imagenet()).endswith(
         "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
     )
     (folder / "sparkles" / "2.00").rename(folder / "sparkles" / "2")
@@ -268,7 +269,9 @@ def test_cropped_images_are_left_out(sources: Sources) -> None:
     assert family.images["crop"].isna().all()
     assert len(family.images) == 2
     assert "1 that are cropped in the sets are left out" in told(sources.images)
-    cropped = Sources(sources.images[2:], sources.masks[2:], sources.files, sources.study)
+    cropped = Sources(
+        images=sources.images[2:], masks=sources.masks[2:], files=sources.files, study=sources.study, classes=imagenet()
+    )
     with pytest.raises(CleansetError, match=r"corruptions\.published: all 1 images are cropped"):
         read(cropped)
     params = wanted(perturbations={"names": ["noise"], "max_images": 1, "published": "any"})
@@ -283,7 +286,9 @@ def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, mon
     written(sources, lossless, ".png", {"names": ["fog"]})
     for name in set(TEST_CORRUPTIONS) - {"fog"}:
         shutil.copytree(sources.study.folder / "published/fog", sources.study.folder / "published" / name)
-    whole = Sources(sources.images[:2], sources.masks[:2], sources.files, sources.study)
+    whole = Sources(
+        images=sources.images[:2], masks=sources.masks[:2], files=sources.files, study=sources.study, classes=imagenet()
+    )
     assert not read(whole, **all_of_it)[0].changing.is_official
     assert told(whole.images).endswith("but not all of ImageNet-C: no official numbers.")
     monkeypatch.setattr(published_images, "VALIDATION_IMAGES", 2)
@@ -291,7 +296,9 @@ def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, mon
     assert official.changing.is_official
     assert told(whole.images, is_official=official.changing.is_official) == "Published images: all of ImageNet-C."
     assert not read(whole)[0].changing.is_official
-    one = Sources(sources.images[:1], sources.masks[:1], sources.files, sources.study)
+    one = Sources(
+        images=sources.images[:1], masks=sources.masks[:1], files=sources.files, study=sources.study, classes=imagenet()
+    )
     assert not read(one, **all_of_it, severities=[1, 2, 3, 4, 5])[0].changing.is_official
     Image.new("RGB", (224, 224)).save(sources.study.folder / "published/fog/3/n01440764/ILSVRC2012_val_00000009.png")
     assert not read(whole, **all_of_it, severities=[1, 2, 3, 4, 5])[0].changing.is_official
@@ -402,7 +409,13 @@ def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:
     own = folder / "set" / "n01440764" / "a.png"
     Image.fromarray(drawn()).save(own)
     images = sources.images[:1].assign(file="n01440764/a.png")
-    one = Sources(images, sources.masks[:1], {"n01440764/a.png": StudyFile(own, "0" * 64, "a")}, sources.study)
+    one = Sources(
+        images=images,
+        masks=sources.masks[:1],
+        files={"n01440764/a.png": StudyFile(own, "0" * 64, "a")},
+        study=sources.study,
+        classes=imagenet(),
+    )
     buffer = io.BytesIO()
     Image.fromarray(drawn()).save(buffer, format="PNG")
     for wnid, is_found in (("n01443537", False), ("n01440764", True)):

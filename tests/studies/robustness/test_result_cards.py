@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.files import sha256
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
 from cleanset.studies.robustness.answers import DigestRun, ShownPixels
@@ -49,7 +50,17 @@ def digests_of(plan: ChangePlan, sources: Sources, params: StudyParams) -> dict[
 def card_of(sources: Sources, name: str = "corruptions", /, **wanted: object) -> ComparabilityCard:
     params = StudyParams.model_validate(WANTED | wanted)
     plan = plan_of(sources, params, name)
-    images = OpenedImages("two", sources.images, sources.files, [1, 2], [], ["all"], None, [])
+    images = OpenedImages(
+        name="two",
+        images=sources.images,
+        files=sources.files,
+        edition_classes=[1, 2],
+        owners=[],
+        selections=["all"],
+        edition=None,
+        notes=[],
+        classes=imagenet(),
+    )
     models = {"one": MODEL, "other": MODEL.model_copy(update={"weights_sha256": "c" * 64})}
     return family_card(plan, images, params, digests_of(plan, sources, params), models)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval
 from cleanset.studies.robustness.corruptions.measures import relative_to
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
@@ -29,7 +30,13 @@ ROLES = ["a", "b", "c"]
 
 def lines(*sets: tuple[str, ...]) -> list[MeasureLine]:
     """The only measure, of the images 0, 1, ... their number, of images in these sets."""
-    images = StudiedImages(np.zeros(len(sets), np.int64), sets, ROLES, Bootstrap(resamples=20))
+    images = StudiedImages(
+        class_indices=np.zeros(len(sets), np.int64),
+        sets=sets,
+        roles=ROLES,
+        bootstrap=Bootstrap(resamples=20),
+        classes=imagenet(),
+    )
 
     def measured(role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         found = sampled_means(np.arange(len(sets))[chosen][:, None], ["fog"], resamples, role, len(sets))
@@ -53,7 +60,14 @@ def test_a_selection_with_fewer_than_two_images() -> None:
 
 
 def test_a_model_without_a_set() -> None:
-    images = StudiedImages(np.zeros(2, np.int64), [["a"], ["a"]], ["a", "other"], Bootstrap(resamples=20), owners=["a"])
+    images = StudiedImages(
+        class_indices=np.zeros(2, np.int64),
+        sets=[["a"], ["a"]],
+        roles=["a", "other"],
+        bootstrap=Bootstrap(resamples=20),
+        owners=["a"],
+        classes=imagenet(),
+    )
     found = OneMeasure(
         images, {}, lambda _, __, resamples: iter([constant(1.0, resamples).named("number", "fog")])
     ).lines()

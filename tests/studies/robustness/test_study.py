@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.studies.robustness.answers import (
@@ -42,7 +43,7 @@ def study(tmp_path: Path, text: str) -> Path:
 
 
 def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
-    params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES)
+    params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES, imagenet())
     assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
     assert len(params.section(Corruptions).changes()) == 75
     assert params.section(Corruptions).changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [
@@ -52,17 +53,17 @@ def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
 
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     _, text = blocks(repository, "yaml", "docs/robustness.md")
-    params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
+    params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"], imagenet())
     assert params.section(CorruptionMeasures).trained_on == {"corruption_robust": ["noise"]}
     assert len(params.section(Corruptions).changes()) == 40
 
 
 def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
     text = "{further_models: {more: {source: timm, name: a}}, measures: {perturbations: {reference: more}}}\n"
-    params = read_study_params(study(tmp_path, text), ROLES)
+    params = read_study_params(study(tmp_path, text), ROLES, imagenet())
     assert params.models(ROLES) == ["standard", "robust", "more"]
     with pytest.raises(CleansetError, match="unknown model 'more'; expected one of standard, robust"):
-        read_study_params(study(tmp_path, text), ROLES, further=False)
+        read_study_params(study(tmp_path, text), ROLES, imagenet(), further=False)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CleansetError) as error:
-        read_study_params(study(tmp_path, text + "\n"), ROLES)
+        read_study_params(study(tmp_path, text + "\n"), ROLES, imagenet())
     assert message in str(error.value)
     assert str(tmp_path / "params.yaml") in str(error.value)
 
@@ -151,7 +152,7 @@ def test_an_unknown_name_is_told_with_the_whole_list(
     tmp_path: Path, section: str, known: tuple[str, ...], groups: dict[str, tuple[str, ...]]
 ) -> None:
     with pytest.raises(CleansetError) as error:
-        read_study_params(study(tmp_path, f"{section}: {{names: [rain]}}\n"), ROLES)
+        read_study_params(study(tmp_path, f"{section}: {{names: [rain]}}\n"), ROLES, imagenet())
     assert f"expected one of {', '.join(known)}, or a group: {', '.join(groups)}; found ['rain']" in str(error.value)
 
 

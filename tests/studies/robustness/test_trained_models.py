@@ -12,13 +12,14 @@ import yaml
 from pydantic import ValidationError
 from safetensors.torch import save_file
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.engine import Settings
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.studies.robustness.families import read_study_params
-from cleanset.studies.robustness.family import TrainedModel
+from cleanset.studies.robustness.family import ListedModel, TrainedModel
 from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
 from cleanset.studies.robustness.results import Chosen, StudiedImages, sampled_means
 from cleanset.studies.robustness.trained_models import further_preprocessing, load_further, load_trained
@@ -36,7 +37,7 @@ def entry(folder: Path, outputs: int = 3, **keys: Any) -> TrainedModel:
     path = folder / "weights.safetensors"
     save_file(timm.create_model(NAME, num_classes=outputs).state_dict(), path)
     content = {"source": "timm", "name": NAME, "weights": path.name, "sha256": sha256(path.read_bytes())}
-    return TrainedModel.model_validate(content | {"classes": WNIDS, "size": 48} | keys)
+    return TrainedModel.model_validate(content | {"classes": WNIDS, "size": 48} | keys, context=imagenet())
 
 
 def pixels() -> torch.Tensor:
@@ -44,7 +45,7 @@ def pixels() -> torch.Tensor:
 
 
 def test_logits_of_all_classes(tmp_path: Path) -> None:
-    found = load_trained(entry(tmp_path), tmp_path)
+    found = load_trained(entry(tmp_path), tmp_path, imagenet())
     network = found.network.double()
     logits = network(pixels())
     own = network.network(pixels())  # type: ignore[operator]
@@ -55,7 +56,7 @@ def test_logits_of_all_classes(tmp_path: Path) -> None:
 
 
 def test_gradients_reach_the_pixels(tmp_path: Path) -> None:
-    network, images = load_trained(entry(tmp_path), tmp_path).network.double(), pixels().requires_grad_()
+    network, images = load_trained(entry(tmp_path), tmp_path, imagenet()).network.double(), pixels().requires_grad_()
     loss = torch.nn.functional.cross_entropy(network(images), torch.tensor(INDICES[:2]))
     loss.backward()  # type: ignore[no-untyped-call]
     assert images.grad is not None
@@ -64,19 +65,22 @@ def test_gradients_reach_the_pixels(tmp_path: Path) -> None:
 
 def test_it_is_loaded_as_further_model(tmp_path: Path) -> None:
     wanted = entry(tmp_path)
-    found = load_further(wanted, tmp_path, tmp_path, "trained", CPU)
+    found = load_further(ListedModel("trained", wanted, tmp_path, tmp_path), CPU, imagenet())
     assert found.loaded.weights_sha256 == wanted.sha256
-    assert further_preprocessing(wanted, tmp_path, tmp_path, "trained", CPU) == found.loaded.preprocessing
+    assert (
+        further_preprocessing(ListedModel("trained", wanted, tmp_path, tmp_path), CPU, imagenet())
+        == found.loaded.preprocessing
+    )
 
 
 def test_weights_of_other_classes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"does not fit the model: .*shape mismatch \['classifier.bias', "):
-        load_trained(entry(tmp_path, outputs=4), tmp_path)
+        load_trained(entry(tmp_path, outputs=4), tmp_path, imagenet())
 
 
 def test_other_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=f"expected {'0' * 64} as in params.yaml"):
-        load_trained(entry(tmp_path, sha256="0" * 64), tmp_path)
+        load_trained(entry(tmp_path, sha256="0" * 64), tmp_path, imagenet())
 
 
 @pytest.mark.parametrize(
@@ -104,7 +108,14 @@ def test_models_are_compared_on_the_images_of_both() -> None:
     classes = np.array([1, 1, 1, 5, 5, 301, 301, 301])
     of_classes = np.isin(classes, (1, 301))
     studied = StudiedImages(
-        classes, [["a"]] * 8, ["a", "b"], Bootstrap(resamples=20), ("union",), ["a"], {"b": of_classes}
+        class_indices=classes,
+        sets=[["a"]] * 8,
+        roles=["a", "b"],
+        bootstrap=Bootstrap(resamples=20),
+        selections=("union",),
+        owners=["a"],
+        of_classes={"b": of_classes},
+        classes=imagenet(),
     )
     answers = {"a": np.arange(8) < 4, "b": np.arange(8) < 1}
 
@@ -124,11 +135,11 @@ def test_trained_on_of_an_entry_is_that_of_the_measures(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     text = "further_models: {b: {source: timm, name: resnet50.a1_in1k, trained_on: [fog, noise]}}\n"
     path.write_text(text + "measures: {corruptions: {trained_on: {a: [snow], b: [fog, frost]}}}\n")
-    params = read_study_params(path, ["a"])
+    params = read_study_params(path, ["a"], imagenet())
     assert params.measures.corruptions.trained_on == {"a": ["snow"], "b": ["fog", "frost", "noise"]}  # type: ignore[attr-defined]
     path.write_text(text.replace("fog", "mist"))
     with pytest.raises(CleansetError, match=r"further_models.b.trained_on: unknown corruption 'mist'"):
-        read_study_params(path, ["a"])
+        read_study_params(path, ["a"], imagenet())
 
 
 def test_a_reference_has_all_classes(tmp_path: Path) -> None:
@@ -139,4 +150,4 @@ def test_a_reference_has_all_classes(tmp_path: Path) -> None:
     }
     path.write_text(yaml.safe_dump(content))
     with pytest.raises(CleansetError, match=r"measures\.corruptions\.reference: b has some classes only"):
-        read_study_params(path, ["a"])
+        read_study_params(path, ["a"], imagenet())

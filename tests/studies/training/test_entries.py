@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.trained_models import as_objects, as_table, further_members, load_trained
@@ -32,7 +33,7 @@ def test_an_entry_is_loaded_and_shown(study: TrainingStudy) -> None:
     assert entry["weights"] == "studies/training/data/runs/one/fold_01/weights.safetensors"
     assert entry["classes"] == sorted(COLOURS)
     assert (entry["size"], entry["trained_on"]) == (32, ["noise", "speckle_noise"])
-    loaded = load_trained(TrainedModel.model_validate(entry), study.edition.folder)
+    loaded = load_trained(TrainedModel.model_validate(entry), study.edition.folder, imagenet())
     assert loaded.preprocessing.size == 32
     study.robustness.params_yaml.write_text(f"further_models:\n{text}")
     (member,) = further_members(study.edition)

@@ -11,7 +11,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.cache import cache_folder
-from cleanset.classes import classes_in_use
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -125,7 +124,7 @@ def run(
 
     for spec in [*specs, *others]:
         check(spec)
-    results, records, problems = evaluate(specs, others, images, settings_for(score), request, classes_in_use())
+    results, records, problems = evaluate(specs, others, images, settings_for(score), request, images.classes)
     names = [spec.text for spec in specs]
     masked = [model for model, record in records.items() if record.warnings]
     lines = measure_lines(names, results, params.of_image, params.resampling, masked)

@@ -33,7 +33,7 @@ from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
-from cleanset.studies.robustness.family import further_roles
+from cleanset.studies.robustness.family import ListedModel, further_roles
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
@@ -295,9 +295,12 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES, every.classes))
     models = settings.models(roles, further)
     seen_by: dict[str, Preprocessing] = {role: preprocessing_of(params.network(role)) for role in roles}
-    folders, score = (study.robustness.folder, study.edition.folder), settings_for(params.score)
+    score = settings_for(params.score)
+    listed = [
+        ListedModel(role, entry, study.robustness.folder, study.edition.folder) for role, entry in further.items()
+    ]
     # the callable of a module is called for its preprocessing
-    seen_by |= {role: further_preprocessing(entry, *folders, role, score) for role, entry in further.items()}
+    seen_by |= {each.role: further_preprocessing(each, score, every.classes) for each in listed}
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
     groups = {name: each.two_groups(every.classes) for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}

@@ -266,7 +266,7 @@ class AllParams:
         classes = study.edition.read_classes()
         edition = read_params(study.edition.folder)
         roles = list(edition.models)
-        robustness = read_study_params(study.robustness.params_yaml, roles)
+        robustness = read_study_params(study.robustness.params_yaml, roles, classes)
         if attacks is None:
             attacks = read_attack_params(study.params_yaml, roles, classes, others=list(robustness.further_models))
         return cls(classes=classes, edition=edition, robustness=robustness, attacks=attacks)

@@ -47,6 +47,7 @@ from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
+from cleanset.studies.robustness.family import ListedModel
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
     ChangedImages,
@@ -401,15 +402,15 @@ def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured
     around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups(params.classes))
     if role in further:
-        folders = study.robustness.folder, study.edition.folder
-        model = load_further(further[role], *folders, role, settings).loaded
+        listed = ListedModel(role, further[role], study.robustness.folder, study.edition.folder)
+        model = load_further(listed, settings, params.classes).loaded
     else:
         model = load_member(params.edition.network(role), study.edition.folder, params.classes)
     images = images_for(
         read_table(study.robustness.images, STUDY_IMAGES, params.classes),
         params.robustness.images,
         role,
-        params.robustness.classes_of(role),
+        params.robustness.classes_of(role, params.classes),
     )
     if groups is not None:
         of_a_group = [groups.group_of(index) is not None for index in images["class_index"].tolist()]
@@ -455,7 +456,7 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
     logits = np.stack([target.before(file) for file in images["file"]])
     clean = answer_columns(logits, params.dataset.class_list(target.classes))
     frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
-    check_of_stored(study.edition, target.name)(images, frame)
+    check_of_stored(study.edition, target.name, target.classes)(images, frame)
 
 
 def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:
@@ -471,7 +472,9 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callab
 
     @cache
     def changed(family: str) -> ChangedImages:
-        return change_plan(family_named(family), Sources.read(study), params).changed_images(target.files, params)
+        return change_plan(family_named(family), Sources.read(study, target.classes), params).changed_images(
+            target.files, params
+        )
 
     # the images of a class, which follow each other, share a mistake
     @lru_cache(maxsize=16)

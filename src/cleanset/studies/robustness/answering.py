@@ -23,8 +23,6 @@ import pandas as pd
 from PIL import Image
 from pyarrow import parquet
 
-from cleanset.classes import classes_in_use
-from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import Source
@@ -58,12 +56,13 @@ from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
     ChangePlan,
+    OpenedStudy,
     StudyParams,
     change_plan,
     family_named,
-    read_study_params,
 )
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study, StudyFile, images_for
+from cleanset.studies.robustness.family import ListedModel
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, StudyFile, images_for
 from cleanset.studies.robustness.results import CLEAN
 from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import write_table
@@ -220,25 +219,29 @@ class OnePass:
         each.shards.keep(block.number, to_table(scored))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class AnsweringModel:
-    """A model, how it is run, and where its answers are kept.
-
-    `classes` are the class indices that an answer may be restricted to. `check`: stored clean answers to compare with,
-    if any. `identity`: dependencies of the answers beside the weights, for a custom model. `stem`: the stem of the
-    files, if not the model's name. `is_sealed`: the record has its own fingerprint and the SHA-256 of the answers, too,
-    which tell without DVC whether they are finished.
-    """
+    """A model, how it is run, and where its answers are kept."""
 
     name: str
+    """The role, or the name that a command was given."""
     model: LoadedModel
+    """The network and its preprocessing."""
     settings: Settings
-    classes: Sequence[int]
+    """Precision, devices and batch size."""
+    edition_classes: Sequence[int]
+    """The class indices that an answer may be restricted to."""
     answers: AnswerFiles
+    """The files of the answers."""
     check: CheckClean | None = None
+    """Compares clean answers with stored ones; None: with nothing."""
     identity: str = ""
+    """What the answers of a custom model depend on beside the weights."""
     stem: str = ""
+    """The stem of the files, if not the name."""
     is_sealed: bool = False
+    """Whether the record has its own fingerprint and the SHA-256 of the answers, which tell without DVC whether they
+    are finished."""
 
     def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
         """Everything that the answers depend on; nothing in it depends on the machine."""
@@ -274,7 +277,7 @@ def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePl
 
 def plan_for(plan: ChangePlan, wanted: StudyParams, name: str) -> ChangePlan:
     """The plan of the images that a model sees: of its own classes, and with `images: own` of its own set, alone."""
-    return replace(plan, images=images_for(plan.images, wanted.images, name, wanted.classes_of(name)))
+    return replace(plan, images=images_for(plan.images, wanted.images, name, wanted.classes_of(name, plan.classes)))
 
 
 def predict(
@@ -340,7 +343,7 @@ class _FamilyAnswers(ModelInPass):
         self.target, self.plan = target, plan_for(of_all, wanted, target.name)
         self.changed_of_all = of_all.changed_images(files, wanted)
         class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
-        self.read_off = ReadAnswers(target.classes, class_of)
+        self.read_off = ReadAnswers(target.edition_classes, class_of)
         self.model = replace(target.model, preprocessing=squares(target.model.preprocessing.size))
         self._record, self._stem = target.record(wanted, self.plan), target.stem or target.name
         self._made_from = target.made_from(wanted, self.plan)
@@ -358,7 +361,7 @@ class _FamilyAnswers(ModelInPass):
             self._made_from.fingerprint,
             self._of_all,
             size,
-            classes=classes_in_use(),
+            classes=self.plan.classes,
             table=NAMED_ANSWERS,
             only=self._names,
         )
@@ -421,16 +424,18 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     """
     worker_processes(CHANGING)
     families = FAMILIES if family is None else [family_named(family)]
-    models, sources = StudyModels(study), Sources.read(study)
+    opened = OpenedStudy.read(study)
+    models = StudyModels(opened)
+    sources = opened.sources()
     # all plans first: a photograph or a file that is missing shows before hours of work
-    plans = [change_plan(each, sources, models.wanted) for each in families]
+    plans = [change_plan(each, sources, opened.params) for each in families]
     target = models.load(role)
     for plan in plans:
-        digest_run = DigestRun(plan, sources, models.wanted)
+        digest_run = DigestRun(plan, sources, opened.params)
         digests = TakenDigests(digest_run.shards(study.partial_digests(plan.name)))
         predict(
             [target],
-            models.wanted,
+            opened.params,
             plan,
             sources.files_in(plan.images),
             digests,
@@ -438,37 +443,48 @@ def run(study: Study, role: str, family: str | None = None) -> None:
         )
         # before stage digests has run, it has stored none
         with suppress(CleansetError):
-            stored = read_digests(study.digests / f"{plan.name}.parquet", plan.family)
+            stored = read_digests(study.digests / f"{plan.name}.parquet", plan.family, opened.classes)
             digests.remove_known(stored)
 
 
 class StudyModels:
     """The models of a study, each loaded when it is needed."""
 
-    def __init__(self, study: Study) -> None:
-        self._study, self._params = study, read_params(study.edition.folder)
-        self.wanted = read_study_params(study.params_yaml, list(self._params.models))
-        self.settings = settings_for(self._params.score)
+    def __init__(self, opened: OpenedStudy) -> None:
+        self._opened = opened
+        self.settings = settings_for(opened.edition.score)
 
     def load(self, role: str) -> AnsweringModel:
         """A model of the edition, or a further one of the study. Raises CleansetError if it cannot be loaded."""
-        edition, further = self._study.edition, self.wanted.further_models.get(role)
-        check, identity = None, ""
+        opened = self._opened
+        edition = opened.study.edition
+        further = opened.params.further_models.get(role)
+        check = None
+        identity = ""
         if further is None:
-            model = load_member(self._params.network(role), edition.folder, classes_in_use())
+            model = load_member(opened.edition.network(role), edition.folder, opened.classes)
             if self.settings.precision == "float64":
-                check = check_of_stored(edition, role)
+                check = check_of_stored(edition, role, opened.classes)
         else:
-            found = load_further(further, self._study.folder, edition.folder, role, self.settings)
+            listed = ListedModel(role, further, opened.study.folder, edition.folder)
+            found = load_further(listed, self.settings, opened.classes)
+            model = found.loaded
             # the weights of a custom model do not tell all
-            model, identity = found.loaded, found.identity if isinstance(further, str) else ""
-        classes = self._params.dataset.class_list()
-        return AnsweringModel(role, model, self.settings, classes, self._study.answers, check, identity)
+            identity = found.identity if isinstance(further, str) else ""
+        return AnsweringModel(
+            name=role,
+            model=model,
+            settings=self.settings,
+            edition_classes=opened.edition.dataset.class_list(opened.classes),
+            answers=opened.study.answers,
+            check=check,
+            identity=identity,
+        )
 
     def lacking(self, plan: ChangePlan, beside: str) -> Iterator[AnsweringModel]:
         """The models other than `beside` that lack answers to a family and can be loaded, as far as memory allows."""
         parameters = 0
-        for role in self.wanted.models(list(self._params.models)):
+        for role in self._opened.params.models(self._opened.roles):
             if role == beside or self._has_answers(role, plan):
                 continue
             try:
@@ -483,8 +499,9 @@ class StudyModels:
 
     def _has_answers(self, role: str, plan: ChangePlan) -> bool:
         """Whether a model's stored answers have the record that they would have today, the model itself aside."""
-        files = self._study.answers
-        expected = facts_of_every_model(self.settings, self.wanted, plan_for(plan, self.wanted, role))
+        files = self._opened.study.answers
+        wanted = self._opened.params
+        expected = facts_of_every_model(self.settings, wanted, plan_for(plan, wanted, role))
         try:
             differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, role).read_bytes()))
             # an earlier version's answers may lack a column

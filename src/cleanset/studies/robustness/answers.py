@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, replacing, sha256, write_text
@@ -35,7 +35,7 @@ from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.logits import ScoreColumns, margins, top5
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
-from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, StudyParams, change_plan, params_of
+from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, OpenedStudy, StudyParams, change_plan
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.tables import (
@@ -176,9 +176,10 @@ CheckClean = Callable[[pd.DataFrame, pd.DataFrame], None]
 from stored ones."""
 
 
-def check_of_stored(edition: Edition, role: str) -> CheckClean:
-    """The check that clean answers of a role are its stored scores."""
-    whole, crops = read_table(edition.scores(role), SCORES), read_table(edition.crop_scores(role), CROP_SCORES)
+def check_of_stored(edition: Edition, role: str, classes: ClassTable) -> CheckClean:
+    """The check that clean answers of a role are its stored scores; `classes`: the edition's class table."""
+    whole = read_table(edition.scores(role), SCORES, classes)
+    crops = read_table(edition.crop_scores(role), CROP_SCORES, classes)
     return lambda images, clean: check_clean(role, images, clean, whole, crops)
 
 
@@ -265,7 +266,7 @@ class DigestRun:
     def shards(self, folder: Path) -> Shards:
         """The shards of the digests, in a folder for those that are finished."""
         names = self.plan.names()
-        return Shards(folder, self.label(), names, BATCH_SIZE, classes=classes_in_use(), table=NAMED_DIGESTS)
+        return Shards(folder, self.label(), names, BATCH_SIZE, classes=self.sources.classes, table=NAMED_DIGESTS)
 
     def complete(self, folder: Path) -> Shards:
         """All shards, those that nothing has taken made now.
@@ -322,15 +323,17 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
     Raises CleansetError if digests are missing, or of other images or changes than the study's, and for an image that
     differs from the manifest.
     """
-    wanted = params_of(study)
+    opened = OpenedStudy.read(study)
+    wanted = opened.params
     if not study.digests.is_dir():
         raise CleansetError(f"{study.digests}: missing; expected the output of stage digests: {DIGESTS_REMEDY}")
-    sources, expected = Sources.read(study), dict[str, str]()
+    sources = opened.sources()
+    expected: dict[str, str] = {}
     made_with = read_versions(study.digests / VERSIONS)
     plans = [change_plan(family, sources, wanted) for family in FAMILIES]
     for plan in plans:
         path = study.digests / f"{plan.name}.parquet"
-        of_family = read_digests(path, plan.family)
+        of_family = read_digests(path, plan.family, opened.classes)
         if list(of_family) != plan.names():
             raise CleansetError(
                 f"{path}: of other images or changes than the study has; expected the same: {DIGESTS_REMEDY}"
@@ -347,9 +350,9 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
     return DigestVerification(len(expected), different, made_with, installed_versions())
 
 
-def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
+def read_digests(path: Path, family: Family, classes: ClassTable) -> dict[ChangeName, str]:
     """The digests in a table by changed image, sorted. Raises CleansetError as `read_table`."""
-    return digests_in(with_step(read_table(path, DIGESTS[family.name]), family))
+    return digests_in(with_step(read_table(path, DIGESTS[family.name], classes), family))
 
 
 def run(study: Study) -> None:
@@ -358,8 +361,10 @@ def run(study: Study) -> None:
     The changed images are the same for all models, whatever `images` says. Finished shards are kept until the end.
     Raises CleansetError for an image that differs from the manifest, and as `change_plan` does.
     """
-    wanted = params_of(study)
-    sources, tables = Sources.read(study), dict[str, pd.DataFrame]()
+    opened = OpenedStudy.read(study)
+    wanted = opened.params
+    sources = opened.sources()
+    tables: dict[str, pd.DataFrame] = {}
     finished: list[Shards] = []
     for plan in [change_plan(family, sources, wanted) for family in FAMILIES]:
         # the stages of models have taken them, unless these ran elsewhere
@@ -368,7 +373,7 @@ def run(study: Study) -> None:
         finished.append(shards)
     with replacing(study.digests) as folder:
         for name, table in tables.items():
-            write_table(folder / f"{name}.parquet", table, DIGESTS[name])
+            write_table(folder / f"{name}.parquet", table, DIGESTS[name], opened.classes)
         write_text(folder / VERSIONS, json.dumps(installed_versions(), indent=2) + "\n")
     for shards in finished:
         shards.remove()

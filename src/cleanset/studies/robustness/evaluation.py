@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -87,13 +87,20 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     """
     wanted = replace(wanted, out=out)
     specs, score, roles = wanted.models_to_run(edition)
-    params = _params(params_file, [spec.text for spec in specs], roles)
+    params = _params(params_file, [spec.text for spec in specs], roles, edition.read_classes())
     for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
     images = open_images(str(wanted.name), edition, roles)
     study = Study((params_file or out / "params.yaml").parent)
-    masks = masks_found(images.images, images.files, study.masks, params)
-    sources = Sources(images.images, masks, images.files, study, images.edition)
+    masks = masks_found(images.images, images.files, study.masks, params, classes=images.classes)
+    sources = Sources(
+        images=images.images,
+        masks=masks,
+        files=images.files,
+        classes=images.classes,
+        study=study,
+        edition=images.edition,
+    )
     plans = [change_plan(family, sources, params) for family in families_in(params)]
 
     from cleanset.measure.run import check
@@ -110,10 +117,20 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     of_run = _Run(images, params, answers, edition, settings, plans, shown)
     of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
-    studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
+    studied = Studied(
+        images=images.images,
+        masks=masks,
+        classes=images.classes,
+        params=params,
+        models=models,
+        owners=images.owners,
+        selections=images.selections,
+        files=answers,
+    )
     official = [plan.name for plan in plans if plan.changing.is_official]
     notices = {
-        plan.name: notice(plan.family, params, images.images, is_official=plan.name in official) for plan in plans
+        plan.name: notice(plan.family, params, images.images, images.classes, is_official=plan.name in official)
+        for plan in plans
     }
     measured = measure(studied, notices, out / "measures", out / "metrics", official)
     cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
@@ -160,11 +177,12 @@ def _models(lines: Iterable[MeasureLine]) -> list[dict[str, Any]]:
     return [{"model": model, "measures": measures} for model, measures in found.items()]
 
 
-def _params(path: Path | None, names: Sequence[str], roles: Sequence[str]) -> StudyParams:
+def _params(path: Path | None, names: Sequence[str], roles: Sequence[str], classes: ClassTable) -> StudyParams:
     if path is None:
         return StudyParams.model_validate(DEFAULTS)
     # every model sees all images
-    return read_study_params(path, names, roles, further=False).model_copy(update={"images": "union"})
+    found = read_study_params(path, names, classes, others=roles, further=False)
+    return found.model_copy(update={"images": "union"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,13 +242,21 @@ class _Run:
         from cleanset.measure.run import is_deterministic, load, preprocessing_digest
         from cleanset.studies.robustness.answering import AnsweringModel
 
-        found = load(spec, self.settings, classes_in_use())
+        found = load(spec, self.settings, self.images.classes)
         model, precision = found.loaded, self.settings.precision
         if not is_deterministic(model, SetImages(self.images.files), list(self.images.files), self.settings):
             self.random.append(spec.text)
         check = self._stored(spec) if precision == "float64" else None
         target = AnsweringModel(
-            spec.text, model, self.settings, self.images.classes, self.answers, check, found.identity, stem, True
+            name=spec.text,
+            model=model,
+            settings=self.settings,
+            edition_classes=self.images.edition_classes,
+            answers=self.answers,
+            check=check,
+            identity=found.identity,
+            stem=stem,
+            is_sealed=True,
         )
         card = card_model(
             {
@@ -251,7 +277,7 @@ class _Run:
         roles = read_params(edition.folder).models if edition.params_yaml.is_file() else ()
         tables = edition.scores(spec.text), edition.crop_scores(spec.text)
         is_stored = isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
-        return check_of_stored(edition, spec.text) if is_stored else None
+        return check_of_stored(edition, spec.text, self.images.classes) if is_stored else None
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")
@@ -331,12 +357,12 @@ def family_card(
         ),
         classes=CardClasses(
             of_images=measured["class_index"].nunique(),
-            of_predictions=len(images.classes) if restricted else len(classes_in_use()),
+            of_predictions=len(images.edition_classes) if restricted else len(images.classes),
         ),
         changes=plan.as_record()["changes"],
         settings=_settings(plan, params),
         pixels_sha256=_pixels_digest(digests, classes),
-        reference=_reference(family, params, models),
+        reference=_reference(family, params, models, images.classes),
         interval=CardInterval(
             kind="bootstrap within classes, one_fewer, with pseudo-images",
             level=LEVEL,
@@ -364,16 +390,18 @@ def _pixels_digest(digests: Mapping[ChangeName, str], classes: Mapping[str, int]
     return sha256("\n".join(lines).encode())
 
 
-def _reference(family: Family, params: StudyParams, models: Mapping[str, CardModel]) -> CardReference | None:
+def _reference(
+    family: Family, params: StudyParams, models: Mapping[str, CardModel], classes: ClassTable
+) -> CardReference | None:
     for each in family.named_models(params):
         if each.is_reference and each.name in models:
             model = models[each.name]
             facts = [model.weights_sha256, model.preprocessing_sha256, model.precision]
             return CardReference(name=each.name, sha256=sha256(json.dumps(facts).encode()))
-        if each.is_reference and classes_in_use().is_imagenet:
+        if each.is_reference and classes.is_imagenet:
             # the only table of a reference's errors that is published
-            table = json.dumps([ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS], sort_keys=True)
-            return CardReference(name=f"{each.name}, published", sha256=sha256(table.encode()))
+            errors = json.dumps([ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS], sort_keys=True)
+            return CardReference(name=f"{each.name}, published", sha256=sha256(errors.encode()))
     return None
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 from pydantic import Field, create_model
 
-from cleanset.classes import classes_in_use
-from cleanset.edition.params import read_params
+from cleanset.classes import ClassTable
+from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
@@ -23,7 +23,6 @@ from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.validation import Section, check_known, shown, validate
-from cleanset.vocabulary import require_imagenet
 from cleanset.yaml_files import read_yaml
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)
@@ -53,7 +52,6 @@ def measured_images(family: Family, images: pd.DataFrame, masks: pd.DataFrame, p
     """
     # benchmarks were made from whole images: a crop has no counterpart in them
     if family.section_in(params).published is not None:
-        require_imagenet(f"{family.name}.published", "published: null")
         whole = images[images["crop"].isna()].reset_index(drop=True)
         if whole.empty:
             raise CleansetError(
@@ -67,12 +65,14 @@ def measured_images(family: Family, images: pd.DataFrame, masks: pd.DataFrame, p
 WITHOUT_REFERENCE = "Measured without a reference: no published numbers are of these images."
 
 
-def notice(family: Family, params: CommonParams, images: pd.DataFrame, *, is_official: bool = False) -> str:
-    """The notice beside a family's numbers; `images` are all rows of STUDY_IMAGES.
+def notice(
+    family: Family, params: CommonParams, images: pd.DataFrame, classes: ClassTable, *, is_official: bool = False
+) -> str:
+    """The notice beside a family's numbers; `images` are all rows of STUDY_IMAGES, `classes` their class table.
 
     `is_official`: all of a published benchmark was read, which a study of finished sets never does.
     """
-    if not classes_in_use().is_imagenet:
+    if not classes.is_imagenet:
         return WITHOUT_REFERENCE
     if family.section_in(params).published is None:
         found = family.notice_if_made
@@ -87,18 +87,22 @@ def notice(family: Family, params: CommonParams, images: pd.DataFrame, *, is_off
     return f"{found} {remark}" if (remark := family.remark(params)) else found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ChangePlan:
-    """The changed images of a family: rows of STUDY_IMAGES, the changes of each by name and step, and how.
-
-    `is_published`: the changed images are read instead of made.
-    """
+    """The changed images of a family."""
 
     family: Family
+    """The family."""
     images: pd.DataFrame
+    """Rows of STUDY_IMAGES that it is measured on."""
+    classes: ClassTable
+    """The class table of the images."""
     changes: Sequence[tuple[str, int]]
+    """The changes of each image, by name and step."""
     changing: Changing
+    """How a changed image is made or read."""
     is_published: bool = False
+    """Whether the changed images are read instead of made."""
 
     @property
     def name(self) -> str:
@@ -131,14 +135,26 @@ class ChangePlan:
 def change_plan(family: Family, sources: Sources, params: CommonParams) -> ChangePlan:
     """The changed images of a family, of all images that it is measured on.
 
-    Raises CleansetError for photographs and generated images that scenarios cannot use, and as `find_published` does.
+    Raises CleansetError for photographs and generated images that scenarios cannot use, for published images of other
+    classes than ImageNet's, and as `find_published` does.
     """
-    images, section = measured_images(family, sources.images, sources.masks, params), family.section_in(params)
+    section = family.section_in(params)
+    if section.published is not None:
+        sources.classes.require_imagenet(f"{family.name}.published", "published: null")
+    images = measured_images(family, sources.images, sources.masks, params)
     if section.published is None:
-        return ChangePlan(family, images, section.changes(), family.make_images(sources, images, params))
-    files = list(sources.files_in(images).values())
-    changing = family.read_images(sources.study.folder / section.published, files, params)
-    return ChangePlan(family, images, section.changes(), changing, True)
+        changing = family.make_images(sources, images, params)
+    else:
+        files = list(sources.files_in(images).values())
+        changing = family.read_images(sources.study.folder / section.published, files, params)
+    return ChangePlan(
+        family=family,
+        images=images,
+        classes=sources.classes,
+        changes=section.changes(),
+        changing=changing,
+        is_published=section.published is not None,
+    )
 
 
 _MEASURES = "The keys that decide only measures, by family."
@@ -167,14 +183,16 @@ else:
 
 
 def read_study_params(
-    path: Path, roles: Sequence[str], others: Sequence[str] = (), *, further: bool = True
+    path: Path, roles: Sequence[str], classes: ClassTable, *, others: Sequence[str] = (), further: bool = True
 ) -> StudyParams:
     """Read and check a study's params.yaml. Raises CleansetError naming the key.
 
-    `roles` are the models of the edition, `others` models that `measures.corruptions.trained_on` may name beside the
-    measured ones. Without `further`, `further_models` are not measured.
+    `roles` are the models of the edition, `classes` its class table, `others` models that
+    `measures.corruptions.trained_on` may name beside the measured ones. Without `further`, `further_models` are not
+    measured.
     """
-    params = validate(StudyParams, read_yaml(path, "expected the params of a study: git checkout it"), path)
+    content = read_yaml(path, "expected the params of a study: git checkout it")
+    params = validate(StudyParams, content, path, context=classes)
     _check_further(path, params, roles, is_measured=further)
     # measures can be divided only by those of a model that is measured here
     measured = params.models(roles) if further else list(roles)
@@ -188,9 +206,34 @@ def read_study_params(
     return _with_trained_on(path, params)
 
 
-def params_of(study: Study) -> StudyParams:
-    """The params of a study in an edition. Raises CleansetError as `read_study_params`."""
-    return read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+@dataclass(frozen=True, slots=True)
+class OpenedStudy:
+    """A study of robustness with what all of its stages read, each read once."""
+
+    study: Study
+    """The paths of the study."""
+    classes: ClassTable
+    """The class table of the images."""
+    edition: Params
+    """The params of the edition."""
+    params: StudyParams
+    """The params of the study."""
+
+    @classmethod
+    def read(cls, study: Study) -> Self:
+        """Read a study in an edition. Raises CleansetError as `read_study_params`."""
+        classes = study.edition.read_classes()
+        edition = read_params(study.edition.folder)
+        return cls(study, classes, edition, read_study_params(study.params_yaml, list(edition.models), classes))
+
+    @property
+    def roles(self) -> list[str]:
+        """The models of the edition."""
+        return list(self.edition.models)
+
+    def sources(self) -> Sources:
+        """The sources of its changed images, as stage images found them."""
+        return Sources.read(self.study, self.classes)
 
 
 def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:
@@ -225,7 +268,7 @@ def _check_named(where: str, model: ReferencedModel, known: Sequence[str], param
     """Raise CleansetError for a model that a section names and that it cannot be measured against."""
     if model.name not in known:
         raise CleansetError(f"{where}: unknown model {shown(model.name)}; expected one of {', '.join(known)}")
-    if model.is_reference and params.classes_of(model.name) is not None:
+    if model.is_reference and params.keys_of(model.name) is not None:
         raise CleansetError(f"{where}: {model.name} has some classes only; expected a model of all 1,000")
     if params.images == "own" and model.is_reference and model.name not in model.also:
         without = " or ".join(model.also) or "no reference"

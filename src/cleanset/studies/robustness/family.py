@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field, WrapValidator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, WrapValidator, model_validator
 from pydantic.dataclasses import dataclass as checked_dataclass
 
+from cleanset.classes import ClassTable, context_classes
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
@@ -25,13 +26,19 @@ from cleanset.measure.table import Cell, cell
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.results import Answers, FamilySection, FamilyStudy, StudiedImages
 from cleanset.tables import FILE, NAME, Table
-from cleanset.validation import EachOnce, Role, Section, checked, shown
-from cleanset.vocabulary import class_indices, example_key, known_classes
+from cleanset.validation import EachOnce, Role, Section, shown
 from cleanset.yaml_files import read_yaml
 
-Wnid = Annotated[
-    str, checked(lambda key: key in class_indices(), lambda: f"{known_classes()}, such as {example_key()}")
-]
+
+def _known_key(key: str, info: ValidationInfo) -> str:
+    classes = context_classes(info)
+    if key not in classes.indices:
+        raise ValueError(f"expected {classes.expected_key}, such as {classes.example_key}")
+    return key
+
+
+Wnid = Annotated[str, AfterValidator(_known_key)]
+"""A class key; the class table is the validation context."""
 
 
 class TrainedModel(Model):
@@ -81,15 +88,26 @@ else:
     FurtherModel = Annotated[TrainedModel, WrapValidator(_model_or_callable)]
 
 
-def further_spec(entry: FurtherModel, study: Path, edition: Path, role: str) -> Spec:
-    """The model of an entry of `further_models`; a module is looked for in the folder of the study first.
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """An entry of `further_models`, and the folders that its names are relative to."""
 
-    `edition`: the folder that the paths of weights are relative to.
-    """
-    if isinstance(entry, str):
-        module, _, name = entry.partition(":")
-        return ModuleModel(entry, module, name, study)
-    return ZooModel(role, entry, edition)
+    role: str
+    """The key of the entry: the name of the model."""
+    entry: FurtherModel
+    """The entry itself."""
+    study: Path
+    """The folder of the study, in which a module is looked for first."""
+    edition: Path
+    """The folder of the edition, which the paths of weights are relative to."""
+
+    @property
+    def spec(self) -> Spec:
+        """The name of the model, as a command takes it."""
+        if isinstance(self.entry, str):
+            module, _, name = self.entry.partition(":")
+            return ModuleModel(self.entry, module, name, self.study)
+        return ZooModel(self.role, self.entry, self.edition)
 
 
 def further_roles(params: Path) -> list[str]:
@@ -139,11 +157,15 @@ class CommonParams(Section):
         sections = [*dict(self).values(), *dict(self.measures).values()]
         return next(section for section in sections if isinstance(section, kind))
 
-    def classes_of(self, role: str) -> frozenset[int] | None:
-        """The class indices that a further model has; None for a model of all 1,000."""
+    def classes_of(self, role: str, classes: ClassTable) -> frozenset[int] | None:
+        """The class indices that a further model has; None for a model of all `classes`."""
+        keys = self.keys_of(role)
+        return None if keys is None else frozenset(classes.indices[key] for key in keys)
+
+    def keys_of(self, role: str) -> Sequence[str] | None:
+        """The keys of the classes that a further model has; None for a model of all classes."""
         entry = self.further_models.get(role)
-        wnids = entry.classes if isinstance(entry, TrainedModel) else None
-        return None if wnids is None else frozenset(class_indices()[wnid] for wnid in wnids)
+        return entry.classes if isinstance(entry, TrainedModel) else None
 
     def models(self, roles: Iterable[str]) -> list[str]:
         """The measured models: the edition's, then the further ones."""
@@ -199,20 +221,26 @@ class SheetImage:
     files: Mapping[tuple[str, int], str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PagesData:
-    """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
-
-    `sheets` and `notices`: by family. `masks`: rows of MASKS. `published_top1`: in percent, by model that has one.
-    """
+    """All that the pages of a study show."""
 
     roles: Sequence[str]
+    """The measured models: the edition's, then the further ones."""
+    classes: ClassTable
+    """The class table of the images."""
     params: CommonParams
+    """The study's params."""
     tables: Mapping[str, pd.DataFrame]
+    """The CSV files of stage measure, by stem."""
     sheets: Mapping[str, Sequence[SheetImage]]
+    """The images that show a family's changes, by family."""
     notices: Mapping[str, str]
+    """The notice beside a family's numbers, by family."""
     masks: pd.DataFrame
+    """Rows of MASKS."""
     published_top1: Mapping[str, float]
+    """The published top-1 accuracy in percent, by model that has one."""
 
 
 def page_texts(family: str) -> dict[str, Any]:

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
@@ -26,7 +27,7 @@ from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.sets.manifest import MANIFEST
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.families import params_of
+from cleanset.studies.robustness.families import OpenedStudy
 from cleanset.studies.robustness.images import (
     MASKS,
     STUDY_IMAGES,
@@ -43,33 +44,37 @@ from cleanset.studies.robustness.scenarios.masks import Regions, has_scenarios, 
 from cleanset.studies.robustness.scenarios.params import GENERATED
 from cleanset.tables import read_table, write_table
 from cleanset.validation import shown
-from cleanset.vocabulary import class_keys
 
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OpenedImages:
-    """Images with the columns of STUDY_IMAGES, sorted by file, and where each lies.
-
-    `image_id` is a file's path where its name is not an image id. `owners`: the roles in whose sets the images are;
-    `selections`: the models to measure. `edition`: the one that the images are of, where its scores are, too; None: not
-    known. `notes`: facts that a reader of the measures has to know.
-    """
+    """Images that were opened by name for a command, and where each lies."""
 
     name: str
+    """The name that they were opened by."""
     images: pd.DataFrame
+    """Rows of STUDY_IMAGES, sorted by file; `image_id` is a file's path where its name is not an image id."""
     files: Mapping[str, StudyFile]
-    classes: Sequence[int]
-    owners: Sequence[str]
-    selections: Sequence[str]
-    edition: Edition | None
-    notes: Sequence[str]
+    """The path of each image, by file."""
+    classes: ClassTable
+    """The class table of the images."""
+    edition_classes: Sequence[int]
+    """The class indices of the edition, or without one of the images: a prediction may be restricted to them."""
+    owners: Sequence[str] = ()
+    """The roles in whose sets the images are."""
+    selections: Sequence[str] = (ALL,)
+    """The selections that are measured."""
+    edition: Edition | None = None
+    """The edition that the images are of, where its scores are, too; None: not known."""
+    notes: Sequence[str] = ()
+    """Facts that a reader of the measures has to know."""
 
     def about(self) -> list[str]:
         """The name, the numbers of images and classes, and the notes, in lines."""
-        count, classes = len(self.images), self.images["class_index"].nunique()
-        return [f"{self.name}: {count:,} images of {classes:,} classes", *self.notes]
+        classes = self.images["class_index"].nunique()
+        return [f"{self.name}: {len(self.images):,} images of {classes:,} classes", *self.notes]
 
 
 def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImages:
@@ -82,7 +87,7 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImag
     """
     folder = Path(name)
     if name not in roles and (folder / "params.yaml").is_file() and not (folder / MANIFEST).is_file():
-        return _of_edition(name, Edition(use_classes_of(folder)))
+        return _of_edition(name, Edition(folder))
     if name not in roles and folder.is_file() and edition.params_yaml.is_file():
         return _of_list(folder, edition)
     found = open_set(name, edition, roles)
@@ -91,11 +96,18 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImag
         return _of_folder(found, folder)
     export = edition.export(name) if name in roles else folder
     images = join_sets({name: read_entries(export)})
-    files = _files(images, export)
-    if name in roles:
-        classes = read_params(edition.folder).dataset.class_list()
-        return OpenedImages(name, images, files, classes, [name], [ALL], edition, found.notes)
-    return OpenedImages(name, images, files, _classes(images), [], [ALL], None, found.notes)
+    opened = OpenedImages(
+        name=name,
+        images=images,
+        files=_files(images, export),
+        classes=found.classes,
+        edition_classes=_class_indices(images),
+        notes=found.notes,
+    )
+    if name not in roles:
+        return opened
+    edition_classes = read_params(edition.folder).dataset.class_list(found.classes)
+    return replace(opened, edition_classes=edition_classes, owners=[name], edition=edition)
 
 
 def _of_edition(name: str, edition: Edition) -> OpenedImages:
@@ -105,13 +117,24 @@ def _of_edition(name: str, edition: Edition) -> OpenedImages:
         # opening a set checks its bytes
         open_set(role, edition, roles)
     images = join_sets({role: read_entries(edition.export(role)) for role in roles})
-    files, classes = files_of(edition, images), params.dataset.class_list()
-    return OpenedImages(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
+    classes = edition.read_classes()
+    return OpenedImages(
+        name=name,
+        images=images,
+        files=files_of(edition, images),
+        classes=classes,
+        edition_classes=params.dataset.class_list(classes),
+        owners=roles,
+        selections=SELECTIONS,
+        edition=edition,
+        notes=["the sets of all models, joined"],
+    )
 
 
 def _of_list(path: Path, edition: Edition) -> OpenedImages:
     whole = _of_edition(str(path), edition)
-    known, ids = set(whole.images["image_id"]), read_text(path, "expected an image id a line").split()
+    known = set(whole.images["image_id"])
+    ids = read_text(path, "expected an image id a line").split()
     if not ids:
         raise CleansetError(f"{path}: no images; expected an image id a line")
     for image_id in ids:
@@ -132,7 +155,14 @@ def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
         rows.append((item.file, image_id[0] if image_id else item.file, item.class_index, None, item.sha256, []))
     images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     notes = ["no manifest: which images these are was not checked", *found.notes]
-    return OpenedImages(found.name, images, _files(images, folder), _classes(images), [], [ALL], None, notes)
+    return OpenedImages(
+        name=found.name,
+        images=images,
+        files=_files(images, folder),
+        classes=found.classes,
+        edition_classes=_class_indices(images),
+        notes=notes,
+    )
 
 
 def _files(images: pd.DataFrame, folder: Path) -> dict[str, StudyFile]:
@@ -140,7 +170,7 @@ def _files(images: pd.DataFrame, folder: Path) -> dict[str, StudyFile]:
     return {file: StudyFile(folder.resolve() / file, *rest) for file, *rest in zip(*columns, strict=True)}
 
 
-def _classes(images: pd.DataFrame) -> list[int]:
+def _class_indices(images: pd.DataFrame) -> list[int]:
     return [int(each) for each in np.unique(images["class_index"])]
 
 
@@ -149,27 +179,28 @@ def run(study: Study) -> None:
 
     Writes data/images.parquet and data/masks.parquet.
     """
+    opened = OpenedStudy.read(study)
     edition = study.edition
-    roles = list(read_params(edition.folder).models)
-    wanted = params_of(study)
-    sets = {role: read_entries(edition.export(role)) for role in roles}
+    sets = {role: read_entries(edition.export(role)) for role in opened.roles}
     for role, entries in sets.items():
         for entry in entries:
             # read for its check against the manifest; the pixels are not needed here
             read_image(edition.export(role), entry)
     images = join_sets(sets)
-    masks = masks_found(images, files_of(edition, images), study.masks, wanted)
-    write_table(study.images, images, STUDY_IMAGES)
-    write_table(study.masks_table, masks, MASKS)
+    files = files_of(edition, images)
+    masks = masks_found(images, files, study.masks, opened.params, classes=opened.classes)
+    write_table(study.images, images, STUDY_IMAGES, opened.classes)
+    write_table(study.masks_table, masks, MASKS, opened.classes)
 
 
 def wnids_of(study: Study) -> dict[str, str]:
     """The class of each of the study's images, by image id; empty before the stage has run."""
     if not study.images.is_file():
         return {}
-    images, names = read_table(study.images, STUDY_IMAGES), class_keys()
+    classes = study.edition.read_classes()
+    images = read_table(study.images, STUDY_IMAGES, classes)
     pairs = zip(images["image_id"], images["class_index"], strict=True)
-    return {image_id: names[class_index] for image_id, class_index in pairs}
+    return {image_id: classes.keys[class_index] for image_id, class_index in pairs}
 
 
 def generate_missing(
@@ -179,22 +210,24 @@ def generate_missing(
 
     The number of images that were made. Raises CleansetError for a pipeline, prompt or mask that cannot be used.
     """
-    params = params_of(study)
-    everything = read_table(study.images, STUDY_IMAGES)
+    opened = OpenedStudy.read(study)
+    params = opened.params
+    everything = read_table(study.images, STUDY_IMAGES, opened.classes)
     of_all = files_of(study.edition, everything)
-    masks = masks_found(everything, of_all, study.masks, params, is_placed=True)
+    masks = masks_found(everything, of_all, study.masks, params, classes=opened.classes, is_placed=True)
     images = has_scenarios(everything, masks)
     if images.empty:
         raise CleansetError(
             f"{study.masks}: no image has a mask that suits a generated background; see docs/robustness.md"
         )
-    names = class_keys()
-    prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
+    keys = opened.classes.keys
+    prompts = read_prompts(prompts_folder, [keys[class_index] for class_index in images["class_index"]])
     options = PaintOptions(params.seed, steps, guidance)
     pipeline = load_pipeline(pipeline_folder, device)
     # not `Sources.read`: the masks there need not suit a generated background
-    sources = Sources(everything, masks, of_all, study)
-    files, scene_masks = sources.files_in(images), masks_of(sources, images)
+    sources = Sources(images=everything, masks=masks, files=of_all, classes=opened.classes, study=study)
+    files = sources.files_in(images)
+    scene_masks = masks_of(sources, images)
     paint = {
         file.image_id: lambda file=file: paint_background(
             pipeline,

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition, use_classes_of
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName, remove_abandoned, sha256
@@ -167,7 +168,7 @@ class StudyPaths:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """The study with its classes in use, and without leftovers of killed stages in its folders."""
+        """The study, without leftovers of killed stages in its folders."""
         study = cls(folder)
         study.use_classes()
         # names that begin with a dot are those of what is left, or being written
@@ -177,6 +178,7 @@ class StudyPaths:
 
     def use_classes(self) -> None:
         """Bring the class table of the study's edition into use."""
+        # TRANSITION: for packages that do not hand the class table yet
         use_classes_of(self.edition.folder)
 
 
@@ -315,26 +317,35 @@ def images_sha256(images: pd.DataFrame) -> str:
     return sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sources:
-    """The sources of changed images: rows of STUDY_IMAGES and MASKS, the path of each image by file, and the study
-    whose folders hold masks, backgrounds and generated images.
-
-    `edition`: the images' edition; photographs are compared with all images of its index, where that is there.
-    """
+    """The sources of changed images."""
 
     images: pd.DataFrame
+    """Rows of STUDY_IMAGES."""
     masks: pd.DataFrame
+    """Rows of MASKS, of the same images."""
     files: Mapping[str, StudyFile]
+    """The path of each image, by file."""
+    classes: ClassTable
+    """The class table of the images."""
     study: Study
+    """The study whose folders hold masks, backgrounds and generated images."""
     edition: Edition | None = None
+    """The images' edition: photographs are compared with all images of its index, where that is there."""
 
     @classmethod
-    def read(cls, study: Study) -> Self:
+    def read(cls, study: Study, classes: ClassTable) -> Self:
         """The sources of a study, as its stage images found them."""
-        images = read_table(study.images, STUDY_IMAGES)
-        files = files_of(study.edition, images)
-        return cls(images, read_table(study.masks_table, MASKS), files, study, study.edition)
+        images = read_table(study.images, STUDY_IMAGES, classes)
+        return cls(
+            images=images,
+            masks=read_table(study.masks_table, MASKS, classes),
+            files=files_of(study.edition, images),
+            classes=classes,
+            study=study,
+            edition=study.edition,
+        )
 
     def files_in(self, images: pd.DataFrame) -> dict[str, StudyFile]:
         """The paths of the images in some rows, by file."""
@@ -344,5 +355,5 @@ class Sources:
         """The ids of all images of the edition by the SHA-256 of their pixels; empty without its index."""
         if self.edition is None or not self.edition.index.is_file():
             return {}
-        index = read_table(self.edition.index, INDEX)
+        index = read_table(self.edition.index, INDEX, self.classes)
         return dict(zip(index["pixels_sha256"], index["image_id"], strict=True))

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
+from cleanset.classes import ClassTable
 from cleanset.csv_files import read_frame
-from cleanset.edition.params import Model, read_params
+from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.json_files import json_record
@@ -22,12 +24,12 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table, with_step
 from cleanset.studies.robustness.families import (
     FAMILIES,
+    OpenedStudy,
     StudyParams,
     families_in,
     family_named,
     measured_images,
     notice,
-    read_study_params,
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
@@ -118,23 +120,28 @@ Measured = tuple[list[MeasureLine], list[MeasureDifference]]
 """The measures of a family: of each model, and between every two models."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Studied:
-    """Models and images to measure, with the answers.
-
-    `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
-    `owners`: the roles that have sets. `selections`: the `results.SELECTIONS` that are measured. `weights`: the
-    SHA-256 of pinned weights, by model; the families of the others must agree.
-    """
+    """Models and images to measure, with the answers."""
 
     images: pd.DataFrame
+    """Rows of STUDY_IMAGES."""
     masks: pd.DataFrame
+    """Rows of MASKS, of the same images."""
+    classes: ClassTable
+    """The class table of the images."""
     params: StudyParams
+    """What is measured, and how."""
     models: Mapping[str, str]
+    """The stem of the files of a model's answers, by its name."""
     owners: Sequence[str]
+    """The roles that have sets."""
     selections: Sequence[str]
+    """The `results.SELECTIONS` that are measured, or ALL."""
     files: AnswerFiles
+    """The files of the answers."""
     weights: Mapping[str, str] = field(default_factory=dict)
+    """The SHA-256 of pinned weights, by model; of another model all families must have the same."""
 
     def answers(self, family: Family, images: pd.DataFrame) -> Iterator[tuple[str, Answers]]:
         """Yield each model and the values read off its answers.
@@ -142,14 +149,20 @@ class Studied:
         Raises CleansetError if an answer is missing, there twice, or to another image or change.
         """
         changes = [(CLEAN, 0), (UNCHANGED, 0), *family.section_in(self.params).changes()]
-        table, classes = predictions_table(family), images.set_index("file")["class_index"]
+        table = predictions_table(family)
+        class_of = images.set_index("file")["class_index"]
         # all columns of 1.3 million frames take gigabytes
         columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
         for name, stem in self.models.items():
-            seen = is_seen(images, self.params.images, name, self.params.classes_of(name))
-            answers = with_step(read_table(self.files.predictions(family.name, stem), table, columns=columns), family)
-            values = family.read(answers.assign(class_index=answers["file"].map(classes)), self.params)
+            seen = self._seen(images, name)
+            path = self.files.predictions(family.name, stem)
+            answers = with_step(read_table(path, table, self.classes, columns=columns), family)
+            values = family.read(answers.assign(class_index=answers["file"].map(class_of)), self.params)
             yield name, answers_by_change(images["file"], answers, changes, values, seen)
+
+    def _seen(self, images: pd.DataFrame, name: str) -> NDArray[np.bool_]:
+        """Flags of the images that a model sees."""
+        return is_seen(images, self.params.images, name, self.params.classes_of(name, self.classes))
 
     def parameters(self, family: Family) -> Iterator[tuple[str, int]]:
         """Yield each model and the number of its parameters, from the record of its answers to the family."""
@@ -163,7 +176,7 @@ class Studied:
             weights = self.weights.get(name)
             for family in families:
                 images = measured_images(family, self.images, self.masks, params)
-                seen = images[is_seen(images, params.images, name, params.classes_of(name))]
+                seen = images[self._seen(images, name)]
                 record = read_record(path := self.files.record(family.name, stem))
                 # without a pinned digest the first family decides, and the others must agree with it
                 weights = weights or record.get("weights_sha256")
@@ -182,18 +195,19 @@ class Studied:
 
     def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
-        of_models = {name: self.params.classes_of(name) for name in self.models}
+        of_models = {name: self.params.classes_of(name, self.classes) for name in self.models}
         of_classes = {name: is_seen(images, "union", name, each) for name, each in of_models.items() if each}
         return StudiedImages(
-            images["class_index"].to_numpy(np.int64),
-            images["sets"].tolist(),
-            list(self.models),
-            Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family.name} {self.params.seed}"),
-            self.selections,
-            self.owners,
-            of_classes,
-            images["origin"].to_numpy(object) if "origin" in images else None,
-            self.params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
+            class_indices=images["class_index"].to_numpy(np.int64),
+            sets=images["sets"].tolist(),
+            classes=self.classes,
+            roles=list(self.models),
+            bootstrap=Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family.name} {self.params.seed}"),
+            selections=self.selections,
+            owners=self.owners,
+            of_classes=of_classes,
+            origins=images["origin"].to_numpy(object) if "origin" in images else None,
+            is_whole=self.params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
         )
 
 
@@ -222,8 +236,8 @@ def measure(
             lines, differences = found[name] = list(study.lines()), list(study.differences())
             if not lines:
                 raise CleansetError(
-                    f"{name}: images to measure on: {len(study.images.classes)}; expected two or more, which intervals "
-                    "need: take more images, or fewer families in the params"
+                    f"{name}: images to measure on: {len(study.images.class_indices)}; expected two or more, which "
+                    "intervals need: take more images, or fewer families in the params"
                 )
             tables = {
                 name: pd.DataFrame(lines, columns=MeasureLine._fields),
@@ -273,14 +287,15 @@ def read_record(path: Path) -> dict[str, Any]:
 
 def run(study: Study) -> None:
     """Read the images and the answers of all models, write data/measures/ and metrics/."""
-    models = read_params(study.edition.folder).models
-    roles = list(models)
-    params = read_study_params(study.params_yaml, roles)
-    known = {**models, **params.further_models}
-    images = read_table(study.images, STUDY_IMAGES)
+    opened = OpenedStudy.read(study)
+    roles = opened.roles
+    params = opened.params
+    known = {**opened.edition.models, **params.further_models}
+    images = read_table(study.images, STUDY_IMAGES, opened.classes)
     studied = Studied(
         images=images,
-        masks=read_table(study.masks_table, MASKS),
+        masks=read_table(study.masks_table, MASKS, opened.classes),
+        classes=opened.classes,
         params=params,
         models={name: name for name in params.models(roles)},
         owners=roles,
@@ -288,5 +303,5 @@ def run(study: Study) -> None:
         files=study.answers,
         weights={name: model.sha256 for name, model in known.items() if isinstance(model, Model) and model.sha256},
     )
-    notices = {family.name: notice(family, params, images) for family in families_in(params)}
+    notices = {family.name: notice(family, params, images, opened.classes) for family in families_in(params)}
     measure(studied, notices, study.measures, study.metrics)

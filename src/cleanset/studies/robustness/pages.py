@@ -13,7 +13,6 @@ import pandas as pd
 from jinja2 import UndefinedError
 from PIL import Image
 
-from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
@@ -22,18 +21,17 @@ from cleanset.report.pages import page_environment
 from cleanset.studies.robustness.families import (
     FAMILIES,
     ChangePlan,
+    OpenedStudy,
     StudyParams,
     change_plan,
     families_in,
     notice,
-    read_study_params,
 )
 from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetImage
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
 from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
 from cleanset.validation import check_known, shown
-from cleanset.vocabulary import class_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_SIZE, QUALITY = (112, 112), 85
@@ -114,18 +112,27 @@ def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, ...], dict[s
 
 def run(study: Study) -> None:
     """Read the measures and some images of the finished sets, write report/."""
-    edition = read_params(study.edition.folder)
-    roles, top1 = list(edition.models), edition.count.published_top1
-    params = read_study_params(study.params_yaml, roles)
-    sources = Sources.read(study)
-    families, models = families_in(params), params.models(roles)
+    opened = OpenedStudy.read(study)
+    params = opened.params
+    sources = opened.sources()
+    families = families_in(params)
+    models = params.models(opened.roles)
     tables = read_measures(study.measures, families, models)
     plans = [change_plan(family, sources, params) for family in families]
-    notices = {plan.name: notice(plan.family, params, sources.images) for plan in plans}
+    notices = {plan.name: notice(plan.family, params, sources.images, opened.classes) for plan in plans}
     with replacing(study.report) as folder:
         # images first: the pages name their files
         sheets = save_sheets(plans, sources, params, folder)
-        data = PagesData(models, params, tables, sheets, notices, sources.masks, top1)
+        data = PagesData(
+            roles=models,
+            classes=opened.classes,
+            params=params,
+            tables=tables,
+            sheets=sheets,
+            notices=notices,
+            masks=sources.masks,
+            published_top1=opened.edition.count.published_top1,
+        )
         try:
             texts = pages(data)
         except (IndexError, KeyError, UndefinedError) as error:  # each table is whole, but not the set of them
@@ -156,7 +163,7 @@ def save_sheets(
             for change, name in files.items():
                 small = changed(ChangeName(file, *change)).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
                 (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
-            found[plan.name].append(SheetImage(image_id, class_names()[class_index].name, files))
+            found[plan.name].append(SheetImage(image_id, sources.classes.names[class_index].name, files))
     return found
 
 

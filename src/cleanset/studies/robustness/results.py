@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import Field
 
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.statistics.basics import LEVEL, Floats
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval, reflected_interval
@@ -335,25 +336,30 @@ class MeasureDifference(NamedTuple):
     p_holm: float = np.nan
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StudiedImages:
-    """The images that a family is measured on: the class index of each, and the roles whose sets contain it.
+    """The images that a family is measured on, and how models are compared on them."""
 
-    `roles`: the models. `selections`: the SELECTIONS whose images every model has seen that is measured on them,
-    or ALL. `owners`: the roles that have sets; None: all models. `of_classes`: flags of the images of the classes that
-    a model has, by role; the others have all. `origins`: of the images' masks, None without; `is_whole`: whether all
-    models have seen all images.
-    """
-
-    classes: npt.NDArray[np.int64]
+    class_indices: npt.NDArray[np.int64]
+    """The class index of each image."""
     sets: Sequence[Sequence[str]]
+    """The roles whose sets contain each image."""
+    classes: ClassTable
+    """The class table of the images."""
     roles: Sequence[str]
+    """The measured models."""
     bootstrap: Bootstrap
+    """How images are resampled: the same for all models."""
     selections: Sequence[str] = SELECTIONS
+    """Some of SELECTIONS, whose images every model has seen that is measured on them; or ALL."""
     owners: Sequence[str] | None = None
+    """The roles that have sets; None: all models."""
     of_classes: Mapping[str, Chosen] = field(default_factory=dict)
+    """Flags of the images of the classes that a model has, by role; the other models have all classes."""
     origins: npt.NDArray[np.object_] | None = None
+    """The origin of each image's mask; None without masks."""
     is_whole: bool = False
+    """Whether all models have seen all images."""
 
     def selected(self, selection: str, role: str) -> Chosen:
         """Flags of the images that a selection has for a role."""
@@ -408,7 +414,7 @@ class FamilyStudy(ABC):
 
     def _sampled(self, role: str, chosen: Chosen) -> Iterator[Sampled]:
         # the resamples of the same images are the same for all models
-        return self.measured(role, chosen, self.images.bootstrap.resample(self.images.classes[chosen]))
+        return self.measured(role, chosen, self.images.bootstrap.resample(self.images.class_indices[chosen]))
 
     def _measured(self, selection: str, role: str, chosen: Chosen) -> Iterator[MeasureLine]:
         """Every measure of a model on a selection, whose images are `chosen`."""

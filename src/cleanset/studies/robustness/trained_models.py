@@ -16,7 +16,7 @@ from rich.text import Text
 from torch import Tensor, nn
 from torchvision import models as torchvision_models
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of
@@ -27,11 +27,10 @@ from cleanset.scoring.checkpoints import load_checkpoint, read_tensors
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.ensemble import lines_table
 from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, weights_at_hand, weights_path
-from cleanset.studies.robustness.families import params_of
-from cleanset.studies.robustness.family import FurtherModel, TrainedModel, further_spec
+from cleanset.studies.robustness.families import OpenedStudy
+from cleanset.studies.robustness.family import FurtherModel, ListedModel, TrainedModel
 from cleanset.studies.robustness.images import Study
 from cleanset.validation import shown
-from cleanset.vocabulary import class_indices
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and most of timm's."""
@@ -41,29 +40,29 @@ NOT_A_CLASS = -1e4
 """The logit of a class that a model does not have: its probability is 0, and every number stays finite."""
 
 
-def load_further(entry: FurtherModel, study: Path, edition: Path, role: str, settings: Settings) -> NamedModel:
-    """Load a model of `further_models`; `study` and `edition` are folders, see `further_spec`.
+def load_further(listed: ListedModel, settings: Settings, classes: ClassTable) -> NamedModel:
+    """Load a model of `further_models`, with logits for all `classes`.
 
-    Raises CleansetError as `evaluation.run.load` does, and for weights of other classes than the entry's.
+    Raises CleansetError as `measure.run.load` does, and for weights of other classes than the entry's.
     """
+    entry = listed.entry
     if isinstance(entry, str) or not entry.is_of_training:
-        return load(further_spec(entry, study, edition, role), settings, classes_in_use())
-    loaded = load_trained(entry, edition)
-    loaded = replace(loaded, network=CheckedNetwork(role, loaded.network, classes_in_use()))
-    return NamedModel(role, loaded, f"{entry.source} {entry.name} {entry.size} {' '.join(entry.classes or [])}")
+        return load(listed.spec, settings, classes)
+    loaded = load_trained(entry, listed.edition, classes)
+    loaded = replace(loaded, network=CheckedNetwork(listed.role, loaded.network, classes))
+    identity = f"{entry.source} {entry.name} {entry.size} {' '.join(entry.classes or [])}"
+    return NamedModel(listed.role, loaded, identity)
 
 
-def further_preprocessing(
-    entry: FurtherModel, study: Path, edition: Path, role: str, settings: Settings
-) -> Preprocessing:
+def further_preprocessing(listed: ListedModel, settings: Settings, classes: ClassTable) -> Preprocessing:
     """The preprocessing of a model of `further_models`; a module's callable is called for it."""
-    if isinstance(entry, str):
-        return load(further_spec(entry, study, edition, role), settings, classes_in_use()).loaded.preprocessing
-    return _preprocessing(entry)
+    if isinstance(listed.entry, str):
+        return load(listed.spec, settings, classes).loaded.preprocessing
+    return _preprocessing(listed.entry)
 
 
-def load_trained(entry: TrainedModel, edition: Path) -> LoadedModel:
-    """The network of an entry with its weights, and logits for all classes in use.
+def load_trained(entry: TrainedModel, edition: Path, classes: ClassTable) -> LoadedModel:
+    """The network of an entry with its weights, and logits for all `classes`; `edition`: the folder.
 
     Raises CleansetError if the weights are missing, have another SHA-256, or do not fit the network and its classes.
     """
@@ -72,14 +71,12 @@ def load_trained(entry: TrainedModel, edition: Path) -> LoadedModel:
         raise CleansetError(
             f"{path}: SHA-256 {found}, expected {entry.sha256} as in params.yaml: restore the weights, or correct it"
         )
-    places = [class_indices()[wnid] for wnid in entry.classes or []]
-    network = normalised(entry.source, entry.name, len(places) or len(classes_in_use()), _preprocessing(entry).size)
+    places = [classes.indices[key] for key in entry.classes or []]
+    network = normalised(entry.source, entry.name, len(places) or len(classes), _preprocessing(entry).size)
     load_checkpoint(network, path, None)
     if places:
-        network = OnClasses(network, places, len(classes_in_use()))
-    return LoadedModel(
-        network.eval().requires_grad_(False), _preprocessing(entry), found, classes=len(classes_in_use())
-    )
+        network = OnClasses(network, places, len(classes))
+    return LoadedModel(network.eval().requires_grad_(False), _preprocessing(entry), found, classes=len(classes))
 
 
 def _preprocessing(entry: TrainedModel) -> ResizeAndCrop:
@@ -92,20 +89,20 @@ def trained_preprocessing(size: int) -> ResizeAndCrop:
 
 
 class OnClasses(nn.Module):
-    """A network of some classes as one of `count` classes; `classes` has the class index of each of its logits."""
+    """A network of some classes as one of all; `places` has the class index of each of its logits."""
 
     places: Tensor
 
-    def __init__(self, network: nn.Module, classes: Sequence[int], count: int) -> None:
+    def __init__(self, network: nn.Module, places: Sequence[int], all_classes: int) -> None:
         super().__init__()
         self.network = network
-        self._count = count
-        self.register_buffer("places", torch.tensor(list(classes)), persistent=False)
+        self.all_classes = all_classes
+        self.register_buffer("places", torch.tensor(list(places)), persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits of shape (n, count), NOT_A_CLASS for the others; gradients flow through."""
+        """Logits of shape (n, all_classes), NOT_A_CLASS for the others; gradients flow through."""
         logits = self.network(pixels)
-        others = logits.new_full((len(logits), self._count), NOT_A_CLASS)
+        others = logits.new_full((len(logits), self.all_classes), NOT_A_CLASS)
         found: Tensor = others.scatter(1, self.places.expand(len(logits), -1), logits)
         return found
 
@@ -185,7 +182,7 @@ def further_members(edition: Edition) -> list[FurtherMember]:
     study = Study(edition.folder / "studies" / "robustness")
     if not study.params_yaml.is_file():
         return []
-    params = params_of(study)
+    params = OpenedStudy.read(study).params
     return [_member(edition, role, entry) for role, entry in params.further_models.items()]
 
 

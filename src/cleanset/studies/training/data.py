@@ -22,7 +22,7 @@ from cleanset.progress import tracked
 from cleanset.review.hints.hints import NearDuplicates
 from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file
-from cleanset.studies.robustness.scenarios.masks import MaskFile, MaskSource, why_left_out
+from cleanset.studies.robustness.scenarios.masks import MaskFile, MaskSource, check_format_suits, why_left_out
 from cleanset.studies.training.division import folds_table, images_to_divide
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images
 from cleanset.studies.training.params import TrainingParams
@@ -81,6 +81,7 @@ def run(study: TrainingStudy) -> None:
         classes=len({key for _, key in found}),
         are_compared=not classes.is_imagenet,
     )
+    check_format_suits(folders.mask_format, classes, str(folders.masks))
     images = training_images(found, folders, classes)
     check_own(study.edition, folders.images, dict(zip(images["file"], images["sha256"], strict=True)))
     if groups:

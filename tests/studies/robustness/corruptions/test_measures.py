@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY, _by_class
 from cleanset.studies.robustness.corruptions.measures import (
@@ -67,7 +68,14 @@ def study(
     selections: tuple[str, ...] = SELECTIONS,
     line: Sequence[str] = (),
 ) -> CorruptionStudy:
-    images = StudiedImages(CLASSES, SETS, ["a", "b"], Bootstrap(resamples=50), selections)
+    images = StudiedImages(
+        class_indices=CLASSES,
+        sets=SETS,
+        roles=["a", "b"],
+        bootstrap=Bootstrap(resamples=50),
+        selections=selections,
+        classes=imagenet(),
+    )
     published = "folder" if set(names) & set(C_BAR_AMOUNTS) else None
     section = {"names": list(names), "severities": list(severities), "published": published}
     measures = {"reference": reference, "trained_on": {"b": ["noise", "fog"]}, "line": list(line)}
@@ -243,7 +251,8 @@ def test_robust_accuracy_by_class() -> None:
         ("a", "fog", 1, 3, 2, 1), ("a", "fog", 2, 3, 2, 2), ("a", "fog", 1, 7, 1, 0), ("a", "fog", 2, 7, 1, 0),
         ("b", "fog", 1, 3, 0, 0), ("b", "fog", 2, 3, 0, 0), ("b", "fog", 1, 7, 1, 1), ("b", "fog", 2, 7, 1, 0),
     ]  # fmt: skip
-    found = _by_class(pd.DataFrame(rows, columns=["model", "change", "severity", "class_index", "images", "errors"]))
+    table = pd.DataFrame(rows, columns=["model", "change", "severity", "class_index", "images", "errors"])
+    found = _by_class(table, imagenet())
     assert found["class_accuracies"] == {("a", 3): 25, ("a", 7): 100, ("b", 7): 50}
     assert [(index, images) for index, _, images in found["classes"]] == [(3, 2), (7, 1)]
     assert found["all_classes"] == 2

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_CLEAN_ERROR,
@@ -87,7 +88,14 @@ def measured(
     """What stage measure reports of models with these errors, by model, measure and corruption."""
     corruptions = next(iter(models.values()))[0].index.tolist()
     found = {name: answers(errors, unchanged, images) for name, (errors, unchanged) in models.items()}
-    studied = StudiedImages(np.zeros(images, np.int64), [[]] * images, list(models), Bootstrap(resamples=2), (ALL,))
+    studied = StudiedImages(
+        class_indices=np.zeros(images, np.int64),
+        sets=[[]] * images,
+        roles=list(models),
+        bootstrap=Bootstrap(resamples=2),
+        selections=(ALL,),
+        classes=imagenet(),
+    )
     wanted = Corruptions.model_validate({"names": corruptions})
     measures = CorruptionMeasures.model_validate({"reference": reference, "trained_on": trained_on or {}})
     lines = CorruptionStudy(studied, found, wanted, measures).lines()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Bootstrap
@@ -62,7 +63,9 @@ def answers(seed: int, classes: int) -> dict[str, Top5]:
 
 
 def study(reference: str | None = "a", difficulty: int = 1, names: Sequence[str] = PERTURBATIONS) -> PerturbationStudy:
-    images = StudiedImages(CLASSES, SETS, ["a", "b"], Bootstrap(resamples=40))
+    images = StudiedImages(
+        class_indices=CLASSES, sets=SETS, roles=["a", "b"], bootstrap=Bootstrap(resamples=40), classes=imagenet()
+    )
     wanted = Perturbations(names=list(names), difficulty=difficulty)
     found = {"a": answers(1, 12), "b": answers(2, 6)}
     return PerturbationStudy(images, found, wanted, PerturbationMeasures(reference=reference))
@@ -202,7 +205,14 @@ def measured(models: Mapping[str, Mapping[str, Ints]], difficulty: int = 1, refe
     """What stage measure reports of these top-5 lists, by model, measure and perturbation."""
     first = next(iter(models.values()))
     images = len(next(iter(first.values())))
-    studied = StudiedImages(np.zeros(images, np.int64), [[]] * images, list(models), Bootstrap(resamples=2), (ALL,))
+    studied = StudiedImages(
+        class_indices=np.zeros(images, np.int64),
+        sets=[[]] * images,
+        roles=list(models),
+        bootstrap=Bootstrap(resamples=2),
+        selections=(ALL,),
+        classes=imagenet(),
+    )
     wanted = Perturbations(names=list(first), difficulty=difficulty)
     lines = PerturbationStudy(studied, models, wanted, PerturbationMeasures(reference=reference)).lines()
     return {(each.model, each.measure, each.change): each for each in lines}

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, Study
@@ -122,7 +123,7 @@ def test_the_index_need_not_be_there(tmp_path: Path) -> None:
     write_table(study.images, pd.DataFrame(columns=STUDY_IMAGES.names), STUDY_IMAGES)
     write_table(study.masks_table, pd.DataFrame(columns=MASKS.names), MASKS)
     wanted = Scenarios.model_validate({"names": ["random_background"]})
-    sources = Sources.read(study)
+    sources = Sources.read(study, imagenet())
     assert len(scene_images(sources, wanted).photographs) == 1
     index = index_of([[3], [5]])
     index.loc[1, "pixels_sha256"] = hashlib.sha256(drawn(230, 300).tobytes()).hexdigest()

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.images import MASKS
@@ -24,7 +25,6 @@ from cleanset.studies.robustness.scenarios.masks import (
     read_regions,
 )
 from cleanset.tables import read_table, write_table
-from cleanset.vocabulary import class_indices
 
 ID = "ILSVRC2012_val_00000001"
 DRAWN = MaskSource(Path("drawn"), "png", "generator")
@@ -54,7 +54,7 @@ class Given:
     image_id: str = ID
 
     def row(self) -> pd.DataFrame:
-        row = (f"{self.wnid}/{self.image_id}.JPEG", self.image_id, class_indices()[self.wnid], self.crop)
+        row = (f"{self.wnid}/{self.image_id}.JPEG", self.image_id, imagenet().indices[self.wnid], self.crop)
         return pd.DataFrame([row], columns=["file", "image_id", "class_index", "crop"])
 
 
@@ -68,7 +68,7 @@ def table(
     within = source._replace(folder=folder / source.folder)
     within.folder.mkdir(parents=True)
     (within.folder / f"{ID}.png").write_bytes(png(values))
-    return mask_table(given.row(), find_masks([within]), lambda _: given.size, is_placed=is_placed)
+    return mask_table(given.row(), find_masks([within]), lambda _: given.size, imagenet(), is_placed=is_placed)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_why_an_image_is_left_out(
 
 def test_the_table_is_written_and_read(tmp_path: Path) -> None:
     found = table(tmp_path, mask((10, 10, 40, 40)), image())
-    other = mask_table(Given(image_id="x").row(), {}, lambda _: pytest.fail("decoded"), is_placed=False)
+    other = mask_table(Given(image_id="x").row(), {}, lambda _: pytest.fail("decoded"), imagenet(), is_placed=False)
     assert other["left_out"].tolist() == ["no_mask"]
     write_table(tmp_path / "masks.parquet", pd.concat([found, other], ignore_index=True), MASKS)
     again = read_table(tmp_path / "masks.parquet", MASKS)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.families import StudyParams
@@ -37,7 +38,6 @@ from cleanset.studies.robustness.scenarios.measures import (
     squared_deviations,
 )
 from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures, Scenarios
-from cleanset.vocabulary import class_keys
 from tests.studies.robustness.scenarios import ximagenet12
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
@@ -63,7 +63,14 @@ def study(
     **measures: Any,
 ) -> ScenarioStudy:
     of_masks = None if origins is None else np.array(origins, object)
-    images = StudiedImages(classes, SETS, ["a", "b"], Bootstrap(resamples=40), origins=of_masks)
+    images = StudiedImages(
+        class_indices=classes,
+        sets=SETS,
+        roles=["a", "b"],
+        bootstrap=Bootstrap(resamples=40),
+        origins=of_masks,
+        classes=imagenet(),
+    )
     wanted = Scenarios.model_validate({"names": list(scenarios)})
     return ScenarioStudy(images, {"a": answers(1), "b": answers(2)}, wanted, ScenarioMeasures(**measures))
 
@@ -133,7 +140,7 @@ def test_score_needs_two_scenarios_and_two_classes() -> None:
 def test_without_scenarios_only_the_nulls_are_measured() -> None:
     assert {each.measure for each in study(()).lines()} == {"accuracy_clean", "accuracy_unchanged"}
     empty = study(())
-    assert regression_of(empty, cells_of(empty, "class_index", empty.images.classes)) == {}
+    assert regression_of(empty, cells_of(empty, "class_index", empty.images.class_indices)) == {}
 
 
 def test_masks_of_several_origins_are_kept_apart() -> None:
@@ -159,8 +166,17 @@ def images_of(classes: Sequence[str] | None, which: str = "union") -> StudiedIma
     rows["sets"] = [["a"] for _ in range(3)]
     weights = {"source": "timm", "name": "resnet18.a1_in1k", "weights": "w", "sha256": 64 * "0", "classes": classes}
     further = {} if classes is None else {"b": weights}
-    params = StudyParams.model_validate({"images": which, "further_models": further})
-    studied = Studied(rows, rows, params, {"a": "a", "b": "b"}, ["a"], ("union",), AnswerFiles(Path()))
+    params = StudyParams.model_validate({"images": which, "further_models": further}, context=imagenet())
+    studied = Studied(
+        images=rows,
+        masks=rows,
+        params=params,
+        models={"a": "a", "b": "b"},
+        owners=["a"],
+        selections=("union",),
+        files=AnswerFiles(Path()),
+        classes=imagenet(),
+    )
     return studied.images_of(SCENARIO_FAMILY, rows)
 
 
@@ -173,8 +189,8 @@ def test_origins_are_of_the_images() -> None:
 def test_a_regression_needs_that_all_models_saw_all_images() -> None:
     """So a further model that has all classes of the images leaves it as it is."""
     assert images_of(None).is_whole
-    assert images_of(list(class_keys())[:4]).is_whole
-    assert not images_of(list(class_keys())[:2]).is_whole
+    assert images_of(list(imagenet().keys)[:4]).is_whole
+    assert not images_of(list(imagenet().keys)[:2]).is_whole
     assert not images_of(None, "own").is_whole
     whole = study()
     given = replace(whole, images=replace(whole.images, is_whole=True))
@@ -184,7 +200,7 @@ def test_a_regression_needs_that_all_models_saw_all_images() -> None:
 
 def test_cells_and_regression() -> None:
     given = study()
-    cells = cells_of(given, "class_index", given.images.classes)
+    cells = cells_of(given, "class_index", given.images.class_indices)
     assert len(cells) == 2 * 4 * 3
     row = cells[(cells["model"] == "b") & (cells["scenario"] == "image_grey") & (cells["class_index"] == 7)].iloc[0]
     assert (row["images"], row["correct"]) == (2, given.answers["b"]["image_grey"][2:4].sum())
@@ -311,7 +327,14 @@ def table_5(images: int = 100) -> ScenarioStudy:
     classes, columns = np.repeat(np.arange(12), images), {}
     for name, numbers in ximagenet12.DENSENET_BY_CLASS.items():
         columns[name] = np.concatenate([np.arange(images) < correct * images / 100 for correct in numbers])
-    studied = StudiedImages(classes, [[]] * len(classes), ["a"], Bootstrap(resamples=2), (ALL,))
+    studied = StudiedImages(
+        class_indices=classes,
+        sets=[[]] * len(classes),
+        roles=["a"],
+        bootstrap=Bootstrap(resamples=2),
+        selections=(ALL,),
+        classes=imagenet(),
+    )
     unchanged = columns.pop(UNCHANGED)
     of_all = columns | {CLEAN: unchanged, UNCHANGED: unchanged}
     answers = {name: each[:, np.newaxis] for name, each in of_all.items()}
@@ -332,9 +355,9 @@ def test_the_score_over_the_classes_of_table_5() -> None:
 def test_the_accuracy_of_a_scenario_is_over_images_and_not_classes() -> None:
     """Where class 2 has twice as many images; the inner part is over classes all the same."""
     whole = table_5()
-    places = np.concatenate([np.arange(1200), np.flatnonzero(whole.images.classes == 2)])
+    places = np.concatenate([np.arange(1200), np.flatnonzero(whole.images.class_indices == 2)])
     answers = {"a": {name: each[places] for name, each in whole.answers["a"].items()}}
-    images = replace(whole.images, classes=whole.images.classes[places], sets=[[]] * 1300)
+    images = replace(whole.images, class_indices=whole.images.class_indices[places], sets=[[]] * 1300)
     numbers = {name: np.array(each) / 100 for name, each in ximagenet12.DENSENET_BY_CLASS.items()}
     mu = (numbers["unchanged"].sum() + 0.93) / 13
     by_class = np.stack([each for name, each in numbers.items() if name != "unchanged"])

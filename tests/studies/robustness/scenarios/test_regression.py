@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.anova import anova_lm
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios import measures as module
 from cleanset.studies.robustness.scenarios.family import _baseline_names
@@ -256,4 +257,4 @@ def test_stars() -> None:
     ],
 )
 def test_the_names_of_the_baselines(base: Baselines, names: list[str]) -> None:
-    assert _baseline_names(base, "first", pd.DataFrame({"class_index": [7, 2]})) == names
+    assert _baseline_names(base, "first", pd.DataFrame({"class_index": [7, 2]}), imagenet()) == names

@@ -194,7 +194,7 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
     assert list(found) == [image_id(1), image_id(5)]
     rows = [("1.jpg", image_id(1), CLASSES[0], None), ("5.jpg", image_id(5), CLASSES[0], (15, 20, 70, 58))]
     masked = pd.DataFrame(rows, columns=["file", "image_id", "class_index", "crop"])
-    table = mask_table(masked, found, {"1.jpg": (64, 48), "5.jpg": (55, 38)}.__getitem__, is_placed=False)
+    table = mask_table(masked, found, {"1.jpg": (64, 48), "5.jpg": (55, 38)}.__getitem__, imagenet(), is_placed=False)
     assert table["left_out"].isna().all()
     assert table["origin"].tolist() == ["model", "model"]
     assert '"run": "fpn"' in (tmp_path / "predicted" / MASKS_MADE_WITH).read_text()

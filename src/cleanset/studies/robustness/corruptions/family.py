@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.classes import ClassTable
 from cleanset.studies.robustness.corruptions.params import (
     C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
@@ -23,13 +24,12 @@ from cleanset.studies.robustness.family import Changing, CommonParams, Family, P
 from cleanset.studies.robustness.images import Sources, StudyFile
 from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages, percentages
 from cleanset.tables import SEVERITY
-from cleanset.vocabulary import class_names
 
 SHOWN_CLASSES = 40
 """Classes in the table of robust accuracies; of more, those that the models are worst at."""
 
 
-def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
+def _by_class(errors: pd.DataFrame, table: ClassTable) -> dict[str, Any]:
     """Robust accuracy by model and class in percent: over all corruptions and severities; the worst classes of all."""
     counts = errors.groupby(["model", "class_index"], sort=False)[["errors", "images"]].sum()
     accuracies = 100 * (1 - counts["errors"] / counts["images"])
@@ -38,7 +38,7 @@ def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
     worst = known.groupby("class_index").mean().sort_values(kind="stable").index[:SHOWN_CLASSES]
     first = errors.drop_duplicates(["model", "class_index"]).groupby("class_index")["images"].max()
     return {
-        "classes": [(index, class_names()[index].name, int(first[index])) for index in worst],
+        "classes": [(index, table.names[index].name, int(first[index])) for index in worst],
         "all_classes": known.index.unique("class_index").size,
         "class_accuracies": known.to_dict(),
     }
@@ -107,7 +107,7 @@ class CorruptionFamily(Family):
             "largest_ce": _axis_end(lines, "ce"),
             "largest_mce": max(_axis_end(lines, "mce"), largest_published),
             "published": PUBLISHED_NUMBERS["models"],
-            **_by_class(data.tables["corruption_errors"]),
+            **_by_class(data.tables["corruption_errors"], data.classes),
         }
 
 

@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cleanset.classes import classes_in_use
 from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.corruptions.params import (
@@ -202,7 +201,7 @@ class CorruptionStudy(FamilyStudy):
         yield from self._calibration(role, chosen, resamples)
         if self.measures.line:
             yield self._effective_robustness(role, chosen, resamples)
-        if self.measures.reference == PUBLISHED_REFERENCE and not classes_in_use().is_imagenet:
+        if self.measures.reference == PUBLISHED_REFERENCE and not self.images.classes.is_imagenet:
             problem = "no mCE without a reference: name a model in measures.corruptions.reference"
             yield constant(np.nan, resamples).named("mce", problem=problem)
         elif tuple(self.wanted.severities) == SEVERITIES:
@@ -299,7 +298,7 @@ class CorruptionStudy(FamilyStudy):
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:
     """The misclassified images by model, corruption, severity and class, of the first of the study's selections."""
     images, wanted, parts = study.images, study.wanted, []
-    classes, places = np.unique(images.classes, return_inverse=True)
+    classes, places = np.unique(images.class_indices, return_inverse=True)
     for role in study.answers:
         chosen = images.of_first(role)
         errors = np.zeros((len(classes), len(wanted.names), len(wanted.severities)), np.int64)

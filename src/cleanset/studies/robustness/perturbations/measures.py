@@ -33,7 +33,6 @@ from cleanset.studies.robustness.results import (
     shares,
     undefined_names,
 )
-from cleanset.vocabulary import has_top5
 
 LISTED = 5
 """Classes of a top-5 list."""
@@ -146,7 +145,7 @@ class PerturbationStudy(FamilyStudy):
             problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
             yield constant(np.nan, resamples).named("mean_fp", problem=problem)
         for definition, suffix in DEFINITION_SUFFIXES.items():
-            for kind in KINDS if has_top5() else KINDS[:1]:
+            for kind in KINDS if self.images.classes.has_top5 else KINDS[:1]:
                 means = self._means(role, kind, definition, chosen, resamples)
                 for name in names:
                     if definition in definitions_of(name):

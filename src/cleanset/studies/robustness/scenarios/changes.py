@@ -50,7 +50,6 @@ from cleanset.studies.robustness.scenarios.params import (
     Scenarios,
 )
 from cleanset.validation import check_known
-from cleanset.vocabulary import class_keys
 
 KIND = "scenario"
 """The kind of change, from which seeds are derived."""
@@ -429,11 +428,12 @@ def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
 
 def masks_of(sources: Sources, images: pd.DataFrame) -> dict[Path, SceneMask]:
     """The mask of each image, by the image's path; `images` are rows of `has_scenarios`."""
-    names, found = class_keys(), {}
+    keys = sources.classes.keys
+    found = {}
     columns = (images[name] for name in ("file", "mask", "mask_sha256", "mask_format", "class_index", "crop"))
     for file, mask, digest, mask_format, class_index, crop in zip(*columns, strict=True):
         stored = StoredFile(sources.study.masks / mask, digest)
-        found[sources.files[file].path] = SceneMask(stored, mask_format, names[class_index], box_of(crop))
+        found[sources.files[file].path] = SceneMask(stored, mask_format, keys[class_index], box_of(crop))
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
@@ -15,7 +16,6 @@ from cleanset.studies.robustness.results import UNCHANGED, Answers, FamilyStudy,
 from cleanset.studies.robustness.scenarios.masks import FORMATS, counts_by_value, has_scenarios
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.validation import check_known
-from cleanset.vocabulary import class_names
 
 CLASSES_IN_MAP = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
@@ -45,18 +45,18 @@ def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     return {(a, b, c): f"{100 * value:.2f}" if np.isfinite(value) else "–" for (a, b, c), value in found.items()}
 
 
-def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame) -> list[str]:
+def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame, classes: ClassTable) -> list[str]:
     """The levels that the regression compares with, as text."""
     class_index = base.class_index if base.class_index is not None else int(cells["class_index"].min())
-    return [base.model or first_role, base.scenario or UNCHANGED, class_names()[class_index].name]
+    return [base.model or first_role, base.scenario or UNCHANGED, classes.names[class_index].name]
 
 
-def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
+def _terms(estimates: pd.DataFrame, classes: ClassTable) -> list[dict[str, Any]]:
     """The rows of the regression's table, with class indices as names."""
     rows = records(estimates)
     for row in rows:
         if row["factor"] == "class_index":
-            row["level"] = class_names()[int(row["level"])].name
+            row["level"] = classes.names[int(row["level"])].name
     return rows
 
 
@@ -130,14 +130,14 @@ class ScenarioFamily(Family):
         anova = [] if regression is None else records(data.tables["scenario_anova"])
         return {
             "scenarios": [UNCHANGED, *wanted.names],
-            "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
+            "classes": [(index, data.classes.names[index].name) for index in sorted(worst.tolist())],
             "all_classes": len(totals),
             "total_images": int(counts["images"].sum()),
             "cells": percentages(cells, ["model", "scenario", "class_index"], "correct"),
             "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
-            "baselines": [] if fitted is None else _baseline_names(baselines, data.roles[0], cells),
+            "baselines": [] if fitted is None else _baseline_names(baselines, data.roles[0], cells, data.classes),
             "parts_of_score": {} if scores is None else _score_parts(scores),
-            "regression": [] if regression is None else _terms(regression),
+            "regression": [] if regression is None else _terms(regression, data.classes),
             "anova": anova,
             "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
             "parameters": dict(zip(models["model"], models["parameters"], strict=True)),

@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from scipy import ndimage
 from skimage.draw import polygon2mask
 
+from cleanset.classes import ClassTable, imagenet
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -36,7 +37,6 @@ from cleanset.studies.robustness.family import CommonParams
 from cleanset.studies.robustness.images import MASKS, SetImages, StudyFile
 from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios
 from cleanset.validation import check_known, shown, validate
-from cleanset.vocabulary import class_keys, require_imagenet
 
 Mask = NDArray[np.bool_]
 """True where the object is; bool of shape (height, width)."""
@@ -246,7 +246,7 @@ def labelme_mask(text: str | bytes, where: str) -> Mask:
 @cache
 def imagenet_s_wnids() -> tuple[str, ...]:
     """The wnids of the 919 classes; class 1 comes first."""
-    return tuple(wnid for wnid in class_keys() if wnid not in WITHOUT_MASKS)
+    return tuple(wnid for wnid in imagenet().keys if wnid not in WITHOUT_MASKS)
 
 
 def segmented_classes(data: bytes, where: str) -> tuple[str, ...]:
@@ -304,7 +304,6 @@ def read_regions(data: bytes, mask_format: str, wnid: str, where: str) -> Region
     """
     check_known("mask format", mask_format, FORMATS)
     if mask_format == IMAGENET_S:
-        require_imagenet(f"{where}, a mask of format {IMAGENET_S}", "png, coco or labelme")
         return imagenet_s_regions(data, wnid, where)
     return regions_of(_READERS[mask_format](data, where))
 
@@ -364,23 +363,36 @@ def _is_image_id(name: str) -> bool:
     return match is not None and 1 <= int(match[1]) <= VALIDATION_IMAGES
 
 
+def check_format_suits(mask_format: str, classes: ClassTable, where: str) -> None:
+    """Raise CleansetError, naming `where`, for a mask of ImageNet-S and images of other classes."""
+    if mask_format == IMAGENET_S:
+        classes.require_imagenet(f"{where}, a mask of format {IMAGENET_S}", "png, coco or labelme")
+
+
 def mask_table(
-    images: pd.DataFrame, masks: Mapping[str, MaskFile], size_of: Callable[[str], tuple[int, int]], *, is_placed: bool
+    images: pd.DataFrame,
+    masks: Mapping[str, MaskFile],
+    size_of: Callable[[str], tuple[int, int]],
+    classes: ClassTable,
+    *,
+    is_placed: bool,
 ) -> pd.DataFrame:
     """The rows of MASKS for rows of STUDY_IMAGES; `is_placed`: images must suit a generated background.
 
     `size_of`: width and height of a decoded file. Raises CleansetError for a mask that cannot be read, is empty or
     full, or is of another size than its image.
     """
-    names, rows = class_keys(), list[tuple[str | None, ...]]()
+    keys = classes.keys
+    rows: list[tuple[str | None, ...]] = []
     columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
     for file, image_id, class_index, crop in zip(*columns, strict=True):
         mask = masks.get(image_id)
         if mask is None:
             rows.append((file, None, None, None, None, "no_mask"))
             continue
+        check_format_suits(mask.source.format, classes, str(mask.path))
         data = read_regular_file(mask.path)
-        left_out = why_left_out(data, mask, names[class_index], size_of(file), box_of(crop), is_placed=is_placed)
+        left_out = why_left_out(data, mask, keys[class_index], size_of(file), box_of(crop), is_placed=is_placed)
         rows.append((file, mask.name, sha256(data), mask.source.format, mask.source.origin, left_out))
     return pd.DataFrame(rows, columns=MASKS.names)
 
@@ -451,6 +463,7 @@ def masks_found(
     files: Mapping[str, StudyFile],
     folder: Path,
     wanted: CommonParams,
+    classes: ClassTable,
     *,
     is_placed: bool | None = None,
 ) -> pd.DataFrame:
@@ -464,7 +477,7 @@ def masks_found(
     if is_placed is None:
         section = wanted.section(Scenarios)
         is_placed = section.published is None and GENERATED in section.names
-    return mask_table(images, masks, lambda file: read(file).size, is_placed=is_placed)
+    return mask_table(images, masks, lambda file: read(file).size, classes, is_placed=is_placed)
 
 
 def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> pd.DataFrame:

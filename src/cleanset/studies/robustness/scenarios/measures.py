@@ -279,7 +279,7 @@ class ScenarioStudy(FamilyStudy):
 
         Where masks have several origins, accuracy by these, too.
         """
-        cells, origins = cells_of(self, "class_index", self.images.classes), self.images.origins
+        cells, origins = cells_of(self, "class_index", self.images.class_indices), self.images.origins
         found = {"scenario_accuracies": cells}
         if origins is not None and len(set(origins)) > 1:
             found["scenario_origins"] = cells_of(self, "origin", origins)
@@ -301,7 +301,7 @@ class ScenarioStudy(FamilyStudy):
         for name in names:
             yield accuracies[name].named("accuracy", name)
         yield mean_of(accuracies, names).named("mean_accuracy")
-        classes = len(np.unique(self.images.classes[chosen]))
+        classes = len(np.unique(self.images.class_indices[chosen]))
         for definition in DEFINITIONS:
             name = f"score_{definition}"
             if (problem := self._problem_of_score(role, classes)) is not None:
@@ -354,7 +354,7 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
     images, measures, rows = study.images, study.measures, list[tuple[str, str, str, float, float]]()
     for role, answers in study.answers.items():
         chosen = images.of_first(role)
-        correct, classes = study.correct(role, chosen, study.wanted.names), images.classes[chosen]
+        correct, classes = study.correct(role, chosen, study.wanted.names), images.class_indices[chosen]
         mu = float(answers[UNCHANGED][chosen].mean())
         accuracies = [("external", name, answers[name][chosen].mean()) for name in study.wanted.names]
         if measures.inner == "classes":

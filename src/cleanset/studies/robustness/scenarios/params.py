@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from cleanset.classes import MAX_CLASSES
 from cleanset.studies.robustness.results import CLEAN, UNCHANGED, FamilySection, check_names, expand_groups
 from cleanset.validation import Section, one_of, shown
 
@@ -102,7 +103,7 @@ class Baselines(Section):
 
     model: str | None = None
     scenario: str | None = None
-    class_index: Annotated[int, Field(ge=0, le=999)] | None = None
+    class_index: Annotated[int, Field(ge=0, lt=MAX_CLASSES)] | None = None
 
 
 MIN_TRAINED = 2
