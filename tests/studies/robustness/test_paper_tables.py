@@ -10,7 +10,7 @@ from cleanset.cli import app
 from cleanset.errors import CleansetError
 from cleanset.measure.table import ESCAPES
 from cleanset.studies.robustness.pages import paper_table
-from cleanset.studies.robustness.results import MeasureDifference
+from cleanset.studies.robustness.results import DIFFERENCE_COLUMNS
 
 LINES = [
     ("union", "norm_robust", "mean_error", None, 71, 0.367, 0.3, 0.45),
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         measures / "models.csv", index=False
     )
     empty = {
-        "corruption_differences": MeasureDifference._fields,
+        "corruption_differences": DIFFERENCE_COLUMNS,
         "corruption_errors": ("model", "change", "severity", "class_index", "images", "errors"),
         "errors_by_severity": ("model", "change", "severity", "error"),
     }

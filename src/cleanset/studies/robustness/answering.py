@@ -93,7 +93,9 @@ class _Block:
     """The changed images of a shard, by the size of their side; as they are made, 224."""
 
     def __init__(self, number: int, names: Sequence[ChangeName], pixels: Pixels, pool: Executor) -> None:
-        self.number, self.names, self._pool = number, names, pool
+        self.number = number
+        self.names = names
+        self._pool = pool
         self._places = {name: place for place, name in enumerate(names)}
         self._by_size = {BASE_SIZE: pixels}
 
@@ -104,7 +106,8 @@ class _Block:
     def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[PixelBatch]:
         """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""
         if side not in self._by_size:
-            resize, made = squares(side), self._by_size[BASE_SIZE]
+            resize = squares(side)
+            made = self._by_size[BASE_SIZE]
             resized = self._pool.map(lambda each: resize(Image.fromarray(_rows(each))), made)
             self._by_size[side] = np.stack(list(resized))
         for group in grouped(wanted, batch_size):
@@ -164,8 +167,11 @@ class OnePass:
         device.prepare()
         # of the models that the device has been given so far
         scorers = dict[str, Scorer]()
-        begin, waited = perf_counter(), 0.0
-        shared_memory = SharedBatches(self.images, Resized(BASE_SIZE), BATCH_SIZE, self.workers, CHANGING)
+        begin = perf_counter()
+        waited = 0.0
+        shared_memory = SharedBatches(
+            self.images, Resized(BASE_SIZE), batch_size=BATCH_SIZE, workers=self.workers, modules=CHANGING
+        )
         with shared_memory as shared, ThreadPoolExecutor(self.workers) as pool:
             asked = perf_counter()
             for block in self._blocks(shared, numbers, pool):
@@ -174,7 +180,7 @@ class OnePass:
                     self.digests.take(block.names, block.digests())
                 for name in self.lacking[block.number]:
                     if name not in self.problems:
-                        self._answer(name, block, device, scorers, waited / (perf_counter() - begin))
+                        self._answer(name, block, device, scorers, waiting=waited / (perf_counter() - begin))
                 asked = perf_counter()
 
     def _blocks(self, shared: SharedBatches, numbers: Iterator[int], pool: Executor) -> Iterator[_Block]:
@@ -203,12 +209,16 @@ class OnePass:
 
     def _answer(self, name: str, block: _Block, device: Device, scorers: dict[str, Scorer], waiting: float) -> None:
         """Show a model the images of a shard and keep its answers, or its problem."""
-        each, settings, scored = self.models[name], self.settings, list[Scored]()
+        each = self.models[name]
+        settings = self.settings
+        scored = list[Scored]()
         wanted = each.shards.image_ids(block.number)
         batches = block.batches(wanted, each.model.preprocessing.size, settings.batch_size)
         try:
             if name not in scorers:
-                scorers[name] = Scorer(each.model, device, settings.precision, self.notify, each.read_off)
+                scorers[name] = Scorer(
+                    each.model, device, settings.precision, notify=self.notify, read_off=each.read_off
+                )
             for batch in scorers[name](batches, self.workers):
                 scored.append(batch)
                 self.on_progress(len(batch.image_ids), waiting)
@@ -328,7 +338,14 @@ def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = No
     with rate_bar(sum(each.shards.total_images() for each in shown), f"{first.plan.name} {' '.join(models)}") as done:
         done(sum(each.shards.finished_images() for each in shown), 0.0)
         # the plan of all: each model's shards name its own images
-        return OnePass(models, first.changed_of_all, first.target.settings, done, print_notice, digests).answer()
+        return OnePass(
+            models=models,
+            images=first.changed_of_all,
+            settings=first.target.settings,
+            on_progress=done,
+            notify=print_notice,
+            digests=digests,
+        ).answer()
 
 
 class _FamilyAnswers(ModelInPass):
@@ -340,15 +357,18 @@ class _FamilyAnswers(ModelInPass):
     def __init__(
         self, target: AnsweringModel, wanted: StudyParams, of_all: ChangePlan, files: Mapping[str, StudyFile]
     ) -> None:
-        self.target, self.plan = target, plan_for(of_all, wanted, target.name)
+        self.target = target
+        self.plan = plan_for(of_all, wanted, target.name)
         self.changed_of_all = of_all.changed_images(files, wanted)
         class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
         self.read_off = ReadAnswers(target.edition_classes, class_of)
         self.model = replace(target.model, preprocessing=squares(target.model.preprocessing.size))
-        self._record, self._stem = target.record(wanted, self.plan), target.stem or target.name
+        self._record = target.record(wanted, self.plan)
+        self._stem = target.stem or target.name
         self._made_from = target.made_from(wanted, self.plan)
         # models whose shards are cut from one list are shown the images of a shard together
-        self._of_all, self._names = of_all.names(), set(self.plan.names())
+        self._of_all = of_all.names()
+        self._names = set(self.plan.names())
         self._clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
         self.open_shards()
 
@@ -368,7 +388,8 @@ class _FamilyAnswers(ModelInPass):
 
     def answer_clean(self) -> None:
         """Answer the clean images, with the model's own preprocessing, and compare with stored scores."""
-        target, names = self.target, [ChangeName(file, CLEAN, 0) for file in self.plan.images["file"]]
+        target = self.target
+        names = [ChangeName(file, CLEAN, 0) for file in self.plan.images["file"]]
         if names:
             self._clean = score_few(target.model, self.changed_of_all, target.settings, names, read_off=self.read_off)
         if target.check is not None:
@@ -376,15 +397,20 @@ class _FamilyAnswers(ModelInPass):
 
     def finish(self) -> None:
         """Write the answers and their record, and remove the shards."""
-        target, settings, name, record = self.target, self.target.settings, self.plan.name, self._record
-        scored, answers_file = self.shards.table(), target.answers.predictions(name, self._stem)
+        target = self.target
+        settings = self.target.settings
+        name = self.plan.name
+        record = self._record
+        scored = self.shards.table()
+        answers_file = target.answers.predictions(name, self._stem)
         if target.is_sealed:
             record |= {**self._made_from.facts, "fingerprint": self._made_from.fingerprint}
         if settings.precision != "float64" and self._names:
             record["against_float64"] = self._against_float64(scored)
             against = record["against_float64"] or "not compared, as the network does not run in it"
             print_notice(f"{name} {target.name}: {settings.precision} against float64: {against}")
-        family, answers = self.plan.family, pd.concat([self._clean, scored], ignore_index=True)
+        family = self.plan.family
+        answers = pd.concat([self._clean, scored], ignore_index=True)
         write_table(answers_file, with_family_step(answers, family), predictions_table(family))
         if target.is_sealed:
             record = with_digest(record, answers_file)
@@ -438,8 +464,8 @@ def run(study: Study, role: str, family: str | None = None) -> None:
             opened.params,
             plan,
             sources.files_in(plan.images),
-            digests,
-            partial(models.lacking, plan, role),
+            digests=digests,
+            others=partial(models.lacking, plan, role),
         )
         # before stage digests has run, it has stored none
         with suppress(CleansetError):

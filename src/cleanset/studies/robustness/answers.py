@@ -119,7 +119,8 @@ def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> Score
 
     Raises ValueError if a logit is not finite.
     """
-    found, of_edition = top5(logits), np.asarray(sorted(classes), np.int16)
+    found = top5(logits)
+    of_edition = np.asarray(sorted(classes), np.int16)
     found |= {name: values.astype(np.float32) for name, values in margins(logits).items()}
     # argmax takes the lower of equal ones
     return found | {"class_of_edition": of_edition[np.argmax(logits[:, of_edition], axis=1)]}
@@ -180,7 +181,7 @@ def check_of_stored(edition: Edition, role: str, classes: ClassTable) -> CheckCl
     """The check that clean answers of a role are its stored scores; `classes`: the edition's class table."""
     whole = read_table(edition.scores(role), SCORES, classes)
     crops = read_table(edition.crop_scores(role), CROP_SCORES, classes)
-    return lambda images, clean: check_clean(role, images, clean, whole, crops)
+    return lambda images, clean: check_clean(role, images, clean, scores=whole, crop_scores=crops)
 
 
 BATCH_SIZE = 128
@@ -213,7 +214,8 @@ class TakenDigests:
     """The digests of a family's changed images, kept in shards as models are shown the images."""
 
     def __init__(self, shards: Shards) -> None:
-        self._shards, self._open = shards, set(shards.missing)
+        self._shards = shards
+        self._open = set(shards.missing)
         self._taken: dict[ChangeName, str] = {}
         # several devices take digests at once
         self._lock = threading.Lock()
@@ -290,7 +292,9 @@ class DigestRun:
         # batches of one size: the shared memory of the workers is laid out once
         groups = [names[start : start + BATCH_SIZE] for start in range(0, len(names), BATCH_SIZE)]
         workers = self.workers or available_cores()
-        with SharedBatches(changed, Resized(BASE_SIZE), BATCH_SIZE, workers, CHANGING) as shared:
+        with SharedBatches(
+            changed, Resized(BASE_SIZE), batch_size=BATCH_SIZE, workers=workers, modules=CHANGING
+        ) as shared:
             for batch in shared.batches(groups):
                 for pixels in batch.pixels[: len(batch.image_ids)]:
                     yield sha256(pixels.transpose(1, 2, 0).tobytes())
@@ -313,7 +317,8 @@ class DigestVerification:
         found = f"{len(self.different):,} of {self.images:,} changed images differ"
         yield found if self.different else f"all {self.images:,} changed images are the same"
         for library in sorted({*self.made_with, *self.installed}):
-            then, now = self.made_with.get(library, "unknown"), self.installed.get(library, "unknown")
+            then = self.made_with.get(library, "unknown")
+            now = self.installed.get(library, "unknown")
             yield f"{library} {now}" + (f"; the digests were made with {then}" if then != now else "")
 
 

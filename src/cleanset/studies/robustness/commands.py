@@ -93,7 +93,7 @@ def generate(
     """Generate the missing images with generated backgrounds."""
     from cleanset.studies.robustness.image_sets import generate_missing
 
-    made = generate_missing(_study(study), pipeline, prompts, steps, guidance, device)
+    made = generate_missing(_study(study), pipeline, prompts, device, steps=steps, guidance=guidance)
     print(f"{made} images made")
 
 

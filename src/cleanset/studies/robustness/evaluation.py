@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,18 +65,20 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 """Without a params file: the 15 corruptions at five severities, the 10 perturbations, and no scenarios."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Evaluated:
-    """The images, and by family the lines and differences, the notice and the comparability card.
-
-    `random`: the models whose answers depend on more than the image.
-    """
+    """The results of `robustness evaluate`."""
 
     images: OpenedImages
+    """The images that the models were measured on."""
     measured: Mapping[str, Measured]
-    notices: dict[str, str]
-    cards: dict[str, ComparabilityCard]
+    """The measures of models, and of every two models, by family."""
+    notices: Mapping[str, str]
+    """The notice beside a family's numbers, by family."""
+    cards: Mapping[str, ComparabilityCard]
+    """The comparability card, by family."""
     random: Collection[str]
+    """The models whose answers depend on more than the image."""
 
 
 def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
@@ -111,10 +113,20 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     for spec in specs:
         check(spec)
     worker_processes(CHANGING)
-    answers, settings, stems = AnswerFiles(out), settings_for(score), file_stems([spec.text for spec in specs])
+    answers = AnswerFiles(out)
+    settings = settings_for(score)
+    stems = file_stems([spec.text for spec in specs])
     digests = out / "digests"
     shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}
-    of_run = _Run(images, params, answers, edition, settings, plans, shown)
+    of_run = _Run(
+        images=images,
+        params=params,
+        answers=answers,
+        edition=edition,
+        settings=settings,
+        plans=plans,
+        shown=shown,
+    )
     of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(
@@ -132,9 +144,12 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
         plan.name: notice(plan.family, params, images.images, images.classes, is_official=plan.name in official)
         for plan in plans
     }
-    measured = measure(studied, notices, out / "measures", out / "metrics", official)
-    cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
-    evaluated = Evaluated(images, measured, notices, cards, of_run.random)
+    measured = measure(studied, notices, out / "measures", out / "metrics", official=official)
+    cards = {
+        each.name: family_card(each, images, params, digests=shown[each.name].finish(), models=of_cards)
+        for each in plans
+    }
+    evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=of_run.random)
     results = content(evaluated, official)
     write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
     if wanted.hub is not None:
@@ -185,21 +200,22 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str], class
     return found.model_copy(update={"images": "union"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Run:
-    """The images, changes and settings of all models; torch is imported when a model is loaded.
-
-    `random`: filled with the models whose answers depend on more than the image.
-    """
+    """The images, changes and settings of all models; torch is imported when a model is loaded."""
 
     images: OpenedImages
     params: StudyParams
     answers: AnswerFiles
     edition: Edition
+    """The edition of the roles, which need not be that of the images."""
     settings: "Settings"
     plans: Sequence[ChangePlan]
+    """The changed images of each family."""
     shown: Mapping[str, ShownPixels]
+    """The digests of the changed images, by family."""
     random: list[str] = field(default_factory=list)
+    """Filled with the models whose answers depend on more than the image."""
 
     def answer(self, models: Mapping[str, Spec]) -> dict[str, CardModel]:
         """Write the answers that are not there yet, of as many models at a time as memory allows.
@@ -209,7 +225,8 @@ class _Run:
         """
         from cleanset.studies.robustness.answering import MAX_PARAMETERS
 
-        cards, waiting = dict[str, CardModel](), list["AnsweringModel"]()
+        cards = dict[str, CardModel]()
+        waiting = list["AnsweringModel"]()
         for stem, spec in models.items():
             try:
                 target, cards[spec.text] = self._load(spec, stem)
@@ -230,7 +247,7 @@ class _Run:
             lacking = [each for each in targets if not self._is_finished(each, plan)]
             if lacking:
                 files = {file: self.images.files[file] for file in plan.images["file"]}
-                predict(lacking, self.params, plan, files, self.shown[plan.name].taken())
+                predict(lacking, self.params, plan, files, digests=self.shown[plan.name].taken())
 
     def _is_finished(self, target: "AnsweringModel", plan: ChangePlan) -> bool:
         """Whether answers of this record are stored, and have not been modified since."""
@@ -243,7 +260,8 @@ class _Run:
         from cleanset.studies.robustness.answering import AnsweringModel
 
         found = load(spec, self.settings, self.images.classes)
-        model, precision = found.loaded, self.settings.precision
+        model = found.loaded
+        precision = self.settings.precision
         if not is_deterministic(model, SetImages(self.images.files), list(self.images.files), self.settings):
             self.random.append(spec.text)
         check = self._stored(spec) if precision == "float64" else None
@@ -302,15 +320,16 @@ def as_text(evaluated: Evaluated) -> Group:
         if paired := _differences(family, differences, images.selections[0]):
             parts += [Text(), paired.in_terminal(), Text(MEANING_OF_P), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
-    return Group(*parts, Text(), Text(INTERVALS_NOTE), *(Text(not_deterministic(name)) for name in evaluated.random))
+    parts += [Text(), Text(INTERVALS_NOTE), *(Text(not_deterministic(name)) for name in evaluated.random)]
+    return Group(*parts)
 
 
 def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:
     """A row for each model, in the order in which they were named."""
     titles = {name: title for name, title in family.summary.items() if name in {line.measure for line in lines}}
     cut = {name for name, title in titles.items() if title in WITHOUT_INTERVAL}
-    fields = [each._asdict() | ({"low": np.nan} if each.measure in cut else {}) for each in lines]
-    rows = measure_rows(fields, "model", "measure", list(titles), family)
+    shown = [asdict(each) | ({"low": np.nan} if each.measure in cut else {}) for each in lines]
+    rows = measure_rows(shown, family, label="model", column="measure", columns=list(titles))
     return MeasureTable(("model",), list(titles.values()), rows)
 
 
@@ -344,7 +363,8 @@ def family_card(
     models: Mapping[str, CardModel],
 ) -> ComparabilityCard:
     """The card of a family's measures; `digests`: of the pixels of each changed image, by name."""
-    family, measured = plan.family, plan.images
+    family = plan.family
+    measured = plan.images
     labels = family.labels(params)
     classes = dict(zip(measured["file"], measured["class_index"].tolist(), strict=True))
     # answers restricted to the classes of the edition are chosen from fewer

@@ -113,16 +113,20 @@ def _zoom_taps(length: int, factor: float) -> Taps:
 @compiled
 def _add_zoomed(values: NDArray[np.float32], rows: Taps, columns: Taps, total: NDArray[np.float32]) -> None:
     """Add the enlarged values to the total; products by axis and sums in the order of scipy's NI_ZoomShift."""
-    upper, lower = np.empty(values.shape[1:]), np.empty(values.shape[1:])
+    upper = np.empty(values.shape[1:])
+    lower = np.empty(values.shape[1:])
     for row in range(values.shape[0]):
-        above, below = rows[2][row], rows[3][row]
+        above = rows[2][row]
+        below = rows[3][row]
         for column in range(values.shape[1]):
             for channel in range(3):
                 upper[column, channel] = values[rows[0][row], column, channel] * above
                 lower[column, channel] = values[rows[1][row], column, channel] * below
         for column in range(values.shape[1]):
-            at, after = columns[0][column], columns[1][column]
-            left, right = columns[2][column], columns[3][column]
+            at = columns[0][column]
+            after = columns[1][column]
+            left = columns[2][column]
+            right = columns[3][column]
             for channel in range(3):
                 value = upper[at, channel] * left + upper[after, channel] * right
                 value = value + lower[at, channel] * left + lower[after, channel] * right
@@ -206,7 +210,8 @@ def exact_kernels() -> Iterator[None]:
     They belong to the process: to be used in worker processes, never in threads.
     """
     own = library.gaussian, library.disk
-    library.gaussian, library.disk = gaussian, disk
+    library.gaussian = gaussian
+    library.disk = disk
     try:
         yield
     finally:
@@ -218,7 +223,8 @@ def motion_blur(image: Pixels, radius: int, sigma: float, angle: float) -> Pixel
     width = 2 * radius + 1
     weights = _exp(-(np.arange(width) ** 2) / (2 * sigma**2))
     # lengths as ImageMagick has them: they decide which pixel is the nearest
-    y, x = width * sin(radians(angle)), width * cos(radians(angle))
+    y = width * sin(radians(angle))
+    x = width * cos(radians(angle))
     steps = [(ceil(step * y / hypot(y, x) - 0.5), ceil(step * x / hypot(y, x) - 0.5)) for step in range(width)]
     blurred = np.empty_like(image)
     channels = image.reshape(*image.shape[:2], -1)
@@ -249,7 +255,8 @@ def snowflakes(noise: Floats, zoom: float, threshold: float) -> Pixels:
     """The layer of snow before its blur: the central part of enlarged noise, thresholded."""
     height, width = noise.shape
     flakes = library.clipped_zoom(noise[..., np.newaxis], zoom)[..., 0]
-    top, left = (flakes.shape[0] - height) // 2, (flakes.shape[1] - width) // 2
+    top = (flakes.shape[0] - height) // 2
+    left = (flakes.shape[1] - width) // 2
     flakes = flakes[top : top + height, left : left + width]
     whole: Pixels = (np.where(flakes < threshold, 0, np.clip(flakes, 0, 1)) * 255).astype(np.uint8)
     return whole
@@ -267,7 +274,9 @@ def gaussian(
     axes = [axis for axis in range(values.ndim) if channel_axis is None or axis != channel_axis % values.ndim]
     for axis, own in zip(axes, np.broadcast_to(sigma, len(axes)).tolist(), strict=True):
         # the radius as scipy.ndimage.gaussian_filter1d rounds it
-        values = correlate1d(values, _weights(own, int(truncate * own + 0.5)), axis, values.dtype, mode)
+        values = correlate1d(
+            values, _weights(own, int(truncate * own + 0.5)), axis=axis, output=values.dtype, mode=mode
+        )
     return values
 
 

@@ -111,17 +111,24 @@ class ChangePlan:
 
     def changed_images(self, files: Mapping[str, StudyFile], params: CommonParams) -> ChangedImages:
         """The changed images; `files`: where the images of the family lie, by file."""
-        return ChangedImages(files, self.changing.change, self.family.jpeg(params), params.seed, self.is_published)
+        return ChangedImages(
+            files=files,
+            change=self.changing.change,
+            jpeg=self.family.jpeg(params),
+            seed=params.seed,
+            is_published=self.is_published,
+        )
 
     def names(self) -> list[ChangeName]:
         """All changed images and the unchanged ones, sorted."""
         # every family has it, so that its measures need no other family's answers
         changes = [(UNCHANGED, 0), *self.changes]
-        return sorted(ChangeName(file, *change) for file in self.images["file"] for change in changes)
+        return sorted(ChangeName(file, name, step) for file in self.images["file"] for name, step in changes)
 
     def as_record(self) -> dict[str, Any]:
         """Everything that the changed images depend on except seed, JPEG quality and libraries."""
-        images, steps = self.images, dict[str, list[int]]()
+        images = self.images
+        steps = dict[str, list[int]]()
         for name, step in self.changes:
             steps.setdefault(name, []).append(step)
         return {

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import pandas as pd
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def _model_or_callable(entry: object, validate: Callable[[Any], Model]) -> Model
     if not isinstance(entry, str):
         return validate(entry)
     try:
-        (spec,) = parse_specs([entry], None, {}, Path(), Path())
+        (spec,) = parse_specs([entry], architecture=None, roles={}, edition=Path(), weights=Path())
     except CleansetError:
         spec = None
     if not isinstance(spec, ModuleModel):
@@ -176,18 +176,20 @@ ENDS = ("value", "low", "high")
 """The columns of a measure and of the ends of its interval."""
 
 
-class ReferencedModel(NamedTuple):
-    """A model that a key of a family's section of `measures` names.
-
-    `is_reference`: other models' measures are divided by its own. `also`: values that the key may name beside models.
-    `may_be_unmeasured`: the model need not be measured here.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferencedModel:
+    """A model that a key of a family's section of `measures` names."""
 
     key: str
+    """The key, in messages."""
     name: str
+    """The model."""
     is_reference: bool = False
+    """Whether other models' measures are divided by its own."""
     also: tuple[str, ...] = ()
+    """Values that the key may have beside models."""
     may_be_unmeasured: bool = False
+    """Whether the model need not be measured here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,8 +166,8 @@ def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
 
 
 def _files(images: pd.DataFrame, folder: Path) -> dict[str, StudyFile]:
-    columns = (images[name] for name in ("file", "file_sha256", "image_id"))
-    return {file: StudyFile(folder.resolve() / file, *rest) for file, *rest in zip(*columns, strict=True)}
+    rows = zip(images["file"], images["file_sha256"], images["image_id"], strict=True)
+    return {file: StudyFile(folder.resolve() / file, digest, image_id) for file, digest, image_id in rows}
 
 
 def _class_indices(images: pd.DataFrame) -> list[int]:
@@ -204,11 +204,12 @@ def wnids_of(study: Study) -> dict[str, str]:
 
 
 def generate_missing(
-    study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, guidance: float, device: str
+    study: Study, pipeline_folder: Path, prompts_folder: Path, device: str, *, steps: int = 50, guidance: float = 7.5
 ) -> int:
     """Write an image for each one whose mask suits a generated background; existing files are kept.
 
-    The number of images that were made. Raises CleansetError for a pipeline, prompt or mask that cannot be used.
+    `steps` and `guidance` are the pipeline's. The number of images that were made. Raises CleansetError for a
+    pipeline, prompt or mask that cannot be used.
     """
     opened = OpenedStudy.read(study)
     params = opened.params
@@ -233,9 +234,9 @@ def generate_missing(
             pipeline,
             base_pixels(file),
             regions_of_mask(scene_masks[file.path]),
-            prompts[scene_masks[file.path].wnid],
-            image_seed(params.seed, file.image_id),
-            options,
+            prompt=prompts[scene_masks[file.path].wnid],
+            image_seed=image_seed(params.seed, file.image_id),
+            options=options,
         )
         for file in files.values()
     }
@@ -263,7 +264,8 @@ def read_prompts(folder: Path, wnids: Sequence[str]) -> dict[str, str]:
     """The prompt of each class, from `<wnid>.txt`. Raises CleansetError for one that is missing or empty."""
     prompts = {}
     for wnid in sorted(set(wnids)):
-        path, expected = folder / f"{wnid}.txt", "expected the prompt of a background for this class"
+        path = folder / f"{wnid}.txt"
+        expected = "expected the prompt of a background for this class"
         prompts[wnid] = read_text(path, expected).strip()
         if not prompts[wnid]:
             raise CleansetError(f"{path}: empty; {expected}")

@@ -6,7 +6,7 @@ No model runs, no image is read. The tables are CSV files in the folder `data/me
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,8 @@ from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
 from cleanset.studies.robustness.results import (
     CLEAN,
+    DIFFERENCE_COLUMNS,
+    LINE_COLUMNS,
     SELECTIONS,
     UNCHANGED,
     Answers,
@@ -66,8 +68,8 @@ MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
         f"measures/{stem}.csv": (*columns, OFFICIAL_COLUMN, *family.label_columns)
         for family in FAMILIES
         for stem, columns in {
-            family.name: MeasureLine._fields,
-            family.differences: MeasureDifference._fields,
+            family.name: LINE_COLUMNS,
+            family.differences: DIFFERENCE_COLUMNS,
             **family.files,
         }.items()
     },
@@ -116,8 +118,11 @@ def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
     return table
 
 
-Measured = tuple[list[MeasureLine], list[MeasureDifference]]
-"""The measures of a family: of each model, and between every two models."""
+class Measured(NamedTuple):
+    """The measures of a family: of each model, and between every two models."""
+
+    lines: list[MeasureLine]
+    differences: list[MeasureDifference]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -158,7 +163,7 @@ class Studied:
             path = self.files.predictions(family.name, stem)
             answers = with_step(read_table(path, table, self.classes, columns=columns), family)
             values = family.read(answers.assign(class_index=answers["file"].map(class_of)), self.params)
-            yield name, answers_by_change(images["file"], answers, changes, values, seen)
+            yield name, answers_by_change(images["file"], answers, changes, values=values, seen=seen)
 
     def _seen(self, images: pd.DataFrame, name: str) -> NDArray[np.bool_]:
         """Flags of the images that a model sees."""
@@ -233,15 +238,17 @@ def measure(
         for family in families:
             name = family.name
             study = study_of(family, studied)
-            lines, differences = found[name] = list(study.lines()), list(study.differences())
+            lines = list(study.lines())
+            differences = list(study.differences())
+            found[name] = Measured(lines, differences)
             if not lines:
                 raise CleansetError(
                     f"{name}: images to measure on: {len(study.images.class_indices)}; expected two or more, which "
                     "intervals need: take more images, or fewer families in the params"
                 )
             tables = {
-                name: pd.DataFrame(lines, columns=MeasureLine._fields),
-                family.differences: pd.DataFrame(differences, columns=MeasureDifference._fields),
+                name: pd.DataFrame(lines, columns=LINE_COLUMNS),
+                family.differences: pd.DataFrame(differences, columns=DIFFERENCE_COLUMNS),
                 **study.tables(),
             }
             labels = {OFFICIAL_COLUMN: "yes" if name in official else "no", **family.labels(studied.params)}

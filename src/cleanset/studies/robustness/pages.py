@@ -34,8 +34,11 @@ from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
 from cleanset.validation import check_known, shown
 
 TEMPLATES = Path(__file__).parent / "templates"
-SHOWN_SIZE, QUALITY = (112, 112), 85
-"""Width, height and JPEG quality of the images on the sheets."""
+SHOWN_SIZE = (112, 112)
+"""Width and height of the images on the sheets, in pixels."""
+
+QUALITY = 85
+"""JPEG quality of the images on the sheets."""
 
 
 def pages(data: PagesData) -> dict[str, str]:
@@ -72,7 +75,8 @@ def _sheet_changes(family: Family, data: PagesData) -> list[str]:
 
 def _measures(data: PagesData, family: Family) -> dict[str, Any]:
     """The part of a page that every family has: its lines, the selections and the differences."""
-    lines, differences = data.tables[family.name], data.tables[family.differences]
+    lines = data.tables[family.name]
+    differences = data.tables[family.differences]
     selections = list(dict.fromkeys(lines["selection"]))
     return {
         "selections": {name: _selected(lines, name) for name in selections},
@@ -150,7 +154,8 @@ def save_sheets(
     """Write small copies of some images with the changes of each family: half the size, as JPEG."""
     found = dict[str, list[SheetImage]]()
     for plan in plans:
-        sheet, images = plan.family.sheet, f"images/{plan.name}"
+        sheet = plan.family.sheet
+        images = f"images/{plan.name}"
         changes = [*([(UNCHANGED, 0)] if sheet.has_unchanged else []), *plan.changes]
         rows = spread_over_classes(plan.images, sheet.images)
         if rows.empty:
@@ -160,8 +165,8 @@ def save_sheets(
         found[plan.name] = []
         for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
             files = {change: f"{images}/{image_id}_{change[0]}_{change[1]}.jpg" for change in changes}
-            for change, name in files.items():
-                small = changed(ChangeName(file, *change)).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
+            for (change, step), name in files.items():
+                small = changed(ChangeName(file, change, step)).resize(SHOWN_SIZE, Image.Resampling.BICUBIC)
                 (folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
             found[plan.name].append(SheetImage(image_id, sources.classes.names[class_index].name, files))
     return found
@@ -200,7 +205,9 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     is_whole = lines["change"].isna()
     if measure is None:
         titles = {name: title for name, title in family.headlines.items() if name in set(lines[is_whole]["measure"])}
-        rows = measure_rows(lines[is_whole].to_dict("records"), "model", "measure", list(titles), family)
+        rows = measure_rows(
+            lines[is_whole].to_dict("records"), family, label="model", column="measure", columns=list(titles)
+        )
         return MeasureTable(("model",), list(titles.values()), rows, caption)
     # a measure that is missing over all changes has the reason there
     reasons = lines[is_whole & (lines["measure"] == f"m{measure}")]["problem"].dropna()
@@ -210,14 +217,17 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     check_known("measure", measure, lines["measure"].unique())
     lines = lines[lines["measure"] == measure]
     models = lines["model"].unique().tolist()
-    rows = measure_rows(lines.to_dict("records"), "change", "model", models, family)
+    rows = measure_rows(lines.to_dict("records"), family, label="change", column="model", columns=models)
     return MeasureTable(("change",), models, rows, f"{measure}; {caption}")
 
 
 def measure_rows(
-    lines: Iterable[Mapping[Any, Any]], label: str, column: str, columns: Sequence[str], family: Family
+    lines: Iterable[Mapping[Any, Any]], family: Family, *, label: str, column: str, columns: Sequence[str]
 ) -> list[tuple[tuple[str], list[Cell]]]:
-    """The rows of a table from lines with the fields of MeasureLine, by the values of two of them."""
+    """The rows of a table from lines with the fields of MeasureLine: a row for each value of the field `label`.
+
+    `columns`: the values of the field `column` that have a cell.
+    """
     cells: dict[str, dict[str, Cell]] = {}
     for each in lines:
         cells.setdefault(each[label], {})[each[column]] = family.cell(each["measure"], *(each[end] for end in ENDS))

@@ -25,8 +25,11 @@ from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import StudyFile
 
-IMAGES, VIDEOS = (".jpeg", ".jpg", ".png"), (".mp4",)
-"""File suffixes, in lower case."""
+IMAGES = (".jpeg", ".jpg", ".png")
+"""Suffixes of published images, in lower case."""
+
+VIDEOS = (".mp4",)
+"""Suffixes of published videos, in lower case."""
 
 # this module reports what cannot be read; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
@@ -78,8 +81,10 @@ def find_published(
 
     Raises CleansetError for a place or a file of an image that is missing or there twice.
     """
-    layout, key = family.layout, f"{family.name}.published"
-    of_place, counts = {}, {}
+    layout = family.layout
+    key = f"{family.name}.published"
+    of_place = {}
+    counts = {}
     if not folder.is_dir():
         raise CleansetError(f"{folder}: no folder; expected a folder with {layout}: correct {key} in params.yaml")
     first: dict[Path, str] = {}
@@ -115,7 +120,8 @@ def _files_in(place: Path, suffixes: tuple[str, ...]) -> dict[str, list[str]]:
 
 def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, layout: str) -> str:
     """The file of an image among those of a place. Raises CleansetError unless there is one."""
-    stem, wnid = image.path.stem, image.path.parent.name
+    stem = image.path.stem
+    wnid = image.path.parent.name
     found = names.get(stem, [])
     own = [name for name in found if name.startswith(f"{wnid}/")]
     if not own and _IMAGE_ID.fullmatch(stem):

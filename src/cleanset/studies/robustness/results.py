@@ -7,7 +7,7 @@ it is of all images. Models that are compared must be resampled together (one `R
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import combinations
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -139,7 +139,8 @@ class Sampled:
     def __truediv__(self, other: "Sampled") -> "Sampled":
         """The ratio, resample by resample; NaN or infinite where the divisor is 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            value, draws = np.float64(self.value) / other.value, self.draws / other.draws
+            value = np.float64(self.value) / other.value
+            draws = self.draws / other.draws
             by_image = None if self.by_image is None else self.by_image / other.value
         return Sampled(float(value), draws, self.shifted or other.shifted, by_image)
 
@@ -251,8 +252,8 @@ def cube(
     codes = [_codes(rows, column, values, what) for column, values in axes.items()]
     places = np.ravel_multi_index(codes, shape) if len(rows) else np.empty(0, np.int64)
     counts = np.bincount(places, minlength=int(np.prod(shape)))
-    _refuse(axes, np.flatnonzero(counts == 0), shape, what, "missing")
-    _refuse(axes, np.flatnonzero(counts > 1), shape, what, "there more than once")
+    _refuse(axes, np.flatnonzero(counts == 0), shape, what=what, how="missing")
+    _refuse(axes, np.flatnonzero(counts > 1), shape, what=what, how="there more than once")
     ordered = np.empty_like(values)
     ordered[places] = values
     return ordered.reshape(shape + values.shape[1:])
@@ -299,41 +300,60 @@ MIN_IMAGES = 2
 """Minimum number of images; an interval cannot be computed from one."""
 
 
-class MeasureLine(NamedTuple):
-    """One measure of a model on a selection of images, with the ends of its interval; NaN for a measure without one.
-
-    `change` is a change or a group of them, and empty for a measure over all changes. An undefined value is NaN, and
-    `problem` gives the reason. `images`: the size of the selection.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureLine:
+    """One measure of a model on a selection of images, with its interval; a row of a family's CSV file."""
 
     selection: str
+    """One of SELECTIONS, or ALL."""
     model: str
+    """The name of the model."""
     measure: str
+    """The name of the measure."""
     change: str
+    """A change or a group of them; empty for a measure over all changes."""
     images: int
+    """The number of images in the selection."""
     value: float
+    """The measure, a share unless the family says otherwise; NaN if it is undefined."""
     low: float
+    """The lower end of the interval; NaN for a measure without one."""
     high: float
+    """The upper end of the interval; NaN for a measure without one."""
     problem: str = ""
+    """The reason why the measure is undefined."""
 
 
-class MeasureDifference(NamedTuple):
-    """A measure of a model minus another's on the same images, with the interval of the paired difference.
+LINE_COLUMNS = tuple(each.name for each in fields(MeasureLine))
 
-    `change` is as in MeasureLine. `p`: of the exact sign test over the images, NaN for Score, not a mean over
-    them; `p_holm`: the same after Holm's correction for all differences of this measure on this selection.
-    """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureDifference:
+    """A measure of a model minus another's on the same images; a row of a family's CSV file of differences."""
 
     selection: str
+    """One of SELECTIONS, or ALL."""
     measure: str
+    """The name of the measure."""
     change: str
+    """A change or a group of them; empty for a measure over all changes."""
     model: str
+    """The model whose measure the other's is subtracted from."""
     other: str
+    """The other model."""
     value: float
+    """The difference."""
     low: float
+    """The lower end of the interval of the paired difference; NaN without one."""
     high: float
+    """The upper end of the interval of the paired difference; NaN without one."""
     p: float = np.nan
+    """The p-value of the exact sign test over the images; NaN for Score, which is not a mean over them."""
     p_holm: float = np.nan
+    """`p` after Holm's correction for all differences of this measure on this selection."""
+
+
+DIFFERENCE_COLUMNS = tuple(each.name for each in fields(MeasureDifference))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -420,8 +440,17 @@ class FamilyStudy(ABC):
         """Every measure of a model on a selection, whose images are `chosen`."""
         for each in self._sampled(role, chosen):
             interval = each.interval() if np.isfinite(each.value) else Interval(np.nan, np.nan)
-            numbers = int(chosen.sum()), each.value, interval.low, interval.high
-            yield MeasureLine(selection, role, each.measure, each.change, *numbers, each.problem)
+            yield MeasureLine(
+                selection=selection,
+                model=role,
+                measure=each.measure,
+                change=each.change,
+                images=int(chosen.sum()),
+                value=each.value,
+                low=interval.low,
+                high=interval.high,
+                problem=each.problem,
+            )
 
     def differences(self) -> Iterator[MeasureDifference]:
         """Yield the paired differences between every two models, of the measures `compared`, on images of both."""
@@ -440,14 +469,15 @@ class FamilyStudy(ABC):
                 continue
             # the samples of a model are large
             found.cache_clear()
-            lines = []
+            lines: list[MeasureDifference] = []
             for one, other in combinations(self.images.roles, 2):
                 both = self.images.selected(selection, one) & self.images.selected(selection, other)
                 if both.sum() < MIN_IMAGES:
                     continue
-                left, right = found(one, both.tobytes()), found(other, both.tobytes())
+                left = found(one, both.tobytes())
+                right = found(other, both.tobytes())
                 common = [key for key in left if key in right]
-                lines += [_difference((selection, *key, one, other), left[key] - right[key]) for key in common]
+                lines += [_difference(selection, one, other, left[key] - right[key], key) for key in common]
             yield from _corrected(lines)
 
 
@@ -455,14 +485,37 @@ def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, s
     """The measures of a model whose selection has too few images, by name and change."""
     problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
     for measure, change in names:
-        yield MeasureLine(selection, role, measure, change, count, np.nan, np.nan, np.nan, problem)
+        yield MeasureLine(
+            selection=selection,
+            model=role,
+            measure=measure,
+            change=change,
+            images=count,
+            value=np.nan,
+            low=np.nan,
+            high=np.nan,
+            problem=problem,
+        )
 
 
-def _difference(names: tuple[str, str, str, str, str], difference: Sampled) -> MeasureDifference:
-    """A difference with its interval and the p-value of its test."""
-    interval, by_image = difference.interval(), difference.by_image
-    p = float("nan") if by_image is None else sign_test_p(by_image)
-    return MeasureDifference(*names, difference.value, interval.low, interval.high, p)
+def _difference(
+    selection: str, model: str, other: str, difference: Sampled, name: tuple[str, str]
+) -> MeasureDifference:
+    """A difference with its interval and the p-value of its test; `name`: measure and change."""
+    measure, change = name
+    interval = difference.interval()
+    by_image = difference.by_image
+    return MeasureDifference(
+        selection=selection,
+        measure=measure,
+        change=change,
+        model=model,
+        other=other,
+        value=difference.value,
+        low=interval.low,
+        high=interval.high,
+        p=float("nan") if by_image is None else sign_test_p(by_image),
+    )
 
 
 def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference]:
@@ -473,7 +526,7 @@ def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference
         for measure in {line.measure for line in tested}
     }
     for line in lines:
-        yield line._replace(p_holm=next(corrected[line.measure]) if np.isfinite(line.p) else np.nan)
+        yield replace(line, p_holm=next(corrected[line.measure]) if np.isfinite(line.p) else np.nan)
 
 
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:

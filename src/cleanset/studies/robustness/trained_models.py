@@ -32,8 +32,12 @@ from cleanset.studies.robustness.family import FurtherModel, ListedModel, Traine
 from cleanset.studies.robustness.images import Study
 from cleanset.validation import shown
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and most of timm's."""
+MEAN = (0.485, 0.456, 0.406)
+"""ImageNet's mean of each channel, in 0..1: torchvision's, and most of timm's."""
+
+STD = (0.229, 0.224, 0.225)
+"""ImageNet's standard deviation of each channel, in 0..1: torchvision's, and most of timm's."""
+
 CROP_SHARE = 0.875
 """Share of the short side that the central square keeps."""
 NOT_A_CLASS = -1e4
@@ -188,19 +192,19 @@ def further_members(edition: Edition) -> list[FurtherMember]:
 
 def _member(edition: Edition, role: str, entry: FurtherModel) -> FurtherMember:
     if isinstance(entry, str):
-        return FurtherMember(role, entry)
+        return FurtherMember(role=role, model=entry)
     path = edition.folder / weights_path(entry, edition.folder)
     found = sha256_of(path) if path.is_file() else None
     return FurtherMember(
-        role,
-        " ".join(filter(None, (entry.source, entry.name, entry.threat_model))),
-        len(entry.classes) if entry.classes else None,
-        _preprocessing(entry).name,
-        tuple(entry.trained_on),
-        path.relative_to(edition.folder).as_posix(),
-        found,
-        entry.sha256,
-        "missing" if found is None else "there" if entry.sha256 in (None, found) else "other bytes",
+        role=role,
+        model=" ".join(filter(None, (entry.source, entry.name, entry.threat_model))),
+        classes=len(entry.classes) if entry.classes else None,
+        preprocessing=_preprocessing(entry).name,
+        trained_on=tuple(entry.trained_on),
+        weights=path.relative_to(edition.folder).as_posix(),
+        found=found,
+        pinned=entry.sha256,
+        state="missing" if found is None else "there" if entry.sha256 in (None, found) else "other bytes",
     )
 
 

@@ -90,7 +90,11 @@ def differences_of_errors(given: CorruptionStudy) -> list[MeasureDifference]:
 
 
 def line(lines: list[MeasureLine], selection: str, model: str, measure: str, change: str = "") -> MeasureLine:
-    (found,) = [each for each in lines if each[:4] == (selection, model, measure, change)]
+    (found,) = [
+        each
+        for each in lines
+        if (each.selection, each.model, each.measure, each.change) == (selection, model, measure, change)
+    ]
     return found
 
 

@@ -72,7 +72,7 @@ def study(reference: str | None = "a", difficulty: int = 1, names: Sequence[str]
 
 
 def value(lines: list[MeasureLine], *key: str) -> float:
-    (found,) = [each.value for each in lines if each[:4] == key]
+    (found,) = [each.value for each in lines if (each.selection, each.model, each.measure, each.change) == key]
     return found
 
 
@@ -98,7 +98,7 @@ def test_fp_by_hand(selection: str, model: str, images: list[int], difficulty: i
     assert consecutive == pytest.approx(flipped(given.answers[model]["shot_noise"], images, 1))
     assert value(lines, selection, model, "mean_fp", "") == pytest.approx(sum(by_name.values()) / 10)
     assert not [each for each in lines if each.measure == "fp_consecutive" and each.change == "snow"]
-    (mean,) = [each for each in lines if each[:3] == (selection, model, "mean_fp")]
+    (mean,) = [each for each in lines if (each.selection, each.model, each.measure) == (selection, model, "mean_fp")]
     assert mean.low <= mean.value <= mean.high
 
 
@@ -123,7 +123,7 @@ def test_some_perturbations_have_the_means_of_these() -> None:
     for kind in ("fp", "t5d"):
         both = [value(lines, "union", "b", kind, name) for name in ("snow", "tilt")]
         assert value(lines, "union", "b", f"mean_{kind}_measured", "") == pytest.approx(sum(both) / 2)
-    (mean,) = [each for each in lines if each[:3] == ("union", "b", "mean_fp")]
+    (mean,) = [each for each in lines if (each.selection, each.model, each.measure) == ("union", "b", "mean_fp")]
     assert np.isnan(mean.value)
     missing = "gaussian_noise, shot_noise, motion_blur, zoom_blur, brightness, translate, rotate, scale"
     assert mean.problem == f"no mean FP: 8 of its 10 perturbations were not measured: {missing}"

@@ -76,7 +76,7 @@ def study(
 
 
 def line(lines: list[MeasureLine], *key: str) -> MeasureLine:
-    (found,) = [each for each in lines if each[:4] == key]
+    (found,) = [each for each in lines if (each.selection, each.model, each.measure, each.change) == key]
     return found
 
 

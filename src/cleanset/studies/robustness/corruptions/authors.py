@@ -49,7 +49,8 @@ def elastic_transform(image: Pixels, severity: int, drawn: np.random.RandomState
     """The image under a drawn affine map, and then under a smoothed field of displacements."""
     factor, sigma, corner = ELASTIC[severity - 1]
     shape = image.shape[:2]
-    centre, side = np.array(shape, np.float32) // 2, min(shape) // 3
+    centre = np.array(shape, np.float32) // 2
+    side = min(shape) // 3
     corners = np.array([centre + side, (centre[0] + side, centre[1] - side), centre - side], np.float32)
     moved = corners + drawn.uniform(-corner, corner, corners.shape).astype(np.float32)
     values = cv2.warpAffine(
@@ -75,11 +76,16 @@ def _displace(values: Singles, down: Singles, right: Singles, displaced: Pixels)
         for column in range(width):
             y = _reflected(row + np.float64(down[row, column]), height)
             x = _reflected(column + np.float64(right[row, column]), width)
-            upper, left = int(np.floor(y)), int(np.floor(x))
-            first_row, first_column = 1.0 - (y - upper), 1.0 - (x - left)
-            last_row, last_column = 1.0 - first_row, 1.0 - first_column
-            top, bottom = max(upper, 0), min(upper + 1, height - 1)
-            start, end = max(left, 0), min(left + 1, width - 1)
+            upper = int(np.floor(y))
+            left = int(np.floor(x))
+            first_row = 1.0 - (y - upper)
+            first_column = 1.0 - (x - left)
+            last_row = 1.0 - first_row
+            last_column = 1.0 - first_column
+            top = max(upper, 0)
+            bottom = min(upper + 1, height - 1)
+            start = max(left, 0)
+            end = min(left + 1, width - 1)
             for channel in range(3):
                 value = values[top, start, channel] * first_row * first_column
                 value += values[top, end, channel] * first_row * last_column
@@ -121,7 +127,8 @@ def frost(image: Pixels, severity: int, drawn: np.random.RandomState) -> Pixels:
     # the authors' images are smaller than every photograph: for larger ones it is mirrored
     lacking = [(0, max(0, side + 1 - own)) for side, own in zip((height, width), photograph.shape, strict=False)]
     photograph = np.pad(photograph, [*lacking, (0, 0)], mode="symmetric") if np.any(lacking) else photograph
-    top, left = drawn.randint(0, photograph.shape[0] - height), drawn.randint(0, photograph.shape[1] - width)
+    top = drawn.randint(0, photograph.shape[0] - height)
+    left = drawn.randint(0, photograph.shape[1] - width)
     own, added = FROST[severity - 1]
     part = photograph[top : top + height, left : left + width, ::-1]
     frosted: Pixels = np.clip(own * image + added * part, 0, 255).astype(np.uint8)

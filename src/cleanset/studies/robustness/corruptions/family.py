@@ -56,9 +56,13 @@ class CorruptionFamily(Family):
 
     def named_models(self, params: CommonParams) -> list[ReferencedModel]:
         measures = params.section(CorruptionMeasures)
-        reference = ReferencedModel("reference", measures.reference, is_reference=True, also=(PUBLISHED_REFERENCE,))
-        line = (ReferencedModel("line", role, is_reference=True) for role in measures.line)
-        trained_on = (ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on)
+        reference = ReferencedModel(
+            key="reference", name=measures.reference, is_reference=True, also=(PUBLISHED_REFERENCE,)
+        )
+        line = (ReferencedModel(key="line", name=role, is_reference=True) for role in measures.line)
+        trained_on = (
+            ReferencedModel(key="trained_on", name=role, may_be_unmeasured=True) for role in measures.trained_on
+        )
         return [reference, *line, *trained_on]
 
     def make_images(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
@@ -96,7 +100,8 @@ class CorruptionFamily(Family):
         return CorruptionStudy(images, answers, params.section(Corruptions), params.section(CorruptionMeasures))
 
     def page_context(self, data: PagesData) -> dict[str, Any]:
-        wanted, lines = data.params.section(Corruptions), data.tables[self.name]
+        wanted = data.params.section(Corruptions)
+        lines = data.tables[self.name]
         trained_on = data.params.section(CorruptionMeasures).trained_on
         largest_published = max(mce for _, mce in PUBLISHED_NUMBERS["models"].values())
         return {

@@ -104,7 +104,8 @@ def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: 
     `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so that the draws are
     reflected at the value, as the interval of Score is, and never below 0.
     """
-    gaps, answers = gaps_by_bin(confidences, correct), confidences.shape[1]
+    gaps = gaps_by_bin(confidences, correct)
+    answers = confidences.shape[1]
     value = np.abs(gaps.sum(axis=0)).sum() / (len(gaps) * answers)
     # bin by bin: numpy's sums of fractions depend on the processor
     draws = reduce(np.add, np.abs(resamples.means(gaps)).T)
@@ -113,7 +114,8 @@ def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: 
 
 def sampled_nll(losses: Floats, resamples: Resamples) -> Sampled:
     """Mean NLL in nats of answers of shape images x answers: minus the log-probability of the image's class."""
-    totals, answers = rounded(losses).sum(axis=1), losses.shape[1]
+    totals = rounded(losses).sum(axis=1)
+    answers = losses.shape[1]
     return Sampled(float(totals.sum() / losses.size), resamples.means(totals) / answers, by_image=totals / answers)
 
 
@@ -234,12 +236,16 @@ class CorruptionStudy(FamilyStudy):
         """The mean error over the severities, by corruption."""
         wrong = self.wrong(role, chosen)
         # sums of whole numbers first: they are exact on any machine
-        sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.wanted.names, resamples, role, wrong.shape[2])
+        sums = sampled_means(
+            wrong.sum(axis=2, dtype=np.int64), self.wanted.names, resamples, answers=role, largest=wrong.shape[2]
+        )
         return {name: each.scaled(1 / wrong.shape[2]) for name, each in sums.items()}
 
     def _effective_robustness(self, role: str, chosen: Chosen, resamples: Resamples) -> Sampled:
         """The accuracy on corrupted images beyond what the line of the named models gives for the clean accuracy."""
-        images, cells, line = int(chosen.sum()), len(self.wanted.changes()), self.measures.line
+        images = int(chosen.sum())
+        cells = len(self.wanted.changes())
+        line = self.measures.line
 
         def both(name: str) -> tuple[Sampled, Sampled]:
             mean = mean_of(self._mean_errors(name, chosen, resamples), self.wanted.names)
@@ -254,12 +260,14 @@ class CorruptionStudy(FamilyStudy):
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
     ) -> Iterator[Sampled]:
         """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
-        names, reference = self.wanted.names, self.measures.reference
+        names = self.wanted.names
+        reference = self.measures.reference
         if reference == PUBLISHED_REFERENCE:
             # NaN for the corruptions of ImageNet-C-bar, whose errors were not published
             means = {name: float(np.mean(ALEXNET_ERRORS.get(name, np.nan))) for name in names}
             others = {name: constant(mean, resamples) for name, mean in means.items()}
-            unchanged, answers = constant(ALEXNET_CLEAN_ERROR, resamples), np.inf
+            unchanged = constant(ALEXNET_CLEAN_ERROR, resamples)
+            answers = np.inf
         else:
             others = self._mean_errors(reference, chosen, resamples)
             unchanged = self._null(reference, UNCHANGED, chosen, resamples)
@@ -292,12 +300,14 @@ class CorruptionStudy(FamilyStudy):
         """The error on clean or unchanged images."""
         values = self.answers[role][name][chosen, :, 0]
         # a name of its own: in relative CE the same pseudo-images would cancel
-        return sampled_means(values, [name], resamples, f"{role} {name}")[name]
+        return sampled_means(values, [name], resamples, answers=f"{role} {name}")[name]
 
 
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:
     """The misclassified images by model, corruption, severity and class, of the first of the study's selections."""
-    images, wanted, parts = study.images, study.wanted, []
+    images = study.images
+    wanted = study.wanted
+    parts = []
     classes, places = np.unique(images.class_indices, return_inverse=True)
     for role in study.answers:
         chosen = images.of_first(role)

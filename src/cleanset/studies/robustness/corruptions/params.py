@@ -57,7 +57,7 @@ def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 
     Raises CleansetError for a name that is neither a corruption nor a group.
     """
-    return expand_groups("corruption", names_or_groups, NAMED_GROUPS, NAMED_CORRUPTIONS, ALL_CORRUPTIONS)
+    return expand_groups("corruption", names_or_groups, NAMED_GROUPS, known=NAMED_CORRUPTIONS, listed=ALL_CORRUPTIONS)
 
 
 _KNOWN = AfterValidator(lambda names: check_names(names, corruptions_of))

@@ -36,19 +36,19 @@ def translate(image: Pixels, right: int) -> Pixels:
 def rotate(image: Pixels, degrees: float) -> Pixels:
     """The image rotated clockwise (bilinear)."""
     angle = radians(degrees)
-    return _affine(image, cos(angle), sin(angle), -sin(angle), cos(angle))
+    return _affine(image, xx=cos(angle), xy=sin(angle), yx=-sin(angle), yy=cos(angle))
 
 
 def scale(image: Pixels, factor: float) -> Pixels:
     """The image enlarged by a factor (bilinear, without antialiasing)."""
-    return _affine(image, 1 / factor, 0.0, 0.0, 1 / factor)
+    return _affine(image, xx=1 / factor, xy=0.0, yx=0.0, yy=1 / factor)
 
 
 def shear(image: Pixels, degrees: float) -> Pixels:
     """Vertical lines inclined to the left, their length kept (bilinear); later torchvisions keep the image's height."""
     angle = radians(degrees)
     stretched = 1 / cos(angle)  # the products have the roundings of torchvision
-    return _affine(image, stretched * cos(angle), stretched * sin(angle), 0.0, stretched)
+    return _affine(image, xx=stretched * cos(angle), xy=stretched * sin(angle), yx=0.0, yy=stretched)
 
 
 def _affine(image: Pixels, xx: float, xy: float, yx: float, yy: float) -> Pixels:
@@ -57,7 +57,8 @@ def _affine(image: Pixels, xx: float, xy: float, yx: float, yy: float) -> Pixels
     What stays in place is half a pixel right of the centre and below it, as in torchvision 0.2.1, which was the newest
     when ImageNet-P was made.
     """
-    x, y = image.shape[1] * 0.5 + 0.5, image.shape[0] * 0.5 + 0.5
+    x = image.shape[1] * 0.5 + 0.5
+    y = image.shape[0] * 0.5 + 0.5
     data = (xx, xy, xx * -x + xy * -y + x, yx, yy, yx * -x + yy * -y + y)
     size = (image.shape[1], image.shape[0])
     moved = Image.fromarray(image).transform(size, Image.Transform.AFFINE, data, Image.Resampling.BILINEAR)
@@ -76,8 +77,11 @@ def tilt_matrix(height: int, width: int, degrees: float) -> MatrixRows:
     The image stands one pixel in front of the centre of rotation, as in the published script of ImageNet-P: without
     rotation it becomes smaller by 1 / (diagonal + 1).
     """
-    c, s = cos(radians(degrees)), sin(radians(degrees))
-    x, y, focal = width / 2, height / 2, hypot(width, height)
+    c = cos(radians(degrees))
+    s = sin(radians(degrees))
+    x = width / 2
+    y = height / 2
+    focal = hypot(width, height)
     into_space = [[1.0, 0.0, -x], [0.0, 1.0, -y], [0.0, 0.0, 1.0]]
     about_vertical = [[c, 0.0, -s], [0.0, 1.0, 0.0], [s, 0.0, c]]
     about_horizontal = [[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]]
@@ -180,13 +184,15 @@ def _gaussian_blurred(base: Pixels, frame: int) -> Pixels:
 
 def _zoom_blurred(image: Pixels, size: int) -> Frames:
     """The mean of the image and its enlargements up to this frame's, truncated; in float32, as torch's tensors are."""
-    total, added = np.zeros((size, size, 3), np.float32), 0
+    total = np.zeros((size, size, 3), np.float32)
+    added = 0
 
     def frame_at(frame: int) -> Pixels:
         nonlocal added
         # the sum of all enlargements so far is kept; an earlier frame needs it from the beginning
         if frame + 1 < added:
-            total[:], added = 0, 0
+            total[:] = 0
+            added = 0
         while added <= frame:
             np.add(total, central(scale(image, 1 + 0.004 * added), size) / np.float32(255), out=total)
             added += 1

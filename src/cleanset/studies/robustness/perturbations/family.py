@@ -26,7 +26,7 @@ class PerturbationFamily(Family):
 
     def named_models(self, params: CommonParams) -> list[ReferencedModel]:
         reference = params.section(PerturbationMeasures).reference
-        return [] if reference is None else [ReferencedModel("reference", reference, is_reference=True)]
+        return [] if reference is None else [ReferencedModel(key="reference", name=reference, is_reference=True)]
 
     def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
         return first_images(images, params.section(Perturbations).max_images)
@@ -49,7 +49,7 @@ class PerturbationFamily(Family):
         # noise of difficulty 2 and 3 lies in folders of its own
         folders = {name: name if level == 1 else f"{name}_{level}" for name, level in levels.items()}
         places = {(name, frame): folders[name] for name, frame in wanted.changes()}
-        files = find_published(folder, self, list(folders.values()), images, VIDEOS)
+        files = find_published(folder, self, list(folders.values()), images, suffixes=VIDEOS)
         frames = PublishedFrames(files, places, {name: frame_count(name) for name in levels})
         has_all = set(PERTURBATIONS) <= set(levels) and wanted.frames == "as_published"
         return Changing(frames, {"levels": levels, **files.settings()}, has_all and files.has_all_images())
@@ -74,7 +74,8 @@ class PerturbationFamily(Family):
         return PerturbationStudy(images, answers, params.section(Perturbations), params.section(PerturbationMeasures))
 
     def page_context(self, data: PagesData) -> dict[str, Any]:
-        wanted, frames = data.params.section(Perturbations), data.tables["perturbation_frames"]
+        wanted = data.params.section(Perturbations)
+        frames = data.tables["perturbation_frames"]
         as_written = frames[frames["definition"] == "as_written"]
         shares = percentages(as_written, ["change", "model", "frame"], "flips")
         curves: dict[str, dict[str, list[tuple[int, float]]]]

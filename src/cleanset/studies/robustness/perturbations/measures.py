@@ -146,7 +146,7 @@ class PerturbationStudy(FamilyStudy):
             yield constant(np.nan, resamples).named("mean_fp", problem=problem)
         for definition, suffix in DEFINITION_SUFFIXES.items():
             for kind in KINDS if self.images.classes.has_top5 else KINDS[:1]:
-                means = self._means(role, kind, definition, chosen, resamples)
+                means = self._means(role, kind, definition, chosen=chosen, resamples=resamples)
                 for name in names:
                     if definition in definitions_of(name):
                         yield means[name].named(kind + suffix, name)
@@ -155,7 +155,7 @@ class PerturbationStudy(FamilyStudy):
                 elif definition == "as_written":
                     yield mean_of(means, names).named(f"mean_{kind}_measured")
                 if self.measures.reference is not None:
-                    yield from self._ratios(role, kind, definition, means, chosen, resamples)
+                    yield from self._ratios(role, kind, definition, means=means, chosen=chosen, resamples=resamples)
 
     def _ratios(
         self,
@@ -167,7 +167,7 @@ class PerturbationStudy(FamilyStudy):
         resamples: Resamples,
     ) -> Iterator[Sampled]:
         """FR by perturbation and, of all ten, mFR; or of T5D the mean of its ratios, mT5D."""
-        others = self._means(str(self.measures.reference), kind, definition, chosen, resamples)
+        others = self._means(str(self.measures.reference), kind, definition, chosen=chosen, resamples=resamples)
         images = int(chosen.sum())
         ratios = {
             name: ratio_to(others[name], means[name], images * self._comparisons(name, definition))
@@ -180,7 +180,8 @@ class PerturbationStudy(FamilyStudy):
                     yield ratios[name].named("fr" + DEFINITION_SUFFIXES[definition], name, problem)
         if not self.has_all:
             return
-        problem, measure = "", {"fp": "mfr", "t5d": "mt5d"}[kind] + DEFINITION_SUFFIXES[definition]
+        problem = ""
+        measure = {"fp": "mfr", "t5d": "mt5d"}[kind] + DEFINITION_SUFFIXES[definition]
         if lacking := undefined_names(ratios, PERTURBATIONS):
             problem = f"{len(lacking)} of {len(PERTURBATIONS)} perturbations have no ratio: {', '.join(lacking)}"
         yield mean_of(ratios, PERTURBATIONS).named(measure, problem=problem)
@@ -197,7 +198,7 @@ class PerturbationStudy(FamilyStudy):
         columns = [self._counts[role, kind, name, each][chosen] for name, each in zip(names, used, strict=True)]
         comparisons = [self._comparisons(name, definition) for name in names]
         largest = [count * (MAX_TOP5_DISTANCE if kind == "t5d" else 1) for count in comparisons]
-        found = sampled_means(np.stack(columns, axis=1), names, resamples, role, largest)
+        found = sampled_means(np.stack(columns, axis=1), names, resamples, answers=role, largest=largest)
         return {name: found[name].scaled(1 / count) for name, count in zip(names, comparisons, strict=True)}
 
     def _comparisons(self, name: str, definition: PerturbationDefinition) -> int:

@@ -35,8 +35,14 @@ NOISE_PERTURBATIONS: tuple[str, ...] = ("gaussian_noise", "shot_noise", "speckle
 NOISE_DIFFICULTIES = (1, 2, 3)
 """Difficulties at which noise is made; for all others the difficulty is a step between frames."""
 
-FRAMES, TRANSLATE_FRAMES, FRAMES_IN_SOURCE = 31, 41, 30
-"""Frames of a published sequence, of translate, and of every sequence in source 003 (the paper: more than 30)."""
+FRAMES = 31
+"""Frames of a published sequence, but for translate."""
+
+TRANSLATE_FRAMES = 41
+"""Frames of a published sequence of translate."""
+
+FRAMES_IN_SOURCE = 30
+"""Frames of every sequence in source 003 (the paper: more than 30)."""
 
 
 def frame_count(name: str, *, as_in_source: bool = False) -> int:
@@ -55,7 +61,7 @@ def perturbations_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 
     Raises CleansetError for a name that is neither a perturbation nor a group.
     """
-    return expand_groups("perturbation", names_or_groups, PERTURBATION_GROUPS, ALL_PERTURBATIONS)
+    return expand_groups("perturbation", names_or_groups, PERTURBATION_GROUPS, known=ALL_PERTURBATIONS)
 
 
 _Known = AfterValidator(lambda names: check_names(names, perturbations_of))

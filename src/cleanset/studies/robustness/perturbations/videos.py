@@ -47,7 +47,8 @@ class EncodedFrames:
 # the frames of a sequence follow each other
 @lru_cache(maxsize=1)
 def _encoded(level: int, file: StudyFile, change: str, seed: int) -> list[Pixels]:
-    make, count = PerturbedImage({change: level}), frame_count(change)
+    make = PerturbedImage({change: level})
+    count = frame_count(change)
     return encoded([make(file, change, frame, seed) for frame in range(count)], change)
 
 

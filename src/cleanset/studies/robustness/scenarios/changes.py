@@ -76,14 +76,20 @@ AS_WRITTEN = Scenarios.model_validate({})
 """The defaults of the params."""
 
 
-class _Scene(NamedTuple):
-    """The image, its regions and the random generator of one scenario."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Scene:
+    """An image that a scenario is made of."""
 
     image: Pixels
+    """uint8 of shape (height, width, 3)."""
     regions: Regions
+    """Object and background, of shape (height, width)."""
     name: str
+    """The scenario."""
     as_coded: bool
+    """Whether it is made as by the published code."""
     drawn: np.random.RandomState
+    """The generator of the scenario's draws."""
 
 
 def scenario_image(
@@ -110,7 +116,7 @@ def scenario_image(
     if not image.shape[:2] == regions.object.shape == regions.background.shape:
         raise ValueError(f"image of shape {image.shape}, object {regions.object.shape}; expected the same size")
     drawn = np.random.RandomState(change_seed(seed, KIND, name, 0))
-    scene = _Scene(image, regions, name, wanted.definition == "as_coded", drawn)
+    scene = _Scene(image=image, regions=regions, name=name, as_coded=wanted.definition == "as_coded", drawn=drawn)
     if name == "transparent_image":
         return over_matte(transparent_image(image, regions, wanted.definition), wanted.matte)
     if name == RANDOM:
@@ -193,7 +199,8 @@ def _one_color(scene: _Scene) -> Pixels:
         hues = HUES[scene.name]
         hue = hues[scene.drawn.randint(len(hues))]
         return _with_hue(scene.image, lambda old: np.full_like(old, hue))
-    only, channel = np.zeros_like(scene.image), CHANNELS[scene.name]
+    only = np.zeros_like(scene.image)
+    channel = CHANNELS[scene.name]
     only[..., channel] = scene.image[..., channel]
     return only
 
@@ -232,7 +239,8 @@ def _random_background(scene: _Scene, photographs: Sequence[Pixels], wanted: Sce
     top = scene.drawn.randint(photograph.shape[0] - height + 1)
     left = scene.drawn.randint(photograph.shape[1] - width + 1)
     behind = photograph[top : top + height, left : left + width]
-    is_moved, weight = wanted.object_moved, wanted.object_weight
+    is_moved = wanted.object_moved
+    weight = wanted.object_weight
     shown, where = _placed(scene, wanted.object_scales) if is_moved else (scene.image, ~scene.regions.background)
     if weight < 1:
         shown = np.rint(weight * shown + (1 - weight) * behind).astype(np.uint8)
@@ -246,7 +254,8 @@ def _placed(scene: _Scene, scales: Sequence[float]) -> tuple[Pixels, Mask]:
     if not rows.size:
         raise CleansetError("random_background: the object is not in the frame: leave the image out")
     box = (int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)
-    wide, high = box[2] - box[0], box[3] - box[1]
+    wide = box[2] - box[0]
+    high = box[3] - box[1]
     smallest, largest = scales
     scale = min(scene.drawn.uniform(smallest, largest), width / wide, height / high)
     size = max(int(wide * scale), 1), max(int(high * scale), 1)
@@ -332,7 +341,8 @@ class SceneImage:
 
     def before_resizing(self, file: StudyFile, change: str, seed: int) -> Pixels:
         """The image in a scenario before it is resized and cropped; 224 x 224 pixels if made of the base image."""
-        mask, is_base = self.masks[file.path], self._is_of_base_image(change)
+        mask = self.masks[file.path]
+        is_base = self._is_of_base_image(change)
         generated = (self.generated or {}).get(file.path)
         return scenario_image(
             base_pixels(file) if is_base else whole_pixels(file),
@@ -412,7 +422,8 @@ def _stored(path: Path) -> StoredFile:
 
 def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
     """The scenarios of the images that have a mask; photographs are compared with all images, also of the index."""
-    images, study = has_scenarios(sources.images, sources.masks), sources.study
+    images = has_scenarios(sources.images, sources.masks)
+    study = sources.study
     photographs: tuple[StoredFile, ...] = ()
     if RANDOM in wanted.names:
         ids = {file: each.image_id for file, each in sources.files.items()}

@@ -65,8 +65,9 @@ class ScenarioFamily(Family):
 
     def named_models(self, params: CommonParams) -> list[ReferencedModel]:
         measures = params.section(ScenarioMeasures)
-        model, trained = measures.baselines.model, [ReferencedModel("trained", name) for name in measures.trained]
-        return trained if model is None else [ReferencedModel("baselines.model", model), *trained]
+        model = measures.baselines.model
+        trained = [ReferencedModel(key="trained", name=name) for name in measures.trained]
+        return trained if model is None else [ReferencedModel(key="baselines.model", name=model), *trained]
 
     def problem(self, params: CommonParams) -> str | None:
         for place, masks in enumerate(params.masks):
@@ -119,14 +120,18 @@ class ScenarioFamily(Family):
         return {ANSWERS_COLUMN: params.section(ScenarioMeasures).answers}
 
     def page_context(self, data: PagesData) -> dict[str, Any]:
-        wanted, cells, masks = data.params.section(Scenarios), data.tables["scenario_accuracies"], data.masks
+        wanted = data.params.section(Scenarios)
+        cells = data.tables["scenario_accuracies"]
+        masks = data.masks
         baselines = data.params.section(ScenarioMeasures).baselines
         # over all models and scenarios: a map for each model has the same classes
         totals = cells.groupby("class_index")[["correct", "images"]].sum()
         worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:CLASSES_IN_MAP]
-        regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
+        regression = data.tables.get("scenario_regression")
+        fitted = data.tables.get("scenario_fitted")
         counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
-        scores, models = data.tables.get("scenario_scores"), data.tables["models"]
+        scores = data.tables.get("scenario_scores")
+        models = data.tables["models"]
         anova = [] if regression is None else records(data.tables["scenario_anova"])
         return {
             "scenarios": [UNCHANGED, *wanted.names],

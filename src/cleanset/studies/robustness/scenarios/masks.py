@@ -121,7 +121,11 @@ def unsuitable(mask: Mask) -> LeftOut | None:
 
 _PNG_MODES = ("1", "L", "P", "I", "I;16", "RGB")
 
-OTHER, IGNORED = 0, 1000
+OTHER = 0
+"""The number of pixels of ImageNet-S that belong to none of its classes."""
+
+IGNORED = 1000
+"""The number of pixels of ImageNet-S that are ignored."""
 
 IMAGENET_S_CLASSES = 919
 
@@ -157,7 +161,8 @@ def rle_mask(text: str | bytes, where: str) -> Mask:
     """
     expected = 'COCO\'s {"size": [height, width], "counts": list or text}'
     found = validate(_RunLengths, parse_json(text, where, expected), where, f"; expected {expected}")
-    (height, width), runs = found.size, found.counts
+    (height, width) = found.size
+    runs = found.counts
     if sum(runs) != height * width:
         raise CleansetError(f"{where}: runs of {sum(runs):,} pixels in all; expected {height} x {width}")
     # every second run is object; the first, background, may have length 0
@@ -392,7 +397,9 @@ def mask_table(
             continue
         check_format_suits(mask.source.format, classes, str(mask.path))
         data = read_regular_file(mask.path)
-        left_out = why_left_out(data, mask, keys[class_index], size_of(file), box_of(crop), is_placed=is_placed)
+        left_out = why_left_out(
+            data, mask, keys[class_index], size=size_of(file), crop=box_of(crop), is_placed=is_placed
+        )
         rows.append((file, mask.name, sha256(data), mask.source.format, mask.source.origin, left_out))
     return pd.DataFrame(rows, columns=MASKS.names)
 

@@ -176,7 +176,8 @@ def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
         ms = ss / df
         f = ms / ms[-2]
     # a total has no mean square, and neither it nor the residual an F
-    ms[-1], f[-2:] = np.nan, np.nan
+    ms[-1] = np.nan
+    f[-2:] = np.nan
     p = stats.f.sf(f, df, design.residual_df)
     source = ["regression", *FACTORS, "residual", "total"]
     return pd.DataFrame({"source": source, "ss": ss, "df": df, "ms": ms, "f": f, "p": p})
@@ -248,7 +249,8 @@ def sampled_score(
     part is over the means of each class's accuracies in the scenarios; or, given `trained`, over the accuracies of
     models that were trained on the scenarios, with their own mu. Those are of other images and not resampled.
     """
-    mu, mus = float(unchanged.mean()), resamples.means(unchanged)
+    mu = float(unchanged.mean())
+    mus = resamples.means(unchanged)
     if trained is None:
         classes = np.unique(resamples.classes)
         by_class = np.stack([correct[resamples.classes == each].mean(axis=0) for each in classes])
@@ -279,7 +281,8 @@ class ScenarioStudy(FamilyStudy):
 
         Where masks have several origins, accuracy by these, too.
         """
-        cells, origins = cells_of(self, "class_index", self.images.class_indices), self.images.origins
+        cells = cells_of(self, "class_index", self.images.class_indices)
+        origins = self.images.origins
         found = {"scenario_accuracies": cells}
         if origins is not None and len(set(origins)) > 1:
             found["scenario_origins"] = cells_of(self, "origin", origins)
@@ -291,13 +294,14 @@ class ScenarioStudy(FamilyStudy):
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """Accuracy by scenario, its mean, and Score by both definitions, of a model on the chosen images."""
-        nulls, names = self.correct(role, chosen, [CLEAN, UNCHANGED]), self.wanted.names
-        for name, each in sampled_means(nulls, [CLEAN, UNCHANGED], resamples, role).items():
+        nulls = self.correct(role, chosen, [CLEAN, UNCHANGED])
+        names = self.wanted.names
+        for name, each in sampled_means(nulls, [CLEAN, UNCHANGED], resamples, answers=role).items():
             yield each.named(f"accuracy_{name}")
         if not names:
             return
         correct = self.correct(role, chosen, names)
-        accuracies = sampled_means(correct, names, resamples, role)
+        accuracies = sampled_means(correct, names, resamples, answers=role)
         for name in names:
             yield accuracies[name].named("accuracy", name)
         yield mean_of(accuracies, names).named("mean_accuracy")
@@ -308,7 +312,7 @@ class ScenarioStudy(FamilyStudy):
                 yield constant(np.nan, resamples).named(name, problem=problem)
                 continue
             trained = self.trained_accuracies(role) if self.measures.inner == "trained" else None
-            yield sampled_score(correct, nulls[:, 1], definition, resamples, trained).named(name)
+            yield sampled_score(correct, nulls[:, 1], definition, resamples=resamples, trained=trained).named(name)
 
     def correct(self, role: str, chosen: Chosen, names: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Whether a model is correct on the chosen images: images x changes, which are the named ones."""
@@ -351,10 +355,13 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
     The part `external` has a row for each scenario, `internal` one for each class index, whose accuracy is the mean
     over the scenarios, or one for each scenario that networks were trained on. Of the first of the study's selections.
     """
-    images, measures, rows = study.images, study.measures, list[tuple[str, str, str, float, float]]()
+    images = study.images
+    measures = study.measures
+    rows = list[tuple[str, str, str, float, float]]()
     for role, answers in study.answers.items():
         chosen = images.of_first(role)
-        correct, classes = study.correct(role, chosen, study.wanted.names), images.class_indices[chosen]
+        correct = study.correct(role, chosen, study.wanted.names)
+        classes = images.class_indices[chosen]
         mu = float(answers[UNCHANGED][chosen].mean())
         accuracies = [("external", name, answers[name][chosen].mean()) for name in study.wanted.names]
         if measures.inner == "classes":
@@ -374,7 +381,8 @@ def regression_of(study: ScenarioStudy, cells: pd.DataFrame) -> dict[str, pd.Dat
 
     Raises CleansetError as `regression` does.
     """
-    scenarios, baselines = study.wanted.names, study.measures.baselines
+    scenarios = study.wanted.names
+    baselines = study.measures.baselines
     sizes = len(study.answers), len(scenarios) + 1, cells["class_index"].nunique()
     if sum(size > 1 for size in sizes) < 2 or not scenarios:
         return {}

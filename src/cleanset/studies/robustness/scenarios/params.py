@@ -45,7 +45,7 @@ def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 
     Raises CleansetError for a name that is neither a set of images nor a scenario.
     """
-    return expand_groups("scenario", names_or_groups, SCENARIO_GROUPS, SCENARIOS)
+    return expand_groups("scenario", names_or_groups, SCENARIO_GROUPS, known=SCENARIOS)
 
 
 class Scenarios(FamilySection):
