@@ -60,19 +60,20 @@ def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY)
         for key in (mail / "keys").iterdir():
             # ssh-keygen reads no key that others may read
             key.chmod(0o600)
+        staff = mail / "keys" / "staff"
         for instant, things in story:
             at = parse_instant(instant)
             for thing in things:
                 if thing == RUNS and runs:
                     drafts = [DraftLine("run", runs.pop(0)) for _ in TEAMS_DEFENCES]
-                    append(contest, drafts, partial(check_lines, edition_of(contest)), mail / "keys" / "staff", at)
+                    append(contest, drafts, partial(check_lines, edition_of(contest)), key=staff, at=at)
                 elif thing == RUNS:
-                    list(enter_runs(contest, None, None, False, mail / "keys" / "staff", at))
+                    list(enter_runs(contest, key=staff, at=at))
                 else:
                     if thing in SIGNED:
                         sign_entry(contest, mail / thing, SIGNED[thing], mail / "keys" / SIGNED[thing])
                     paths = [] if thing == PUBLISH else [mail / thing]
-                    print("\n".join(enter(contest, paths, thing == PUBLISH, mail / "keys" / "staff", at)))
+                    print("\n".join(enter(contest, paths, publish=thing == PUBLISH, key=staff, at=at)))
 
 
 def main(arguments: Sequence[str]) -> None:

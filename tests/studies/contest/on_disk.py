@@ -196,11 +196,11 @@ class OnDisk:
 
     def enter(self, *paths: Path, at: str = "2026-11-09T12:00:00Z", publish: bool = False) -> list[str]:
         """Enter what has come, as staff."""
-        return enter(self.folder, paths, publish, key("staff"), parse_instant(at))
+        return enter(self.folder, paths, publish=publish, key=key("staff"), at=parse_instant(at))
 
     def check(self, *paths: Path, at: str = "2026-11-09T12:00:00Z") -> list[str]:
         """Check what has come, and write nothing."""
-        return enter(self.folder, paths, False, None, parse_instant(at))
+        return enter(self.folder, paths, at=parse_instant(at))
 
     def state(self, on: str | None = None) -> ContestFiles:
         return read_state(self.folder, None if on is None else day(on))

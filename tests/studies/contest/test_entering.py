@@ -45,7 +45,7 @@ def test_a_whole_contest(made: OnDisk) -> None:
     assert list(files.defences) == ["gold/wall"]
     assert [str(each) for each in files.submissions] == ["line 5, red's submission"]
     assert standing(files, day("2026-11-14")).defences[0].status == "broken"
-    first, second = check(made.folder, None, None, False)[:2]
+    first, second = check(made.folder)[:2]
     assert first == "1 defences, 1 submissions with 1 images"
     assert second == f"11 lines, the last with digest {files.head}"
 
@@ -135,7 +135,7 @@ def test_an_image_that_is_not_as_its_line_says(made: OnDisk) -> None:
     for wrong in ({"width": 99, "height": 99}, {"pixels_sha256": "0" * 64}):
         made.changed("submission", images=[entry | wrong])
         with pytest.raises(CleansetError, match=r"line 5 \(submission\), x.png: expected the size and pixels of"):
-            check(made.folder, None, None, False)
+            check(made.folder)
 
 
 Change = Callable[[OnDisk, Path], object]
@@ -445,7 +445,7 @@ def test_the_documented_entries(repository: Path) -> None:
     documented: Any = parse_yaml(text, "docs/contest.md")
     for file, content in documented.items():
         kind, data = (in_folders[file], content) if file in in_folders else kind_of(Path(file), content)
-        assert entry_of(kind, data, day("2026-11-14"), ["ada"], file)
+        assert entry_of(kind, data, day("2026-11-14"), signers=["ada"], where=file)
         kinds.append(kind)
     assert len(set(kinds)) == len(kinds) == 10
     classes = yaml.safe_load(edition)["dataset"]["classes"]

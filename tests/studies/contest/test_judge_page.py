@@ -219,7 +219,7 @@ def test_two_judges_at_once(contest: Path, start: Start, visit: Visit) -> None:
     assert list(answers(contest, ADA)) != list(answers(contest, BEN))
     sign_entry(contest, contest / "answers" / ADA / f"{WEEK}.yaml", ADA, sample_key(ADA))
     paths = [contest / "answers" / judge / f"{WEEK}.yaml" for judge in (ADA, BEN)]
-    enter(contest, paths, False, sample_key("staff"), parse_instant(f"{DAY}T20:00:00Z"))
+    enter(contest, paths, key=sample_key("staff"), at=parse_instant(f"{DAY}T20:00:00Z"))
     files = read_state(contest)
     assert sorted((each.judge, len(each.answers)) for each in files.answers) == [(ADA, 4), (BEN, 4)]
     submitted = [one.sha256 for each in files.submissions if str(each.week) == WEEK for one in each.manifest.images]

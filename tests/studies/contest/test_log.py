@@ -49,17 +49,17 @@ def test_mutations_of_log_signature_and_objects(made: OnDisk) -> None:
     """Each is found in one line, by whoever reads that file."""
     made.enter(made.yaml("team.yaml", {"team": {"name": "pink"}}))
     paths = [made.path(LOG), made.path(LOG_SIGNATURE), made.image()]
-    assert check(made.folder, None, None, False)
+    assert check(made.folder)
     for seed in range(100):
         pick = random.Random(seed)
         path = pick.choice(paths)
         whole = path.read_bytes()
         path.write_bytes(mutated(whole, pick))
         with pytest.raises(CleansetError) as caught:
-            check(made.folder, None, None, False)
+            check(made.folder)
         assert "\n" not in str(caught.value), seed
         path.write_bytes(whole)
-    assert check(made.folder, None, None, False)
+    assert check(made.folder)
 
 
 def test_the_chain(made: OnDisk) -> None:
@@ -128,7 +128,7 @@ def test_who_signs_the_log(made: OnDisk) -> None:
     refused(made, r"log\.jsonl\.sig: missing; expected the organizers' signature")
     write_log(made.folder, text)
     with pytest.raises(CleansetError, match="ada: not the key of a signer; expected the key of staff"):
-        enter(made.folder, [made.yaml("t.yaml", {"team": {"name": "pink"}})], False, key("ada"), None)
+        enter(made.folder, [made.yaml("t.yaml", {"team": {"name": "pink"}})], key=key("ada"))
 
 
 def test_the_clock(made: OnDisk) -> None:
@@ -267,14 +267,14 @@ def test_a_submission_that_is_taken_back(made: OnDisk) -> None:
     made.image().unlink()
     assert status(made) == "staked"
     assert standing(made.state(), LATER).images == {}
-    assert check(made.folder, None, None, False)[0] == "1 defences, 0 submissions with 0 images"
+    assert check(made.folder)[0] == "1 defences, 0 submissions with 0 images"
 
 
 def test_a_week_is_what_stands_before_its_publication(made: OnDisk) -> None:
     """Not before the Friday that ends it. Until then the objects may be missing (an embargo); no standing needs any."""
     made.enter(made.mail("blue-1", {"y.png": png((0, 0, 200))}))
     made.path(f"objects/{digest(png((0, 0, 200)))}").unlink()
-    assert check(made.folder, None, None, False)[0] == "1 defences, 2 submissions with 2 images"
+    assert check(made.folder)[0] == "1 defences, 2 submissions with 2 images"
     with pytest.raises(CleansetError, match=r"line 12 \(publish\): on 2026-11-12; expected a day from 2026-11-13 on"):
         made.enter(at="2026-11-12T12:00:00Z", publish=True)
     made.path(f"objects/{digest(png((0, 0, 200)))}").write_bytes(png((0, 0, 200)))
@@ -286,7 +286,7 @@ def test_a_week_is_what_stands_before_its_publication(made: OnDisk) -> None:
         made.enter(at="2026-11-13T20:00:00Z", publish=True)
     made.path(f"objects/{digest(png((0, 0, 200)))}").unlink()
     with pytest.raises(CleansetError, match=r"missing; expected every file that log\.jsonl names"):
-        check(made.folder, None, None, False)
+        check(made.folder)
     shutil.rmtree(made.path("objects"))
     assert status(made) == "broken"
 
@@ -297,10 +297,10 @@ def test_two_organizers(made: OnDisk, tmp_path: Path) -> None:
     shutil.copytree(made.folder, theirs)
     common = len(read(theirs))
     team = made.yaml("t.yaml", {"team": {"name": "pink"}})
-    enter(theirs, [team], False, key("staff"), parse_instant("2026-11-10T12:00:00Z"))
+    enter(theirs, [team], key=key("staff"), at=parse_instant("2026-11-10T12:00:00Z"))
     made.add("2026-11-09T12:00:00Z", "decision", decision(made))
     made.enter(made.yaml("t.yaml", {"team": {"name": "grey"}}), at="2026-11-11T12:00:00Z")
-    enter(made.folder, [], False, key("staff"), None, theirs / LOG)
+    enter(made.folder, [], key=key("staff"), onto=theirs / LOG)
     found = read(made.folder)
     assert [(each.kind, str(each.day)) for each in found[common:]] == [
         ("team", "2026-11-10"), ("decision", "2026-11-10"), ("team", "2026-11-11"),
@@ -308,13 +308,13 @@ def test_two_organizers(made: OnDisk, tmp_path: Path) -> None:
     assert made.path(LOG).read_bytes().startswith((theirs / LOG).read_bytes())
     made.add("2026-11-12T12:00:00Z", "void", {"lines": [11], "reason": "a mistake"})
     with pytest.raises(CleansetError, match=r"line 12 \(void\): names line 11, whose number changes; sign and"):
-        enter(made.folder, [], False, key("staff"), None, theirs / LOG)
+        enter(made.folder, [], key=key("staff"), onto=theirs / LOG)
     other = OnDisk(tmp_path / "other")
     other.changed("contest", quorum=2)
     other.signers = dict.fromkeys(other.signers, ("ada", "bob"))
     other.write()
     with pytest.raises(CleansetError, match="the log of another contest"):
-        enter(made.folder, [], False, key("staff"), None, other.path(LOG))
+        enter(made.folder, [], key=key("staff"), onto=other.path(LOG))
 
 
 def test_what_is_read_through_no_link(made: OnDisk, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_what_is_read_through_no_link(made: OnDisk, tmp_path: Path) -> None:
         made.path(name).rename(tmp_path / "elsewhere")
         made.path(name).symlink_to(tmp_path / "elsewhere")
         with pytest.raises(CleansetError, match="a link; expected a file or folder: put a copy of its target"):
-            check(made.folder, None, None, False)
+            check(made.folder)
         made.path(name).unlink()
         (tmp_path / "elsewhere").rename(made.path(name))
     (tmp_path / "link").symlink_to(made.folder)
@@ -362,7 +362,7 @@ def test_what_lies_beside_the_log_has_no_effect(attack: Callable[[OnDisk], None]
     before = repr(standing(made.state(), LATER))
     attack(made)
     assert repr(standing(made.state(), LATER)) == before
-    assert check(made.folder, None, None, False)
+    assert check(made.folder)
 
 
 def test_a_contest_in_a_folder_with_any_name(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_a_decoy_that_is_replaced(made: OnDisk) -> None:
     late = made.mail("blue-2", {"y.png": victims})
     message = f"SHA-256 {digest(victims)}; expected {digest(decoy)}: the file has changed"
     with pytest.raises(CleansetError, match=message):
-        check(made.folder, None, None, False)
+        check(made.folder)
     with pytest.raises(CleansetError, match=message):
         made.enter(late, at="2026-11-14T12:00:00Z")
     assert not any("Left out" in note for note in standing(made.state(), LATER).notes)

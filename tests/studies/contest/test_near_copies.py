@@ -122,7 +122,7 @@ def test_copies_are_refused_and_lookalikes_reported(arrange: Any, where: str, ma
             made.check(made.mail(f"with {name}", {name: copy}))
     _, line = made.enter(made.mail("blue-1", {"x.png": NEW["mirrored"]}))
     assert re.match(r"for the board: line \d+ \(submission\), x.png looks like ", line)
-    assert check(made.folder, None, None, False)[2] == line
+    assert check(made.folder)[2] == line
 
 
 def test_a_lookalike_of_the_same_week_is_reported(made: OnDisk) -> None:
@@ -149,7 +149,7 @@ def test_what_judges_are_shown_later_makes_no_image_a_copy(made: OnDisk) -> None
     (made.edition / "mail" / "images" / "control.png").write_bytes(data)
     path = made.yaml("controls.yaml", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
     made.enter(path)
-    assert len(check(made.folder, None, None, False)) == 2
+    assert len(check(made.folder)) == 2
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:

@@ -77,7 +77,7 @@ def files(**others: Any) -> ContestFiles:
 
 def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
     images = {sha(name): CardImage(PageImage(f"{name}.jpg", 50, 40)) for name in "xyz"}
-    text = contest_page(until(found, day(on)), day(on), images, warnings or {}, history(found, day(on)))
+    text = contest_page(until(found, day(on)), day(on), images, warnings=warnings or {}, past=history(found, day(on)))
     return BeautifulSoup(text, "html.parser")
 
 

@@ -38,7 +38,7 @@ def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     ready(made)
     use_command(made)
     at, before = parse_instant("2026-11-09T12:00:00Z"), made.path(LOG).read_bytes()
-    (printed,) = enter_runs(made.folder, None, None, False, None, at)
+    (printed,) = enter_runs(made.folder, at=at)
     assert made.path(LOG).read_bytes() == before
     content = json.loads(printed)
     assert content["answers"] == {made.sha256: "abstain"}  # 200 is even
@@ -48,11 +48,11 @@ def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     assert content["eligibility"] == expected
     assert content["images_per_minute"] > 0
     assert content["confined"] is can_confine()
-    (line,) = enter_runs(made.folder, ["gold/wall"], None, False, key("staff"), at)
+    (line,) = enter_runs(made.folder, ["gold/wall"], key=key("staff"), at=at)
     assert line.startswith("line 10 (run), ")
     (run,) = made.state().runs
     assert (run.date, run.answers) == (day("2026-11-09"), content["answers"])
-    assert check(made.folder, None, None, True)[2:] == ["gold/wall: 1 runs of a command, not recomputable"]
+    assert check(made.folder, runs=True)[2:] == ["gold/wall: 1 runs of a command, not recomputable"]
 
 
 def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> None:
@@ -75,7 +75,7 @@ def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> No
     assert named == digest(
         "".join(sorted(f"{'bicycle' if n == 'd' else 'bird'} {digest(data[n])}\n" for n in data)).encode()
     )
-    assert check(made.folder, hidden, None, False) == [f'unpublished: "{named}"   # 4 images']
+    assert check(made.folder, hidden) == [f'unpublished: "{named}"   # 4 images']
     made.changed("contest", unpublished=named)
     files = made.state()
     with pytest.raises(
@@ -127,7 +127,7 @@ def test_what_does_not_run(change: object, message: str, made: OnDisk) -> None:
 
 def test_an_unknown_defence(made: OnDisk) -> None:
     with pytest.raises(CleansetError, match="unknown defence 'gold/moat'; expected one of gold/wall"):
-        next(enter_runs(made.folder, ["gold/wall", "gold/moat"], None, False, None, None))
+        next(enter_runs(made.folder, ["gold/wall", "gold/moat"]))
 
 
 def test_a_defence_that_fails_keeps_no_other_from_being_run(made: OnDisk) -> None:
@@ -139,7 +139,7 @@ def test_a_defence_that_fails_keeps_no_other_from_being_run(made: OnDisk) -> Non
     at, kind, data = made.story[place]
     made.story[place] = (at, kind, {**data, "files": [{"path": "run.py", "sha256": fails}]})
     made.write()
-    runs = enter_runs(made.folder, None, None, False, None, parse_instant("2026-11-09T12:00:00Z"))
+    runs = enter_runs(made.folder, at=parse_instant("2026-11-09T12:00:00Z"))
     assert [json.loads(next(runs))["defence"] for _ in range(2)] == ["gold/wall", "red/runs"]
     message = (
         "blue/unaccepted: a command that the board has not accepted by 2026-11-09; .*; green/fails did not run eit"

@@ -144,7 +144,7 @@ def test_the_log_is_built_from_what_came_by_mail(
 def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) -> None:
     """Every object is that of its name, and every line holds; the answers of models are computed again."""
     copy = copy_with_data(built, contest, tmp_path)
-    summary, last, *runs = check(copy, None, None, True)
+    summary, last, *runs = check(copy, runs=True)
     assert summary == "4 defences, 3 submissions with 4 images"
     assert last == f"35 lines, the last with digest {read(copy)[-1].digest}"
     assert runs == [
@@ -193,7 +193,7 @@ def test_a_new_edition_has_a_contest_of_birds_and_bicycles_that_can_begin(tmp_pa
     board = f"board:\n  chair: {{key: {public('ada')}, teams: [organizers]}}\n"
     text = re.sub(r"(?m)^board:\n.*\n", board, text).replace("signers: {}", f"signers: {{staff: {public('staff')}}}")
     (contest / "contest.yaml").write_text(text)
-    enter(contest, [contest / "contest.yaml"], False, key("staff"))
+    enter(contest, [contest / "contest.yaml"], key=key("staff"))
     page = soup(write_page(contest, read(contest), datetime.datetime.now(datetime.UTC).date()))
     assert "No image is published yet." in page.get_text()
 

@@ -3,9 +3,10 @@
 import datetime
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
 from cleanset.edition.options import HERE, LOOPBACK, Browser, Host, Json, Port, PublicUrl, show
 from cleanset.edition.paths import Edition
@@ -22,31 +23,37 @@ ContestFolder = Annotated[
     Path,
     typer.Option("--contest", help="Folder of the contest.", show_default="the current one", callback=_of_imagenet),
 ]
+_Time = TypeVar("_Time", datetime.date, datetime.datetime)
 DAY = "A day such as 2026-11-27, in UTC."
 INSTANT = "An instant such as 2026-11-27T12:00:00Z, of a contest that is made up."
 
 
-def _parser(option: str, parse: str, expected: str) -> Callable[[str], Any]:
-    def parsed(text: str) -> Any:
-        from cleanset.errors import CleansetError
-        from cleanset.studies.contest import rules
-        from cleanset.validation import shown
+def _day(text: str) -> datetime.date:
+    from cleanset.studies.contest.rules import parse_day
 
-        try:
-            return getattr(rules, parse)(text)
-        except ValueError:
-            raise CleansetError(f"{option} {shown(text)}; expected {expected}") from None
-
-    return parsed
+    return _parsed(text, parse_day, "--on", "a day such as 2026-11-27")
 
 
-_day = _parser("--on", "parse_day", "a day such as 2026-11-27")
-_instant = _parser("--at", "parse_instant", "an instant such as 2026-11-27T12:00:00Z")
+def _instant(text: str) -> datetime.datetime:
+    from cleanset.studies.contest.rules import parse_instant
+
+    return _parsed(text, parse_instant, "--at", "an instant such as 2026-11-27T12:00:00Z")
 
 
-def _on(more: str = "", **options: Any) -> Any:
+def _parsed(text: str, parse: Callable[[str], _Time], option: str, expected: str) -> _Time:
+    from cleanset.errors import CleansetError
+    from cleanset.validation import shown
+
+    try:
+        return parse(text)
+    except ValueError:
+        raise CleansetError(f"{option} {shown(text)}; expected {expected}") from None
+
+
+def _on(more: str = "", *, show_default: bool | str = True) -> OptionInfo:
     """The option --on."""
-    return typer.Option("--on", help=DAY + more, parser=_day, metavar="<str>", **options)
+    found: OptionInfo = typer.Option("--on", help=DAY + more, parser=_day, metavar="<str>", show_default=show_default)
+    return found
 
 
 On = Annotated[datetime.date, _on()]
@@ -77,7 +84,7 @@ def check(
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.check(contest, path, at, runs):
+    for line in entering.check(contest, path, at, runs=runs):
         typer.echo(line)
 
 
@@ -99,7 +106,7 @@ def enter(
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.enter(contest, paths or [], publish, key.expanduser(), at, onto):
+    for line in entering.enter(contest, paths or [], publish=publish, key=key.expanduser(), at=at, onto=onto):
         typer.echo(line)
 
 
@@ -150,7 +157,8 @@ def defend(
     """
     from cleanset.studies.contest.entering import enter_runs
 
-    for line in enter_runs(contest, defence, unpublished, unconfined, key.expanduser() if enter else None, at):
+    signing = key.expanduser() if enter else None
+    for line in enter_runs(contest, defence, unpublished=unpublished, unconfined=unconfined, key=signing, at=at):
         typer.echo(line)
 
 
@@ -224,7 +232,8 @@ def judge(
     """
     from cleanset.studies.contest.judge_page import server
 
-    server.run(contest, judge, on or datetime.datetime.now(datetime.UTC).date(), host, port, browser, public_url)
+    day = on or datetime.datetime.now(datetime.UTC).date()
+    server.run(contest, judge, day, host=host, port=port, browser=browser, public_url=public_url)
 
 
 @app.command()

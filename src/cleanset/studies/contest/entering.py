@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -19,7 +18,7 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.sets.archive import sign
 from cleanset.studies.contest import log
 from cleanset.studies.contest.eligibility_lists import clean_images, unpublished_yaml
-from cleanset.studies.contest.files import Defence, repeats
+from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
 from cleanset.studies.contest.images import can_hash, copied, decode_submitted, known_images, lookalikes
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
@@ -28,7 +27,9 @@ from cleanset.studies.contest.runs import different_answers, run_defence
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import check_known, shown
 
-CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
+CONTEST_YAML = "contest.yaml"
+DEFENCE_YAML = "defence.yaml"
+MANIFEST_YAML = "manifest.yaml"
 MAX_IMAGE_BYTES = 100_000_000
 
 
@@ -41,30 +42,33 @@ def draft_of(path: Path, edition: Edition) -> DraftLine:
     for name, kind in ((MANIFEST_YAML, "submission"), (DEFENCE_YAML, "defence")):
         if (path / name).is_file():
             return _draft_of_folder(path, path / name, kind, edition)
-    content, files = read_content(path), dict[str, Path]()
+    content = read_content(path)
+    files: dict[str, Path] = {}
     kind, data = (log.RULES, content) if path.name == CONTEST_YAML else kind_of(path, content)
-    if kind in ("controls", "examples"):
+    shown_images = data.get(kind)
+    if kind in ("controls", "examples") and isinstance(shown_images, dict):
         there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
-        files = {digest: each for digest, each in there.items() if digest in data[kind]}
-        data = {kind: {digest: _with_mask(path, digest, one) for digest, one in data[kind].items()}}
+        files = {digest: each for digest, each in there.items() if digest in shown_images}
+        data = {kind: {digest: _with_mask(path, digest, one) for digest, one in shown_images.items()}}
     beside = [each for each in sorted(path.parent.glob("*.sig")) if each.name.startswith(f"{path.name}.")]
     signatures = {each.name[len(path.name) + 1 : -4]: read_text(each, "sign again") for each in beside}
     return DraftLine(kind, data, signatures, files)
 
 
-def kind_of(path: Path, content: dict[str, Any]) -> tuple[str, Any]:
+def kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, object]]:
     """The kind of the entry in a file, and its data. Raises CleansetError for an unknown entry."""
     kinds = [key for key in content if key in log.ENTRIES]
-    if len(kinds) != 1 or not isinstance(content[kinds[0]], dict):
+    data = content[kinds[0]] if len(kinds) == 1 else None
+    if not isinstance(data, dict):
         raise CleansetError(
             f"{path}: not an entry of a contest; expected {MANIFEST_YAML} or {DEFENCE_YAML} in a folder, "
             f"{CONTEST_YAML}, or a file with one of {', '.join(log.ENTRIES)} at its top"
         )
     # a list by judge or image has the name of its kind itself
-    return kinds[0], content if kinds[0] in log.ENTRIES[kinds[0]].model_fields else content[kinds[0]]
+    return kinds[0], content if kinds[0] in log.ENTRIES[kinds[0]].model_fields else data
 
 
-def _with_mask(path: Path, digest: str, one: Any) -> Any:
+def _with_mask(path: Path, digest: str, one: object) -> object:
     mask = path.parent / "masks" / f"{digest}.png"
     if not isinstance(one, dict) or not mask.is_file():
         return one
@@ -78,15 +82,17 @@ def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> D
     del there[file.name]
     if kind == "submission":
         data = data | {"images": [image_entry(path) for path in there.values()]}
-    entry: Any = log.entry_of(kind, data, datetime.date.min, (), file)
-    if kind == "submission":
-        return DraftLine(kind, data, {}, {each.sha256: there[each.file] for each in entry.images})
+    entry = log.entry_of(kind, data, datetime.date.min, signers=(), where=file)
+    if isinstance(entry, SubmissionManifest):
+        return DraftLine(kind, data, files={each.sha256: there[each.file] for each in entry.images})
+    assert isinstance(entry, Defence)
     named = {each.path: each.sha256 for each in entry.files}
     for name in sorted(there.keys() ^ named.keys()):
         raise CleansetError(f"{folder / name}: expected the files that {file.name} names, and no others")
-    if entry.model is not None:
-        data = data | {"model": data["model"] | {"seen": share_seen(edition, entry.model.role)}}
-    return DraftLine(kind, data, {}, {digest: there[name] for name, digest in named.items()})
+    model = data.get("model")
+    if entry.model is not None and isinstance(model, dict):
+        data = data | {"model": model | {"seen": share_seen(edition, entry.model.role)}}
+    return DraftLine(kind, data, files={digest: there[name] for name, digest in named.items()})
 
 
 def image_entry(path: Path) -> dict[str, str | int]:
@@ -119,8 +125,9 @@ def share_seen(edition: Edition, role: str) -> float:
 def enter(
     contest: Path,
     paths: Sequence[Path],
-    publish: bool,
-    key: Path | None,
+    *,
+    publish: bool = False,
+    key: Path | None = None,
     at: datetime.datetime | None = None,
     onto: Path | None = None,
 ) -> list[str]:
@@ -133,23 +140,25 @@ def enter(
     drafts = [draft_of(path, edition) for path in paths] + ([DraftLine("publish", {})] if publish else [])
     if not drafts and onto is None:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
-    return log.append(contest, drafts, partial(check_lines, edition), key, at, onto)
+    return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at, theirs=onto)
 
 
 def enter_runs(
     contest: Path,
-    names: Sequence[str] | None,
-    unpublished: Path | None,
-    unconfined: bool,
-    key: Path | None,
-    at: datetime.datetime | None,
+    names: Sequence[str] | None = None,
+    *,
+    unpublished: Path | None = None,
+    unconfined: bool = False,
+    key: Path | None = None,
+    at: datetime.datetime | None = None,
 ) -> Iterator[str]:
     """Run defences, by default all, and enter each run; without a key the runs are printed as JSON.
 
     Raises CleansetError for an unknown defence, and as `run_defence`: only at the end, since no team may keep the
     defences of others from being run.
     """
-    edition, files = edition_of(contest), log.read_state(contest)
+    edition = edition_of(contest)
+    files = log.read_state(contest)
     on = (at or datetime.datetime.now(datetime.UTC)).date()
     for name in names or ():
         check_known("defence", name, sorted(files.defences))
@@ -161,7 +170,8 @@ def enter_runs(
             if key is None:
                 yield json.dumps(data)
             else:
-                yield from log.append(contest, [DraftLine("run", data)], partial(check_lines, edition), key, at)
+                drafts = [DraftLine("run", data)]
+                yield from log.append(contest, drafts, partial(check_lines, edition), key=key, at=at)
         except CleansetError as error:
             problems[name] = error
     if problems:
@@ -190,15 +200,21 @@ def check_lines(edition: Edition, lines: Sequence[Line], new: int, objects: Obje
     ]
 
 
-def check(contest: Path, path: Path | None, at: datetime.datetime | None, runs: bool) -> list[str]:
-    """Check an entry before it is entered, an unpublished list, or all that has been entered."""
+def check(
+    contest: Path, path: Path | None = None, at: datetime.datetime | None = None, *, runs: bool = False
+) -> list[str]:
+    """Check an entry before it is entered, an unpublished list, or all that has been entered.
+
+    `runs`: compute the answers of models in all runs again.
+    """
     if path is not None:
         rules: ContestRules | None = read(contest)[0].entry if path.is_dir() else None
         if rules is not None and all((path / group).is_dir() for group in rules.classes):
             return [unpublished_yaml(rules, path)]
-        return enter(contest, [path], False, None, at)
+        return enter(contest, [path], at=at)
     lines = read(contest)
-    files, notes = log.state(lines), check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
+    files = log.state(lines)
+    notes = check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
     images = sum(len(each.manifest.images) for each in files.submissions)
     found = [
         f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
@@ -209,7 +225,8 @@ def check(contest: Path, path: Path | None, at: datetime.datetime | None, runs: 
 
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
     """See `check_lines`; each object is compared with what was there before its line."""
-    void, last = log.voided(lines), max((each.n for each in lines if each.kind == "publish"), default=0)
+    void = log.voided(lines)
+    last = max((each.n for each in lines if each.kind == "publish"), default=0)
     for line in lines[new or 1 :]:
         if line.n in void:
             continue
@@ -240,7 +257,8 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
             f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
             "run dvc pull or dvc repro in the edition"
         )
-    known, beside = {f"clean image {path.parent.name}/{path.name}": path for path, _ in clean}, dict[str, Path]()
+    known = {f"clean image {path.parent.name}/{path.name}": path for path, _ in clean}
+    beside: dict[str, Path] = {}
     for each in before:
         if each.kind in ("controls", "examples"):
             known |= {f"the judges' {digest}": _there(objects, digest) for digest in getattr(each.entry, each.kind)}
@@ -249,7 +267,8 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
             paths = {f"{each}, {one.file}": _there(objects, one.sha256) for one in images}
             (known if each.n < published else beside).update(paths)
     clean_pixels = {entry.pixels_sha256 for _, entry in clean}
-    old, alike = known_images(known), known_images(known | beside)
+    old = known_images(known)
+    alike = known_images(known | beside)
     for image in line.entry.images:
         path = objects.path(image.sha256)
         if image_entry(_there(objects, image.sha256)) | {"file": image.file} != image.model_dump():
@@ -310,7 +329,8 @@ def _check_public(edition: Edition, defence: Defence) -> None:
 
 def sign_entry(contest: Path, path: Path, name: str, key: Path) -> Path:
     """Sign an entry as a member of the board or a judge, in a file beside it, whose path is returned."""
-    draft, first = draft_of(path, edition_of(contest)), read(contest)[0].digest
+    draft = draft_of(path, edition_of(contest))
+    first = read(contest)[0].digest
     to = path.with_name(f"{path.name}.{name}.sig")
     write_text(to, sign(log.signed_text(first, draft.kind, draft.data), key, log.NAMESPACE).decode())
     return to

@@ -39,17 +39,16 @@ class NamedFile(Section):
 
 
 class ModelOfEdition(Section):
-    """A model of the edition that abstains below a threshold of its confidence.
-
-    `wrapper`: `uninteresting` wraps the model into the defence of source 004, appendix E, which masks its gradients.
-    `seen`: the share of a square image's side that the model looks at, in the middle.
-    """
+    """A model of the edition that abstains below a threshold of its confidence."""
 
     role: Role
     wrapper: Literal["uninteresting"] | None = None
+    """`uninteresting` wraps the model into the defence of source 004, appendix E, which masks its gradients."""
+
     confidence: Confidence
     threshold: Annotated[float, Field(allow_inf_nan=False)]
     seen: Annotated[float, Field(gt=0, le=1)] = 1
+    """The share of a square image's side that the model looks at, in the middle."""
 
 
 class PublicWeights(Section):
@@ -60,22 +59,26 @@ class PublicWeights(Section):
 
 
 class Defence(Section):
-    """All of a defence.yaml: a model of the edition, or a command, and every file that it needs.
-
-    `command` is started with the path of a folder of images added, and prints a line `file, class or abstain` for
-    each. `open`: inference code, training code and weights are published; a closed defence cannot win. `public`: of a
-    model whose weights are not among the files.
-    """
+    """All of a defence.yaml: a model of the edition, or a command, and every file that it needs."""
 
     name: DefenceName
     submitted: Day
     open: bool
+    """Whether inference code, training code and weights are published; a closed defence cannot win."""
+
     files: list[NamedFile] = Field(default_factory=list)
     public: PublicWeights | None = None
+    """The weights of a model that are not among the files."""
+
     model: ModelOfEdition | None = None
-    # a list of words, so that no shell reads it
     command: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
+    """It is started with the path of a folder of images added, and prints a line `file, class or abstain` for each.
+
+    A list of words, so that no shell reads it.
+    """
+
     time_limit_seconds: Annotated[int, Field(ge=1, le=864_000)] = 3600
+    """Time for all images of a run together."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -94,11 +97,13 @@ class Defence(Section):
 
 
 class SubmittedImage(Section):
-    """An image of a submission; `pixels_sha256` is of its RGB bytes, row by row."""
+    """An image of a submission."""
 
     file: ImageName
     sha256: Sha256
     pixels_sha256: Sha256
+    """The SHA-256 of its RGB bytes, row by row."""
+
     width: SidePixels
     height: SidePixels
 
@@ -111,10 +116,12 @@ class SubmittedImage(Section):
 
 
 class SubmissionManifest(Section):
-    """A submission; all but its images is in manifest.yaml. `received`: by its team's word, which decides no order."""
+    """A submission; all but its images is in manifest.yaml."""
 
     team: Name
     received: Instant
+    """By its team's word, which decides no order."""
+
     target: DefenceName
     images: Annotated[list[SubmittedImage], Field(min_length=1, max_length=1000)]
 
@@ -155,17 +162,18 @@ class AnswerFile(Section):
 
 
 class BoardDecision(Section):
-    """A decision of the board on an image, with its public reason: a verdict, or a new number of judges.
-
-    `verdict`: the name of a group, or `invalid`. `members`: those who have signed it.
-    """
+    """A decision of the board on an image, with its public reason: a verdict, or a new number of judges."""
 
     image: Sha256
     date: Day
     reason: Text
     members: list[Name]
+    """Those who have signed it."""
+
     recused: list[Name] = Field(default_factory=list)
     verdict: Name | None = None
+    """The name of a group, or `invalid`."""
+
     judges: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] | None = None
 
     @model_validator(mode="after")
@@ -204,9 +212,10 @@ class Acceptance(Section):
 
 
 class UnpublishedFigures(Eligibility):
-    """Counts on an unpublished list; `list_sha256` is the list's digest, which tells nothing of its images."""
+    """Counts on an unpublished list."""
 
     list_sha256: Sha256
+    """The list's digest, which tells nothing of its images."""
 
 
 class WarningSign(Section):
@@ -220,30 +229,38 @@ CoverageStep = Annotated[list[ImageCount], Field(min_length=2, max_length=2)]
 
 
 class DefenceRun(Section):
-    """One run of a defence over every submitted image.
-
-    `model`: the digest of the model's entry in the edition's params.yaml. `answers`: by SHA-256 of the image, the name
-    of a group or `abstain`. `unpublished`: the same as `eligibility` on a second list. `coverage`: the result of
-    `coverage_steps`. `confined`: whether a command saw nothing but its files and the images; None for a model. `signs`:
-    found in a model's answers and gradients; None for a command.
-    """
+    """One run of a defence over every submitted image."""
 
     defence: DefenceName
     date: Day
     model: Sha256 | None = None
+    """The digest of the model's entry in the edition's params.yaml; None for a command."""
+
     confined: bool | None = None
+    """Whether a command saw nothing but its files and the images; None for a model."""
+
     images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     eligibility: Eligibility
+    """Counts on the eligibility list."""
+
     unpublished: UnpublishedFigures | None = None
+    """Counts on the unpublished list, if there is one."""
+
     coverage: list[CoverageStep] | None = None
+    """The result of `coverage_steps` on the eligibility list."""
+
     signs: list[WarningSign] | None = None
+    """Signs of gradient masking in a model's answers and gradients; None for a command."""
+
     answers: dict[Sha256, Name]
+    """By SHA-256 of the image, the name of a group or `abstain`."""
 
     @model_validator(mode="after")
     def _steps_that_end_at_all_answers(self) -> Self:
         if self.coverage is None:
             return self
-        last, found = [0, 0], self.eligibility
+        last = [0, 0]
+        found = self.eligibility
         for step in self.coverage:
             # mistakes are among the images answered: they cannot grow faster than these
             if step[0] <= last[0] or not last[1] <= step[1] <= last[1] + step[0] - last[0]:
@@ -265,7 +282,8 @@ def coverage_steps(correct: Flags, abstains: Flags, confidence: Floats | None = 
     of the list decides nothing; without `confidence` all are. Empty where the defence abstains on everything.
     """
     ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
-    answered, mistakes = ranked[~abstains], ~correct[~abstains]
+    answered = ranked[~abstains]
+    mistakes = ~correct[~abstains]
     steps = [
         (int((answered >= each).sum()), int(mistakes[answered >= each].sum())) for each in np.unique(answered)[::-1]
     ]
@@ -328,7 +346,8 @@ def repeats(submissions: Iterable[Submission]) -> list[Repeat]:
         digests = (f"file {image.sha256}", f"pixels {image.pixels_sha256}")
         known = [first[each] for each in digests if each in first]
         if known:
-            found.append(Repeat(submission, image, *known[0]))
+            first_submission, first_file = known[0]
+            found.append(Repeat(submission, image, first_submission, first_file))
         for each in digests:
             first.setdefault(each, (submission, image.file))
     return found
@@ -347,18 +366,19 @@ def counted(submissions: Sequence[Submission]) -> list[Submission]:
 
 @dataclass(frozen=True, slots=True)
 class ContestFiles:
-    """Everything that the standing is computed from, in any order.
-
-    `defences`: by team/name. `masks`: by the SHA-256 of a control image, the pixels of its largest object, shape
-    (height, width). `draws`: by week, the controls that could be drawn when it was published, and the number of its
-    images. `head`: the digest of the last line of the log.
-    """
+    """Everything that the standing is computed from, in any order."""
 
     rules: ContestRules
     defences: Mapping[str, Defence]
+    """By team/name."""
+
     submissions: Sequence[Submission] = ()
     roster: frozenset[str] = frozenset()
+    """The ids of the judges."""
+
     controls: Mapping[str, ControlImage] = field(default_factory=dict)
+    """By the image's SHA-256, as `masks` and `examples`."""
+
     answers: Sequence[AnswerFile] = ()
     decisions: Sequence[BoardDecision] = ()
     appeals: Sequence[Appeal] = ()
@@ -366,9 +386,14 @@ class ContestFiles:
     accepted: Sequence[Acceptance] = ()
     runs: Sequence[DefenceRun] = ()
     masks: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    """The pixels of a control image's largest object, shape (height, width)."""
+
     examples: Mapping[str, JudgeExample] = field(default_factory=dict)
     draws: Mapping[datetime.date, tuple[frozenset[str], int]] = field(default_factory=dict)
+    """By week, the controls that could be drawn when it was published, and the number of its images."""
+
     head: str = ""
+    """The digest of the last line of the log."""
 
     def runs_by_defence(self) -> dict[str, list[DefenceRun]]:
         """The runs of every defence, by day."""

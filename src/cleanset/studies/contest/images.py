@@ -10,9 +10,9 @@ import importlib.util
 import io
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from cleanset.images.preprocessing import Pixels
 _PNG = b"\x89PNG\r\n\x1a\n"
 # 1/2.2, and the primaries of sRGB, in hundred-thousandths: what viewers take anyway
 _SRGB_GAMMA = struct.pack(">I", 45455)
-_SRGB_PRIMARIES = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+_SRGB_PRIMARIES = struct.pack(">8I", *(31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000))
 
 
 def problem_beside_pixels(data: bytes) -> str | None:
@@ -51,7 +51,8 @@ def _end_of_png(data: bytes, chunks: dict[bytes, bytes]) -> int:
     """The place after IEND, the whole length without it; `chunks`: is given the first chunk of each kind."""
     place = len(_PNG)
     while place + 8 <= len(data):
-        length, kind = int.from_bytes(data[place : place + 4], "big"), data[place + 4 : place + 8]
+        length = int.from_bytes(data[place : place + 4], "big")
+        kind = data[place + 4 : place + 8]
         chunks.setdefault(kind, data[place + 8 : place + 8 + length])
         place += length + 12
         if kind == b"IEND":
@@ -63,20 +64,39 @@ MAX_CHANGE = 1.0
 """Mean absolute difference, of 255, up to which an image is the known one."""
 MAX_JPEG_CHANGE = 0.5
 """The same between an image and a JPEG of the known one; encoders differ in rounding."""
-MAX_DISTANCE, MIN_HASH_QUALITY = 31, 50
-"""PDQ's own limits: number of differing bits of 256 for similar images, and the minimum quality of a useful hash."""
-_SMALL, _MAX_SMALL_CHANGE, _PART = (32, 32), 24.0, 256
-"""An image and its JPEG of quality 1 differ by 10 to 22 of 255, two photographs by 27 and more."""
+MAX_DISTANCE = 31
+"""PDQ's own limit for similar images: differing bits, of 256."""
+
+MIN_HASH_QUALITY = 50
+"""PDQ's own minimum quality of a useful hash, of 100."""
+
+_SMALL = (32, 32)
+"""Width and height of small copies, in pixels."""
+
+_MAX_SMALL_CHANGE = 24.0
+"""Mean absolute difference, of 255, up to which small copies may be of one image.
+
+An image and its JPEG of quality 1 differ by 10 to 22, two photographs by 27 and more.
+"""
+
+_PART = 256
+"""Side, in pixels, of the part that is compared with JPEGs of the known image."""
 
 
-class KnownImage(NamedTuple):
-    """An image whose copies are refused: its name, its size, a small copy, and its PDQ hashes turned and mirrored."""
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownImage:
+    """An image whose copies are refused."""
 
     name: str
     path: Path
     size: tuple[int, int]
+    """Width and height, in pixels."""
+
     small: NDArray[np.int16]
+    """A small copy, shape (32, 32, 3), 0 to 255."""
+
     hashes: NDArray[np.bool_]
+    """Its PDQ hashes as it is, turned and mirrored, shape (8, 256); (0, 256) without detail or PDQ."""
 
 
 def can_hash() -> bool:
@@ -86,14 +106,20 @@ def can_hash() -> bool:
 
 def known_images(paths: Mapping[str, Path]) -> list[KnownImage]:
     """The images of the files that are there, by name. Raises CleansetError for one that cannot be read."""
-    return [_known_image(name, path) for name, path in sorted(paths.items()) if path.is_file()]
+    found = []
+    for name, path in sorted(paths.items()):
+        if path.is_file():
+            status = path.stat()
+            identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+            found.append(_known_image(name, path, identity))
+    return found
 
 
 @lru_cache(100_000)
-def _known_image(name: str, path: Path) -> KnownImage:
-    # each is compared with every submitted image
+def _known_image(name: str, path: Path, _identity: tuple[int, ...]) -> KnownImage:
+    # each is compared with every submitted image; a file that was changed is another one, so is one of its path
     image = _read(path)
-    return KnownImage(name, path, image.size, _small(image), _hashes(image))
+    return KnownImage(name=name, path=path, size=image.size, small=_small(image), hashes=_hashes(image))
 
 
 def copied(path: Path, known: Sequence[KnownImage]) -> str | None:
@@ -148,7 +174,8 @@ def _jpeg_changes(data: bytes, image: Image.Image, original: Image.Image) -> Ite
     """The difference of an image from each JPEG of the original, in a part of both that begins at a whole block."""
     left, top = ((side - _PART) // 2 // 16 * 16 if side > _PART else 0 for side in image.size)
     box = (left, top, min(left + _PART, image.width), min(top + _PART, image.height))
-    wanted, part = np.asarray(image.crop(box)), original.crop(box)
+    wanted = np.asarray(image.crop(box))
+    part = original.crop(box)
     with Image.open(io.BytesIO(data)) as file:
         if isinstance(file, JpegImagePlugin.JpegImageFile):
             sampling = JpegImagePlugin.get_sampling(file)

@@ -10,6 +10,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256 as digest_of
 from typing import Literal, NamedTuple
@@ -31,15 +32,19 @@ class _Control(NamedTuple):
 
 
 class JudgeScore(NamedTuple):
-    """A judge's answers to controls, those that are correct, and the mean IoU of outlines with known masks.
-
-    `outlines`: the number of masks. `mean_overlap`: 0 to 1, a missing outline counted as 0; None without a mask.
-    """
+    """A judge's answers to control images."""
 
     controls: int
+    """The number of answers to controls."""
+
     correct: int
+    """The number of those that are correct."""
+
     outlines: int
+    """The number of those controls that have a mask."""
+
     mean_overlap: float | None
+    """The mean IoU of outlines with these masks, 0 to 1, a missing outline counted as 0; None without a mask."""
 
 
 class JudgeRecords:
@@ -50,7 +55,9 @@ class JudgeRecords:
         self._controls: dict[str, list[_Control]] = {}
         for each in files.answers if files.controls else ():
             for sha256 in sorted(each.answers.keys() & files.controls.keys()):
-                answer, mask, iou = each.answers[sha256], files.masks.get(sha256), None
+                answer = each.answers[sha256]
+                mask = files.masks.get(sha256)
+                iou: float | None = None
                 if mask is not None:
                     iou = 0.0 if answer.outline is None else overlap(answer.outline, mask)
                 found = _Control(answer.date, files.controls[sha256].is_met_by(answer), iou)
@@ -65,7 +72,8 @@ class JudgeRecords:
 
     def problem(self, judge: str, on: datetime.date) -> str | None:
         """Why the answers of a judge on a day do not count, by the controls answered up to it; None if they do."""
-        rules, (controls, correct, outlines, mean) = self._rules, self.score(judge, on)
+        rules = self._rules
+        controls, correct, outlines, mean = self.score(judge, on)
         if controls < rules.min_controls:
             return None
         # of the text: 0.7 as a float is slightly less than 7/10
@@ -92,9 +100,13 @@ def left_out(files: ContestFiles, on: datetime.date) -> dict[str, str]:
     return {judge: problem for judge in sorted(files.roster) if (problem := records.problem(judge, on)) is not None}
 
 
+SCORE_HEADS = ("judge", "images", "controls", "correct", "accuracy", "mean IoU")
+
+
 def score_table(files: ContestFiles) -> Table:
     """A row for each judge of the roster: number of submitted images, and the score. For organizers, not for judges."""
-    table, records = Table("judge", "images", "controls", "correct", "accuracy", "mean IoU"), JudgeRecords(files)
+    table = Table(*SCORE_HEADS)
+    records = JudgeRecords(files)
     for judge in sorted(files.roster):
         answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
         controls, correct, _, mean = records.score(judge)
@@ -108,25 +120,37 @@ ImageStage = Literal["open", "judged", "appealed", "final"]
 """Too few judges; judged, and open to appeals; appealed and not decided; nothing left to wait for."""
 
 
-class ImageState(NamedTuple):
-    """The state of a published image on a day; `verdict` is None while too few judges have answered.
-
-    `confirmed`: the board has reviewed a rejected image and rejects it, too; `confirmed_on`: since when, also of an
-    image that it has found unambiguous later. `closed_on`: the first day with a final verdict. `appeals_until`: the
-    last day for appeals against a judged image. `judges`: the number of answers behind the verdict, up to `judged_on`;
-    None while they are too few.
-    """
+@dataclass(frozen=True, slots=True)
+class ImageState:
+    """The state of a published image on a day."""
 
     stage: ImageStage
     verdict: ImageVerdict | None = None
+    """None while too few judges have answered."""
+
     by_board: bool = False
+    """Whether the verdict is the board's, not the judges'."""
+
     final_on: datetime.date | None = None
+    """The day on which the verdict became final."""
+
     confirmed: bool = False
+    """Whether the board has reviewed a rejected image, and rejects it, too."""
+
     judges: int = 0
+    """The number of answers behind the verdict, those up to `judged_on`."""
+
     appeals_until: datetime.date | None = None
+    """The last day for appeals against a judged image."""
+
     closed_on: datetime.date | None = None
+    """The first day with a final verdict."""
+
     confirmed_on: datetime.date | None = None
+    """The day on which the board rejected the image, too, also of an image that it has found unambiguous later."""
+
     judged_on: datetime.date | None = None
+    """The day on which enough judges had answered; None while they are too few."""
 
     @property
     def valid_group(self) -> str | None:
@@ -165,12 +189,16 @@ class ImageCourse:
         self,
         rules: ContestRules,
         image: SubmittedImage,
+        *,
         attacker: str,
         target_team: str,
         breaking: Callable[[str, datetime.date], set[str]],
     ) -> None:
-        self._rules, self._image, self._breaking = rules, image, breaking
-        self._attacker, self._target_team = attacker, target_team
+        self._rules = rules
+        self._image = image
+        self._breaking = breaking
+        self._attacker = attacker
+        self._target_team = target_team
         self._answers: list[JudgeAnswer] = []
         self._needed = rules.judges.minimum
         self._judged_on: datetime.date | None = None
@@ -197,7 +225,7 @@ class ImageCourse:
         stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
         until = self._closing if stage == "judged" else None
         found = self._final or ImageState(stage, self._of_judges(), appeals_until=until)
-        return found._replace(judges=len(self._counted()), judged_on=self._judged_on)
+        return replace(found, judges=len(self._counted()), judged_on=self._judged_on)
 
     def _close(self, day: datetime.date) -> None:
         """Make the judges' verdict final if the last day for appeals is before `day`."""
@@ -233,7 +261,8 @@ class ImageCourse:
         self._appealed = True
 
     def _decide(self, decision: BoardDecision) -> None:
-        where, final = f"decision on {decision.image[:12]}… of {decision.date}", self._final
+        where = f"decision on {decision.image[:12]}… of {decision.date}"
+        final = self._final
         if decision.judges is not None:
             if final is not None:
                 raise CleansetError(f"{where}: more judges for a final verdict; expected them before {final.final_on}")
@@ -243,7 +272,9 @@ class ImageCourse:
                     f"{where}: judges {decision.judges}; expected at least {least}: {len(self._answers)} have "
                     f"answered, and the contest's minimum is {self._rules.judges.minimum}"
                 )
-            self._needed, self._appealed, self._more_judges = decision.judges, False, True
+            self._needed = decision.judges
+            self._appealed = False
+            self._more_judges = True
             self._closing = self._judged_on = None
             return
         group = None if decision.verdict == INVALID else decision.verdict
@@ -256,8 +287,9 @@ class ImageCourse:
             # a rejection by the board keeps the reasons that the judges gave
             judged = self._of_judges()
             found = ImageVerdict(group, judged.reasons if judged and group is None else ())
-            final = (final or ImageState("final"))._replace(verdict=found, final_on=decision.date, by_board=True)
-        self._final = final._replace(
+            final = replace(final or ImageState("final"), verdict=found, final_on=decision.date, by_board=True)
+        self._final = replace(
+            final,
             closed_on=final.closed_on or decision.date,
             confirmed=group is None,
             confirmed_on=final.confirmed_on or (decision.date if group is None else None),
@@ -269,7 +301,8 @@ class ImageCourse:
 
     def _of_judges(self) -> ImageVerdict | None:
         """The verdict of the judges; None while they are too few."""
-        answers, rules = self._counted(), self._rules.judges
+        answers = self._counted()
+        rules = self._rules.judges
         if len(answers) < rules.minimum:
             return None
         return verdict(answers, self._image.width, self._image.height, rules.size)
@@ -292,7 +325,8 @@ def tasks(files: ContestFiles, judge: str, images: Mapping[str, ImageState]) -> 
     `images`: the state of each published image. Images with a final verdict are left out, unless this judge has
     answered them; controls are those drawn for this judge.
     """
-    seed, drawn = files.rules.judges.seed, drawn_controls(files, judge)
+    seed = files.rules.judges.seed
+    drawn = drawn_controls(files, judge)
     answered = {sha256 for each in files.answers if each.judge == judge for sha256 in each.answers}
     found: list[JudgeTask] = []
     submissions = counted(files.submissions)
@@ -309,7 +343,9 @@ def drawn_controls(files: ContestFiles, judge: str) -> dict[datetime.date, list[
 
     No image is drawn twice. Entries and withdrawals after a week was published change no draw of that week.
     """
-    seed, share, found = files.rules.judges.seed, files.rules.judges.controls, dict[datetime.date, list[str]]()
+    seed = files.rules.judges.seed
+    share = files.rules.judges.controls
+    found: dict[datetime.date, list[str]] = {}
     drawn = set[str]()
     for week, (pool, images) in sorted(files.draws.items()):
         mine = _shuffled(sorted(pool - drawn), seed, judge, "controls")[: control_count(images, share)]

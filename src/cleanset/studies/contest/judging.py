@@ -8,7 +8,7 @@ Outlines that judges draw are simple polygons with corners on whole pixels; thei
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ _EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,
 _EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
 
 
-def parse_outline(points: Any) -> Outline:
+def parse_outline(points: object) -> Outline:
     """The outline in the text of a file, as `as_text` writes it, or in a list of [x, y].
 
     Raises ValueError unless it is a polygon that does not cross or touch itself.
@@ -65,7 +65,7 @@ def as_text(outline: Outline) -> str:
     return " ".join(f"{x},{y}" for x, y in outline)
 
 
-def _point(point: Any) -> Point:
+def _point(point: object) -> Point:
     if isinstance(point, list | tuple) and len(point) == 2:
         x, y = point
         # not isinstance, for which True is an int
@@ -91,14 +91,16 @@ def doubled_area(outline: Outline) -> int:
 
 def box_area(outline: Outline) -> int:
     """The area of the smallest box around an outline, in square pixels."""
-    xs, ys = [x for x, _ in outline], [y for _, y in outline]
+    xs = [x for x, _ in outline]
+    ys = [y for _, y in outline]
     return (max(xs) - min(xs)) * (max(ys) - min(ys))
 
 
 def filled_pixels(outline: Outline, width: int, height: int) -> NDArray[np.bool_]:
     """The pixels whose centers are inside the outline, shape (height, width)."""
     # inside: an odd number of edges to the right of a center; in half pixels a center is never on a corner's row
-    centers_x, centers_y = np.arange(width) * 2 + 1, np.arange(height) * 2 + 1
+    centers_x = np.arange(width) * 2 + 1
+    centers_y = np.arange(height) * 2 + 1
     inside = np.zeros((height, width), np.bool_)
     for (x, y), (right, below) in _edges(outline):
         if y == below:
@@ -131,14 +133,17 @@ STATEMENTS = ("complete", "not_occluded", "real")
 class JudgeAnswer(Section):
     """One judge's answers to one image.
 
-    `contains`: by the name of each group, does the image contain a member of it or a depiction of one? The others are
-    asked only where one group is definitely absent and the other may be present: `outline`, of the largest single
-    object, and three statements on it; None for a question that was not asked or not answered.
+    Outline and statements are asked only where one group is definitely absent and the other may be present; None for a
+    question that was not asked or not answered.
     """
 
     date: Day
     contains: dict[str, Contains]
+    """By the name of each group: does the image contain a member of it, or a depiction of one?"""
+
     outline: Annotated[Outline, BeforeValidator(parse_outline)] | None = None
+    """The outline of the largest single object, which the statements are about, too."""
+
     complete: bool | None = None
     not_occluded: bool | None = None
     real: bool | None = None
@@ -218,13 +223,13 @@ def by_rule(answers: Sequence[JudgeAnswer], width: int, height: int) -> dict[Siz
 
 
 class ControlImage(Section):
-    """An image whose answers are known: by the name of each group, is it present?
-
-    `mask`: a PNG in base64, white where the largest object is.
-    """
+    """An image whose answers are known."""
 
     contains: dict[str, bool]
+    """By the name of each group: is it present?"""
+
     mask: str | None = None
+    """A PNG in base64, white where the largest object is."""
 
     def is_met_by(self, answer: JudgeAnswer) -> bool:
         """Whether the judge is certain of both groups, and correct."""
@@ -237,7 +242,8 @@ def question_counts(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[st
 
     The questions are the two groups and the three statements; judges who did not answer a question do not count.
     """
-    by_image, found = list(images), dict[str, VerdictCounts]()
+    by_image = list(images)
+    found: dict[str, VerdictCounts] = {}
     for question in (*groups, *STATEMENTS):
         choices: tuple[str | bool, ...] = CONTAINS if question in groups else (True, False)
         given = [[each.contains.get(question, getattr(each, question, None)) for each in one] for one in by_image]

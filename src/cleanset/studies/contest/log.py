@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,9 @@ from cleanset.studies.contest.rules import BOARD, ContestRules, Instant, Name, P
 from cleanset.validation import EachOnce, Section, Sha256, check_known, shown, validate
 from cleanset.yaml_files import read_yaml
 
-LOG, LOG_SIGNATURE, OBJECTS = "log.jsonl", "log.jsonl.sig", "objects"
+LOG = "log.jsonl"
+LOG_SIGNATURE = "log.jsonl.sig"
+OBJECTS = "objects"
 NAMESPACE = "cleanset-contest"
 """Purpose of the signatures of a contest (ssh-keygen -n)."""
 MAX_CHARACTERS = 2**26
@@ -81,20 +83,27 @@ _BY_BOARD = ("key", "accept", "stake", "decision", "void")
 
 
 class Line(Section):
-    """A line of the log; `text`: the line itself. `signatures`: of members of the board or of a judge, by name."""
+    """A line of the log."""
 
     n: int
+    """Its number, from 0."""
+
     at: Instant
     kind: str
     prev: Sha256
-    data: dict[str, Any]
+    """The digest of the line before."""
+
+    data: dict[str, object]
     signatures: dict[Name, str] = Field(default_factory=dict)
+    """Of members of the board or of a judge, by name."""
+
     text: str
+    """The line itself."""
 
     @cached_property
     def entry(self) -> Any:
         """The entry with its day. Raises CleansetError for data that are not valid."""
-        return entry_of(self.kind, self.data, self.day, self.signatures, str(self))
+        return entry_of(self.kind, self.data, self.day, signers=self.signatures, where=self)
 
     @cached_property
     def digest(self) -> str:
@@ -108,21 +117,22 @@ class Line(Section):
         return f"line {self.n} ({self.kind})"
 
 
-def entry_of(kind: str, data: Mapping[str, Any], day: datetime.date, signers: Iterable[str], where: object) -> Section:
+def entry_of(
+    kind: str, data: Mapping[str, object], day: datetime.date, *, signers: Iterable[str], where: object
+) -> Section:
     """The section of an entry of a day. Raises CleansetError, beginning with `where`, for invalid data."""
     content = dict(data)
     if kind in _DATES:
         content[_DATES[kind]] = day
-    if kind in ("answers", "examples") and isinstance(content.get(kind), dict):
-        content[kind] = {
-            key: {**one, "date": day} if isinstance(one, dict) else one for key, one in content[kind].items()
-        }
+    answers = content.get(kind)
+    if kind in ("answers", "examples") and isinstance(answers, dict):
+        content[kind] = {key: {**one, "date": day} if isinstance(one, dict) else one for key, one in answers.items()}
     if kind == "decision":
         content["members"] = sorted(signers)
     return validate(ENTRIES[kind], content, where)
 
 
-def signed_text(contest: str, kind: str, data: Mapping[str, Any]) -> bytes:
+def signed_text(contest: str, kind: str, data: Mapping[str, object]) -> bytes:
     """The text that people sign: the entry, and the contest by the digest of its first line."""
     return json.dumps({"contest": contest, kind: data}, sort_keys=True).encode()
 
@@ -209,7 +219,8 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
     Raises CleansetError for lines that contradict each other.
     """
     lines = [each for each in lines if on is None or each.day <= on or each.n == 0]
-    void, rules = voided(lines), lines[0].entry
+    void = voided(lines)
+    rules = lines[0].entry
     counting = [each for each in lines if each.n not in void]
     of: dict[str, list[Any]] = {kind: [each.entry for each in counting if each.kind == kind] for kind in ENTRIES}
     _check_distinct(counting)
@@ -222,24 +233,24 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
     }
     gone -= {image.sha256 for _, image in submitted_images(submissions)} | controls.keys()
     found = ContestFiles(
-        rules.model_copy(update={"teams": [*rules.teams, *(each.name for each in of["team"])]}),
-        {each.name: each for each in of["defence"]},
-        submissions,
-        frozenset(judge for each in of["roster"] for judge in each.roster),
-        controls,
-        _answers([each for each in counting if each.kind == "answers"], gone),
-        [each for each in of["decision"] if each.image not in gone],
-        [each for each in of["appeal"] if each.image not in gone],
-        of["stake"],
-        of["accept"],
-        [
+        rules=rules.model_copy(update={"teams": [*rules.teams, *(each.name for each in of["team"])]}),
+        defences={each.name: each for each in of["defence"]},
+        submissions=submissions,
+        roster=frozenset(judge for each in of["roster"] for judge in each.roster),
+        controls=controls,
+        answers=_answers([each for each in counting if each.kind == "answers"], gone),
+        decisions=[each for each in of["decision"] if each.image not in gone],
+        appeals=[each for each in of["appeal"] if each.image not in gone],
+        stakes=of["stake"],
+        accepted=of["accept"],
+        runs=[
             each.model_copy(update={"answers": {sha: one for sha, one in each.answers.items() if sha not in gone}})
             for each in of["run"]
         ],
-        {sha: mask_of(each.mask) for sha, each in controls.items() if each.mask is not None},
-        {sha: one for each in of["examples"] for sha, one in each.examples.items()},
-        draws,
-        lines[-1].digest,
+        masks={sha: mask_of(each.mask) for sha, each in controls.items() if each.mask is not None},
+        examples={sha: one for each in of["examples"] for sha, one in each.examples.items()},
+        draws=draws,
+        head=lines[-1].digest,
     )
     check_drawn(found)
     return found
@@ -262,8 +273,12 @@ def _submissions_and_draws(
 
     A draw is of what was there when the week was published: what is taken back later changes none.
     """
-    waiting, found, draws = list[Line](), list[Submission](), dict[datetime.date, tuple[frozenset[str], int]]()
-    pool, images, published = dict[str, int](), set[str](), datetime.date.min
+    waiting: list[Line] = []
+    found: list[Submission] = []
+    draws: dict[datetime.date, tuple[frozenset[str], int]] = {}
+    pool: dict[str, int] = {}
+    images: set[str] = set()
+    published = datetime.date.min
     for line in lines:
         if line.kind == "submission":
             waiting.append(line)
@@ -279,7 +294,9 @@ def _submissions_and_draws(
             there = [each for each in week if void.get(each.number, line.n) >= line.n]
             drawn = {sha for sha, n in pool.items() if void.get(n, line.n) >= line.n}
             draws[line.day] = frozenset(drawn - images), len(list(submitted_images(there)))
-            found, waiting, published = [*found, *week], [], line.day
+            found = [*found, *week]
+            waiting = []
+            published = line.day
     return [*found, *(Submission(each.n, each.day, datetime.date.max, each.entry) for each in waiting)], draws
 
 
@@ -288,7 +305,8 @@ def _answers(lines: Sequence[Line], gone: Collection[str]) -> list[entries.Answe
     first: dict[tuple[str, str], JudgeAnswer] = {}
     found = []
     for line in lines:
-        file, new = line.entry, dict[str, JudgeAnswer]()
+        file = line.entry
+        new: dict[str, JudgeAnswer] = {}
         for image, answer in file.answers.items():
             before = first.setdefault((file.judge, image), answer)
             if before is answer:
@@ -318,22 +336,29 @@ def mask_of(text: str) -> NDArray[np.bool_]:
     return mask
 
 
-class DraftLine(NamedTuple):
-    """An entry that is not in the log yet; `files`: the objects that it names, by SHA-256."""
+@dataclass(frozen=True, slots=True)
+class DraftLine:
+    """An entry that is not in the log yet."""
 
     kind: str
-    data: Mapping[str, Any]
-    signatures: Mapping[str, str] = {}
-    files: Mapping[str, Path] = {}
+    data: Mapping[str, object]
+    signatures: Mapping[str, str] = field(default_factory=dict)
+    """Of members of the board or of a judge, by name."""
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """The objects that it names, by SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The files that a log names by their SHA-256; `new`: those not in the folder yet; `verified`: those read."""
+    """The files that a log names by their SHA-256."""
 
     contest: Path
     new: Mapping[str, Path] = field(default_factory=dict)
+    """Those not in the folder yet."""
+
     verified: set[str] = field(default_factory=set)
+    """Those read, whose bytes have their SHA-256."""
 
     def path(self, digest: str) -> Path:
         """Where a file lies, whether it is there or not."""
@@ -362,7 +387,7 @@ def refuse_link(path: Path) -> None:
         raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of its target in its place")
 
 
-def read_content(path: Path) -> dict[str, Any]:
+def read_content(path: Path) -> dict[str, object]:
     """The keys and values of a YAML file. Raises CleansetError, naming the file, for a link and for faults."""
     refuse_link(path)
     found = read_yaml(path, "save it as UTF-8", MAX_CHARACTERS)
@@ -446,7 +471,7 @@ def _add(lines: list[Line], text: str, where: str) -> None:
         raise CleansetError(f"{where}: {line.kind}; expected contest in the first line, and there alone")
     keys = keys_before(lines, line.n) if lines else {}
     lines.append(line)
-    assert line.entry is not None  # read here, so that data that are not valid are found in any log
+    _ = line.entry  # read here, so that data that are not valid are found in any log
     check_signers(lines, line)
     for name, signature in sorted(line.signatures.items()):
         if name not in keys:
@@ -489,6 +514,7 @@ def append(
     contest: Path,
     drafts: Sequence[DraftLine],
     check: Check,
+    *,
     key: Path | None,
     at: datetime.datetime | None = None,
     theirs: Path | None = None,

@@ -3,10 +3,10 @@
 import datetime
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -21,16 +21,40 @@ from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import read_warnings
-from cleanset.studies.contest.files import ContestFiles, DefenceRun, counted, points, submitted_images
-from cleanset.studies.contest.judging import FAULTS, STATEMENTS, agreement_by_question, box_area, by_rule, doubled_area
+from cleanset.studies.contest.files import (
+    Appeal,
+    BoardDecision,
+    ContestFiles,
+    DefenceRun,
+    Submission,
+    SubmittedImage,
+    counted,
+    points,
+    submitted_images,
+)
+from cleanset.studies.contest.judges import ImageState
+from cleanset.studies.contest.judging import (
+    FAULTS,
+    STATEMENTS,
+    ImageVerdict,
+    JudgeAnswer,
+    agreement_by_question,
+    box_area,
+    by_rule,
+    doubled_area,
+)
 from cleanset.studies.contest.log import Line, Objects, state
-from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, after
+from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, SizeRule, after
 from cleanset.studies.contest.standing import Standing, history, standing
 from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
-COPY_PIXELS, COPY_QUALITY = 320, 85
-"""Longest side of the images on the page, and their JPEG quality."""
+COPY_PIXELS = 320
+"""Longest side of the images on the page."""
+
+COPY_QUALITY = 85
+"""JPEG quality of the images on the page."""
+
 THUMBNAILS = "page_images"
 ATTACKS_FOLDER = Path("..", "attacks")
 """The attacks on the edition's models, from the folder of the contest."""
@@ -48,16 +72,18 @@ class AttackedImage(NamedTuple):
     clean: Path | None
 
 
-class CardImage(NamedTuple):
-    """The small copy of a submitted image, and its origin if an attack of the edition's study made it.
-
-    `clean` and `difference`: its clean image, and the change enlarged by `factor`; None if the former is not stored.
-    """
+@dataclass(frozen=True, slots=True)
+class CardImage:
+    """The small copy of a submitted image, and its origin if an attack of the edition's study made it."""
 
     thumbnail: PageImage
     attacked: AttackedImage | None = None
     clean: PageImage | None = None
+    """Its clean image; None if that is not stored."""
+
     difference: PageImage | None = None
+    """The change from the clean image, enlarged by `factor`."""
+
     factor: float = 1
 
 
@@ -69,6 +95,7 @@ def contest_page(
     files: ContestFiles,
     on: datetime.date,
     images: Mapping[str, CardImage],
+    *,
     warnings: ModelWarnings,
     past: Sequence[Standing],
 ) -> str:
@@ -78,8 +105,10 @@ def contest_page(
     """
     current = standing(files, on)
     files = replace(files, submissions=counted(files.submissions))
-    runs, groups, cards = files.runs_by_defence(), files.rules.groups().names, image_cards(files, current)
-    context: dict[str, Any] = {
+    runs = files.runs_by_defence()
+    groups = files.rules.groups().names
+    cards = image_cards(files, current)
+    context: dict[str, object] = {
         "standing": current,
         "history": [(each, {one.name: one.status for one in each.defences}) for each in past],
         "defences": [(each, files.defences[each.name], *run_and_line(runs[each.name])) for each in current.defences],
@@ -91,7 +120,7 @@ def contest_page(
         "statements": STATEMENTS,
         "reasons": reason_counts(current),
         "warnings": warnings_by_defence(files, warnings),
-        "agreement": agreement_by_question([[one for _, one in each["judged_by"]] for each in cards], groups),
+        "agreement": agreement_by_question([[one for _, one in each.judged_by] for each in cards], groups),
         "abstain": ABSTAIN,
         "doubled_area": doubled_area,
         "box_area": box_area,
@@ -115,17 +144,43 @@ def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[st
     return found
 
 
-def run_and_line(runs: Sequence[DefenceRun]) -> tuple[DefenceRun | None, dict[str, Any] | None]:
+class CoverageLine(NamedTuple):
+    """A line of accuracy over coverage, each 0 to 1."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def run_and_line(runs: Sequence[DefenceRun]) -> tuple[DefenceRun | None, CoverageLine | None]:
     """The first run of a defence, which decides on its eligibility, and its first line of accuracy over coverage."""
     for run in runs:
         if run.coverage is not None:
             steps = points([(covered, mistakes) for covered, mistakes in run.coverage], run.eligibility.images)
-            return runs[0], {"name": run.defence, "points": limited_points(steps)}
+            return runs[0], CoverageLine(run.defence, limited_points(steps))
     return (runs[0] if runs else None), None
 
 
-def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
-    """All that is known of each published image, in the order of submission; `given`: by defence, in its last run."""
+@dataclass(frozen=True, slots=True)
+class ImageCard:
+    """All that is known of a published image."""
+
+    image: SubmittedImage
+    submission: Submission
+    state: ImageState
+    given: Mapping[str, str]
+    """The answer of each defence, in its last run."""
+
+    judged_by: Sequence[tuple[str, JudgeAnswer]]
+    """The judges with their answers, by day."""
+
+    appeals: Sequence[Appeal]
+    decisions: Sequence[BoardDecision]
+    rules: Mapping[SizeRule, ImageVerdict]
+    """The verdict under each rule of size; empty while too few judges have answered."""
+
+
+def image_cards(files: ContestFiles, current: Standing) -> list[ImageCard]:
+    """A card for each published image, in the order of submission."""
     submitted = {image.sha256: (image, each) for each, image in submitted_images(files.submissions)}
     given: dict[str, dict[str, str]] = {}
     for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
@@ -137,18 +192,19 @@ def image_cards(files: ContestFiles, current: Standing) -> list[dict[str, Any]]:
         judged = [(each.judge, each.answers[sha]) for each in files.answers if sha in each.answers]
         # those up to the day on which enough judges had answered
         counting = [answer for _, answer in judged if answer.date <= (of_image.judged_on or datetime.date.max)]
-        size, minimum = (image.width, image.height), files.rules.judges.minimum
+        size = (image.width, image.height)
+        minimum = files.rules.judges.minimum
         found.append(
-            {
-                "image": image,
-                "submission": submission,
-                "state": of_image,
-                "given": given.get(sha, {}),
-                "judged_by": sorted(judged, key=lambda each: (each[1].date, each[0])),
-                "appeals": sorted((one for one in files.appeals if one.image == sha), key=lambda one: one.date),
-                "decisions": sorted((one for one in files.decisions if one.image == sha), key=lambda one: one.date),
-                "rules": by_rule(counting, *size) if len(counting) >= minimum else {},
-            }
+            ImageCard(
+                image=image,
+                submission=submission,
+                state=of_image,
+                given=given.get(sha, {}),
+                judged_by=sorted(judged, key=lambda each: (each[1].date, each[0])),
+                appeals=sorted((one for one in files.appeals if one.image == sha), key=lambda one: one.date),
+                decisions=sorted((one for one in files.decisions if one.image == sha), key=lambda one: one.date),
+                rules=by_rule(counting, *size) if len(counting) >= minimum else {},
+            )
         )
     return found
 
@@ -170,7 +226,8 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
     attacks = study / "data" / "attacks"
     # without submitted images no table has to be read
     for table in sorted(attacks.glob("*/*/attacked.parquet")) if wanted else []:
-        attack, role = table.parent.parent.name, table.parent.name
+        attack = table.parent.parent.name
+        role = table.parent.name
         if attack == NONE:
             continue
         rows = read_table(table, ATTACKED, imagenet(), columns=ATTACKED_COLUMNS)
@@ -195,7 +252,10 @@ def write_page(folder: Path, lines: Sequence[Line], on: datetime.date) -> Path:
     It shows the warnings of the study beside the contest, and the clean version of each image that an attack made, if
     these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
     """
-    results, study, files, objects = folder / "results", folder / ATTACKS_FOLDER, state(lines, on), Objects(folder)
+    results = folder / "results"
+    study = folder / ATTACKS_FOLDER
+    files = state(lines, on)
+    objects = Objects(folder)
     weeks = (each for each in files.submissions if each.week <= on)
     published = {image.sha256: objects.path(image.sha256) for _, image in submitted_images(weeks)}
     attacked = attacked_images(study, published.keys())
@@ -207,7 +267,7 @@ def write_page(folder: Path, lines: Sequence[Line], on: datetime.date) -> Path:
             digest: _shown(partial, digest, decoded(path, objects.read(digest)), attacked.get(digest))
             for digest, path in sorted(published.items())
         }
-        text = contest_page(files, on, images, warnings, past_standings(lines, on))
+        text = contest_page(files, on, images, warnings=warnings, past=past_standings(lines, on))
     write_text(results / "page.html", text)
     return results / "page.html"
 
@@ -226,14 +286,24 @@ def _shown(folder: Path, digest: str, image: Image.Image, attacked: AttackedImag
     pixels, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
     name = f"{digest}_difference.png"
     (folder / name).write_bytes(png(pixels))
-    difference = PageImage(f"{THUMBNAILS}/{name}", *pixels.size)
-    return CardImage(thumbnail, attacked, _small_copy(folder, f"{digest}_clean.jpg", clean), difference, factor)
+    return CardImage(
+        thumbnail=thumbnail,
+        attacked=attacked,
+        clean=_small_copy(folder, f"{digest}_clean.jpg", clean),
+        difference=_page_image(name, pixels),
+        factor=factor,
+    )
 
 
 def _small_copy(folder: Path, name: str, image: Image.Image) -> PageImage:
     small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
     (folder / name).write_bytes(jpeg(np.asarray(small), COPY_QUALITY))
-    return PageImage(f"{THUMBNAILS}/{name}", *small.size)
+    return _page_image(name, small)
+
+
+def _page_image(name: str, image: Image.Image) -> PageImage:
+    width, height = image.size
+    return PageImage(f"{THUMBNAILS}/{name}", width, height)
 
 
 def shown_size(image: Image.Image) -> tuple[int, int]:

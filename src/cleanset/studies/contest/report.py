@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Group
@@ -22,7 +22,7 @@ def as_json(standing: Standing) -> str:
     content = {
         "on": standing.on,
         "defences": {
-            each.name: {key: value for key, value in each._asdict().items() if key != "name"}
+            each.name: {field.name: getattr(each, field.name) for field in fields(each) if field.name != "name"}
             for each in standing.defences
         },
         "attackers": standing.attackers,
@@ -35,7 +35,7 @@ def as_json(standing: Standing) -> str:
     return json.dumps(content, indent=1, default=str) + "\n"
 
 
-def _image(state: ImageState) -> dict[str, Any]:
+def _image(state: ImageState) -> dict[str, object]:
     verdict = state.verdict
     return {
         "stage": state.stage,
@@ -57,7 +57,8 @@ def as_text(standing: Standing) -> Group:
     They give the reasons why defences are not eligible or still pending, the shares of the defenders, disqualified
     judges, and the limits of the contest's checks.
     """
-    return Group(as_table(standing), *map(Text, notes_below(standing)))
+    parts: list[Table | Text] = [as_table(standing), *map(Text, notes_below(standing))]
+    return Group(*parts)
 
 
 def as_table(standing: Standing) -> Table:

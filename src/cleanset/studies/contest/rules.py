@@ -3,7 +3,7 @@
 import datetime
 import re
 from contextlib import suppress
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Literal, Self, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -22,7 +22,7 @@ _DAY = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
-def parse_day(text: Any) -> datetime.date:
+def parse_day(text: object) -> datetime.date:
     """The day in a text such as 2026-11-27. Raises ValueError for anything else."""
     # not isinstance: a datetime is a date, too
     if type(text) is datetime.date:
@@ -30,7 +30,7 @@ def parse_day(text: Any) -> datetime.date:
     return _parsed(text, _DAY, datetime.date, 'expected a day such as "2026-11-27", in quotes')
 
 
-def parse_instant(text: Any) -> datetime.datetime:
+def parse_instant(text: object) -> datetime.datetime:
     """The instant in a text such as 2026-11-27T23:59:59Z, with its time zone. Raises ValueError for anything else."""
     if isinstance(text, datetime.datetime) and text.tzinfo is datetime.UTC:
         return text
@@ -38,7 +38,7 @@ def parse_instant(text: Any) -> datetime.datetime:
     return _parsed(text, _INSTANT, datetime.datetime, expected)
 
 
-def _parsed(text: Any, form: re.Pattern[str], kind: type[_Date], expected: str) -> _Date:
+def _parsed(text: object, form: re.Pattern[str], kind: type[_Date], expected: str) -> _Date:
     # without the form, fromisoformat takes weeks, other time zones and spaces, too
     with suppress(ValueError):
         if isinstance(text, str) and form.fullmatch(text):

@@ -7,7 +7,7 @@ that gain or lose by the verdict on an image.
 import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, partial
 from itertools import chain
@@ -62,7 +62,8 @@ class Parties:
         breaks: as the judges answer, as the board decides, and without either as any of the two groups. A defence that
         has not answered the image yet, though it can be run, counts as broken, since its team may know the answer.
         """
-        sha256, on = decision.image, decision.date
+        sha256 = decision.image
+        on = decision.date
         found = {submission.team, team_of(submission.manifest.target)}
         found |= {each.team for each in self._files.appeals if each.image == sha256}
         for group in self._groups(decision):
@@ -119,10 +120,13 @@ def _stakes(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
 
 
 def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
-    limits, staked = files.rules.limits, {name: stake.date for stake in files.stakes for name in stake.defences}
+    limits = files.rules.limits
+    staked = {name: stake.date for stake in files.stakes for name in stake.defences}
     a_day: Counter[tuple[str, datetime.date]] = Counter()
     for submission in in_order(files.submissions):
-        team, day, target = submission.team, submission.day, submission.manifest.target
+        team = submission.team
+        day = submission.day
+        target = submission.manifest.target
         received = submission.manifest.received.date()
         if team not in files.rules.teams:
             yield f"{submission}: unknown team {team}; expected one of the contest's teams"
@@ -146,7 +150,8 @@ def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[s
 def _images(submission: Submission, files: ContestFiles) -> Iterator[str]:
     limits = files.rules.limits
     for image in submission.manifest.images:
-        where, size = f"{submission}/{image.file}", f"{image.width} x {image.height} pixels"
+        where = f"{submission}/{image.file}"
+        size = f"{image.width} x {image.height} pixels"
         if image.width != image.height:
             yield f"{where}: {size}; expected a square image: models look at the central square of others"
         if max(image.width, image.height) > limits.max_side:
@@ -159,7 +164,8 @@ def _images(submission: Submission, files: ContestFiles) -> Iterator[str]:
 
 def _answers(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
     sizes = {image.sha256: (image.width, image.height) for _, image in submitted_images(files.submissions)}
-    groups, weeks = sorted(files.rules.classes), {each.week for each in files.submissions}
+    groups = sorted(files.rules.classes)
+    weeks = {each.week for each in files.submissions}
     for each in sorted(files.answers, key=str):
         if each.judge not in files.roster:
             yield f"{each}: judge {each.judge} is not in the roster; expected a judge who was entered before"
@@ -183,7 +189,8 @@ def _answers(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str
 
 
 def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
-    rules, parties = files.rules, Parties(files)
+    rules = files.rules
+    parties = Parties(files)
     decided: set[tuple[str, datetime.date]] = set()
     for decision in sorted(files.decisions, key=lambda each: (each.date, each.image, str(each))):
         where = f"decision on {decision.image[:12]}… of {decision.date}"
@@ -224,7 +231,8 @@ def _members(rules: ContestRules, decision: BoardDecision, parties: frozenset[st
 
 def _runs(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
     seen: set[tuple[str, datetime.date]] = set()
-    accepted, known = accepted_on(files), {*files.rules.classes, ABSTAIN}
+    accepted = accepted_on(files)
+    known = {*files.rules.classes, ABSTAIN}
     by_week: dict[datetime.date, set[str]] = {}
     first: dict[str, DefenceRun] = {}
     for sha256, submission in images.items():
@@ -261,48 +269,64 @@ Shares = Mapping[str, Fraction]
 """Shares of one stake or one batch, by team."""
 
 
-class DefenceStanding(NamedTuple):
-    """A defence on a day.
-
-    `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
-    gives the other group; `broken_by`: the teams of that week; `shares`: their parts of the stake. `settled`: nothing
-    dated later changes that it is broken in this week and by these teams, or that it has won; `open_until`: of a broken
-    defence that is not settled, the last day for appeals against images of that week and before, or the missing part.
-    `waits_for`: open questions before it wins. `overfitting`: accuracy on the eligibility list
-    minus accuracy on an unpublished one, in its first run over both; None without such a run.
-    """
+@dataclass(frozen=True, slots=True)
+class DefenceStanding:
+    """A defence on a day."""
 
     name: str
     status: DefenceStatus
     staked_on: datetime.date | None = None
     batch: str | None = None
+    """The name of the batch that it is staked in."""
+
     reasons: tuple[str, ...] = ()
+    """Reasons why it is not eligible."""
+
     broken_in: datetime.date | None = None
+    """The first week, by its Friday, with a valid image that the defence gives the other group."""
+
     broken_by: tuple[str, ...] = ()
-    shares: Mapping[str, Fraction] = {}
+    """The teams of that week."""
+
+    shares: Shares = field(default_factory=dict)
+    """These teams' parts of the stake."""
+
     settled: bool = False
+    """Whether nothing dated later changes that it is broken in this week and by these teams, or that it has won."""
+
     open_until: str = ""
+    """The last day for appeals against images of that week and before, or the missing part; "" once settled."""
+
     waits_for: tuple[str, ...] = ()
+    """Open questions before it wins."""
+
     overfitting: Fraction | None = None
+    """Accuracy on the eligibility list minus accuracy on an unpublished one, in its first run over both."""
 
 
-class Standing(NamedTuple):
-    """The contest at the end of a day.
-
-    `images`: the state of every published image, by its SHA-256, in the order of submission. `attackers`: the sum of a
-    team's settled shares of the stakes of broken defences; `defenders`: of its shares of the batches that have won.
-    `left_out`: by id, the judges whose answers do not count, and why. `notes`: sentences on the limits of this
-    contest's checks. `head`: the digest of the last line of the log.
-    """
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The contest at the end of a day."""
 
     on: datetime.date
     images: Mapping[str, ImageState]
+    """The state of every published image, by its SHA-256, in the order of submission."""
+
     defences: Sequence[DefenceStanding]
     attackers: Shares
+    """The sum of each team's settled shares of the stakes of broken defences."""
+
     defenders: Shares
-    left_out: Mapping[str, str] = {}
+    """The sum of each team's shares of the batches that have won."""
+
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """The judges whose answers do not count, by id, each with the reason."""
+
     notes: tuple[str, ...] = ()
+    """Sentences on the limits of this contest's checks."""
+
     head: str = ""
+    """The digest of the last line of the log."""
 
 
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
@@ -315,9 +339,16 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
     files = replace(files, submissions=counted(files.submissions))
     contest = _Contest(files, on)
     defences = [contest.defence(name) for name in sorted(files.defences)]
-    attackers = _summed(each.shares for each in defences if each.settled)
-    defenders = _shares_of_batches(files, defences)
-    return Standing(on, contest.states, defences, attackers, defenders, left_out(files, on), said, files.head)
+    return Standing(
+        on=on,
+        images=contest.states,
+        defences=defences,
+        attackers=_summed(each.shares for each in defences if each.settled),
+        defenders=_shares_of_batches(files, defences),
+        left_out=left_out(files, on),
+        notes=said,
+        head=files.head,
+    )
 
 
 def notes(files: ContestFiles) -> tuple[str, ...]:
@@ -343,24 +374,32 @@ class _Mistake(NamedTuple):
     submission: Submission
 
 
-class _Before(NamedTuple):
-    """Images submitted before a day: all of them, the states of published ones by target, the last day of a verdict.
-
-    `is_unpublished`: some are not published yet; `is_open`: some have no final verdict.
-    """
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The images submitted before a day."""
 
     submitted: set[str]
+    """All of them, by SHA-256."""
+
     aimed: Mapping[str, Sequence[ImageState]]
+    """The states of the published ones, by the defence that they are aimed at."""
+
     is_unpublished: bool
+    """Whether some are not published yet."""
+
     is_open: bool
+    """Whether some have no final verdict."""
+
     closed_on: datetime.date
+    """The last of the first days with a final verdict."""
 
 
 class _Contest:
     """The published images with their states, and the answers of each defence to them."""
 
     def __init__(self, files: ContestFiles, on: datetime.date) -> None:
-        self._files, self._on = files, on
+        self._files = files
+        self._on = on
         self._runs = files.runs_by_defence()
         self._stakes = {name: stake for stake in files.stakes for name in stake.defences}
         # the files come in any order; the order of submission is that of the standing and the page
@@ -370,11 +409,18 @@ class _Contest:
             if each.week <= on
             for image in sorted(each.manifest.images, key=lambda image: image.sha256)
         ]
-        events, parties = events_by_image(files), Parties(files)
+        events = events_by_image(files)
+        parties = Parties(files)
         self.states: dict[str, ImageState] = {}
         for image, each in published:
             breaking = partial(parties.breaking, image.sha256)
-            course = ImageCourse(files.rules, image, each.team, team_of(each.manifest.target), breaking)
+            course = ImageCourse(
+                files.rules,
+                image,
+                attacker=each.team,
+                target_team=team_of(each.manifest.target),
+                breaking=breaking,
+            )
             self.states[image.sha256] = course.state_on(on, events.get(image.sha256, []))
         self._published_by = cache(
             lambda week: frozenset(image.sha256 for image, each in published if each.week <= week)
@@ -406,10 +452,11 @@ class _Contest:
         found = (
             overfitting(run.eligibility, run.unpublished) for run in self._runs[name] if run.unpublished is not None
         )
-        return self._status(name)._replace(overfitting=next(found, None))
+        return replace(self._status(name), overfitting=next(found, None))
 
     def _status(self, name: str) -> DefenceStanding:
-        stake, mistakes = self._stakes.get(name), self.mistakes(name)
+        stake = self._stakes.get(name)
+        mistakes = self.mistakes(name)
         if stake is None:
             reasons = self._with_mistake(self._why_ineligible(name), mistakes)
             return DefenceStanding(name, "ineligible" if reasons else "eligible", reasons=reasons)
@@ -427,12 +474,11 @@ class _Contest:
             return self._broken(name, within, before, ends)
         reasons = self._with_mistake(reasons or of_last, before)
         if reasons:
-            return DefenceStanding(name, "ineligible", stake.date, stake.batch, reasons)
+            return DefenceStanding(name, "ineligible", stake.date, stake.batch, reasons=reasons)
         if self._on < ends:
             return DefenceStanding(name, "staked", stake.date, stake.batch)
-        return DefenceStanding(
-            name, "awaiting", stake.date, stake.batch, waits_for=self._waits_for(name, ends, last is not None)
-        )
+        waits_for = self._waits_for(name, ends, has_run=last is not None)
+        return DefenceStanding(name, "awaiting", stake.date, stake.batch, waits_for=waits_for)
 
     @staticmethod
     def _with_mistake(reasons: tuple[str, ...], mistakes: Sequence[_Mistake]) -> tuple[str, ...]:
@@ -463,10 +509,17 @@ class _Contest:
         # fractions, because three thirds of a stake have to be the whole of it
         shares = {team: Fraction(1, len(sharing)) for team in sharing}
         return DefenceStanding(
-            name, "broken", stake.date, stake.batch, self._with_mistake(reasons, before), week, teams, shares,
+            name,
+            "broken",
+            stake.date,
+            stake.batch,
+            reasons=self._with_mistake(reasons, before),
+            broken_in=week,
+            broken_by=teams,
+            shares=shares,
             settled=settled_on is not None,
             open_until="" if settled_on else self._open_until(name, week),
-        )  # fmt: skip
+        )
 
     def _settled_on(self, name: str, within: Sequence[_Mistake]) -> tuple[datetime.date | None, datetime.date]:
         """The day from which on nothing changes who has broken a defence, None if it has not come, and the week.
@@ -495,7 +548,8 @@ class _Contest:
 
     def _last_closed_by_week(self, staked: datetime.date) -> dict[datetime.date, list[ImageState]]:
         """The open images of each week of a stake, or else the one that was closed last: nothing comes after these."""
-        ends, weeks = after(staked, self._files.rules.limits.unbroken_days), dict[datetime.date, list[ImageState]]()
+        ends = after(staked, self._files.rules.limits.unbroken_days)
+        weeks: dict[datetime.date, list[ImageState]] = {}
         for state, submission in self._images:
             if staked <= submission.day < ends:
                 weeks.setdefault(submission.week, []).append(state)
@@ -553,7 +607,7 @@ class _Contest:
             days.append(min(day for day in (state.confirmed_on, found_valid) if day is not None))
         return max(days)
 
-    def _waits_for(self, name: str, ends: datetime.date, has_run: bool) -> tuple[str, ...]:
+    def _waits_for(self, name: str, ends: datetime.date, *, has_run: bool) -> tuple[str, ...]:
         """Open questions: verdicts on images submitted before `ends`, confirmations by the board, a last run."""
         before = self._submitted_before(ends)
         rejected = [each for each in before.aimed.get(name, ()) if each.stage == "final" and each.valid_group is None]
@@ -573,11 +627,11 @@ class _Contest:
                 aimed.setdefault(submission.manifest.target, []).append(state)
         closed = [each.closed_on for states in aimed.values() for each in states]
         return _Before(
-            {image.sha256 for _, image in submitted_images(submissions)},
-            aimed,
-            any(each.week > self._on for each in submissions),
-            None in closed,
-            max((each for each in closed if each is not None), default=datetime.date.min),
+            submitted={image.sha256 for _, image in submitted_images(submissions)},
+            aimed=aimed,
+            is_unpublished=any(each.week > self._on for each in submissions),
+            is_open=None in closed,
+            closed_on=max((each for each in closed if each is not None), default=datetime.date.min),
         )
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI
 from jinja2 import Environment
@@ -36,7 +36,7 @@ def url_of(session: JudgeSession, sha256: str) -> str:
 
 def render(tab: JudgeTab) -> str:
     """The HTML of the page."""
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "tab": tab,
         "session": tab.session,
         "groups": tab.session.groups,
@@ -56,14 +56,18 @@ def render(tab: JudgeTab) -> str:
     return _templates().get_template(f"{tab.mode}.html").render(content)
 
 
-def _of_image(tab: JudgeTab) -> dict[str, Any]:
-    task, session = tab.task, tab.session
+def _of_image(tab: JudgeTab) -> dict[str, object]:
+    task = tab.task
+    session = tab.session
     assert task is not None
     draft = session.draft_of(task)
     try:
-        (width, height), fault = session.size(task.sha256), False
+        width, height = session.size(task.sha256)
+        fault = False
     except (CleansetError, OSError):
-        width, height, fault = 1, 1, True
+        width = 1
+        height = 1
+        fault = True
     step = draft.step(session.groups)
     return {
         "draft": draft, "step": step, "width": width, "height": height, "fault": fault, "side": task.side,
@@ -71,7 +75,7 @@ def _of_image(tab: JudgeTab) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _path(corners: Sequence[Point], closed: bool) -> str:
+def _path(corners: Sequence[Point], *, closed: bool) -> str:
     """The corners as the commands of an SVG path."""
     return "M" + "L".join(f"{x} {y}" for x, y in corners) + ("Z" if closed else "")
 
@@ -159,15 +163,27 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
 
 
 def run(
-    contest: Path, judge: str, on: datetime.date, host: str, port: int | None, browser: bool, public_url: str | None
+    contest: Path,
+    judge: str,
+    on: datetime.date,
+    *,
+    host: str,
+    port: int | None,
+    browser: bool,
+    public_url: str | None,
 ) -> None:
     """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
     session = JudgeSession(contest, judge, on)
-    announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
-    usual = pages.usual_port(contest, judge)
-    command = "cleanset contest judge"
     pages.run_page(
-        lambda: application(session), announcement, host, port, usual, browser, command, public_url, {judge: ""}
+        lambda: application(session),
+        announcement="Judge page: {}  (Ctrl+C ends it; every answer is saved)",
+        host=host,
+        port=port,
+        usual=pages.usual_port(contest, judge),
+        browser=browser,
+        command="cleanset contest judge",
+        public_url=public_url,
+        people={judge: ""},
     )
 
 

@@ -165,10 +165,6 @@ DRAFT = ".draft.json"
 class JudgeSession:
     """One judge's work on one contest. Not safe in threads: callers hold a lock.
 
-    `tokens`: by SHA-256, the name of an image in the browser, drawn anew for each server. `skipped`: images that come
-    last. `draft`: the unfinished answers to the current image, kept on disk beside the answers. `seen`: the share of a
-    square's side that every staked model looks at, in the middle.
-
     Raises CleansetError for a judge who is not in the roster, and for files that are not valid.
     """
 
@@ -176,13 +172,17 @@ class JudgeSession:
         files = read_state(contest, on)
         if judge not in files.roster:
             raise CleansetError(f"judge {shown(judge)}: not in the roster; expected one who has been entered")
-        self.contest, self.judge, self.on = contest, judge, on
-        self.groups, self.drawings_are_real = tuple(files.rules.classes), files.rules.drawings_are_real
+        self.contest = contest
+        self.judge = judge
+        self.on = on
+        self.groups = tuple(files.rules.classes)
+        self.drawings_are_real = files.rules.drawings_are_real
         self.tasks = tasks(files, judge, standing(files, on).images)
         self.examples = files.examples
         staked = {name for each in files.stakes for name in each.defences}
         models = [each.model for name, each in files.defences.items() if name in staked]
         self.seen = min((each.seen for each in models if each is not None), default=1.0)
+        """The share of a square\'s side that every staked model looks at, in the middle."""
         digests = list(dict.fromkeys([*self.examples, *(task.sha256 for task in self.tasks)]))
         objects = Objects(contest)
         for digest in digests:
@@ -190,11 +190,14 @@ class JudgeSession:
         self.photos = Photos(objects.read)
         # random names: a digest could be looked up in the published manifests
         self.tokens = {digest: secrets.token_urlsafe(12) for digest in digests}
+        """By SHA-256, the name of an image in the browser, drawn anew for each server."""
         mine = [each.answers for each in files.answers if each.judge == judge]
         self._entered = {key: one for answers in mine for key, one in answers.items()}
         self.answers: dict[str, JudgeAnswer] = {}
         self.skipped: list[str] = []
+        """The images that come last."""
         self.draft: JudgeDraft | None = None
+        """The unfinished answers to the current image, kept on disk beside the answers."""
         self.size = cache(self._size)
         self._draft_file = contest / "answers" / judge / DRAFT
         self.refresh()
@@ -251,7 +254,8 @@ class JudgeSession:
         today = [each for each in self.answers if self.answers[each].date == self.on and each in mine]
         if not today:
             return False
-        last, answer = weeks[today[-1]], self.answers[today[-1]]
+        last = weeks[today[-1]]
+        answer = self.answers[today[-1]]
         before = self.draft
         self.draft = JudgeDraft.of(last.sha256, answer, self.groups)
         self.draft.take_back()
@@ -289,8 +293,10 @@ class JudgeTab:
     """
 
     def __init__(self, session: JudgeSession) -> None:
-        self.session, self.pressed = session, 0
-        self.notice, self.is_error = "", False
+        self.session = session
+        self.pressed = 0
+        self.notice = ""
+        self.is_error = False
         self.instructions = not session.answers and session.draft is None
 
     @property
@@ -308,7 +314,8 @@ class JudgeTab:
         number, counted from 0, is now at `point`.
         """
         self.pressed += 1
-        self.notice, self.is_error = "", False
+        self.notice = ""
+        self.is_error = False
         if self.mode == "instructions":
             self.instructions = key not in ("Enter", "Escape", "?")
         elif key == "?":
@@ -322,7 +329,8 @@ class JudgeTab:
                 self._fail("Not saved: a file cannot be read or written. See the server's terminal.", error)
 
     def _fail(self, text: str, error: Exception) -> None:
-        self.notice, self.is_error = text, True
+        self.notice = text
+        self.is_error = True
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
     def _press_at_image(self, key: str, seen: Collection[str], point: Point | None, corner: int | None) -> None:
@@ -335,13 +343,15 @@ class JudgeTab:
             self._skip(task)
         elif self.session.tokens[task.sha256] not in seen:
             # keys pressed before the image was drawn would judge an image that nobody has seen
-            self.notice, self.is_error = "Not shown for half a second yet: look at it, and press the key again.", True
+            self.notice = "Not shown for half a second yet: look at it, and press the key again."
+            self.is_error = True
         else:
-            self._answer(task, self.session.draft_of(task), key, point, corner)
+            self._answer(task, self.session.draft_of(task), key, point=point, corner=corner)
 
-    def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None, corner: int | None) -> None:
+    def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, *, point: Point | None, corner: int | None) -> None:
         groups = self.session.groups
-        step, before = draft.step(groups), draft.model_copy(deep=True)
+        step = draft.step(groups)
+        before = draft.model_copy(deep=True)
         if step == "contains" and key in ANSWER_OF_KEY:
             draft.contains.append(ANSWER_OF_KEY[key])
         elif step == "outline" and key == "corner" and point is not None:
@@ -384,7 +394,8 @@ class JudgeTab:
             draft.close_outline(*size)
         except ValueError as error:
             text = str(error)
-            self.notice, self.is_error = f"{text[:1].upper()}{text[1:]}.", True
+            self.notice = f"{text[:1].upper()}{text[1:]}."
+            self.is_error = True
 
     def _skip(self, task: JudgeTask) -> None:
         if task.sha256 in self.session.skipped:
