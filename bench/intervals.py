@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
-from cleanset.studies.robustness.results import MIN_REFERENCE_SUM
+from cleanset.studies.robustness.sampled import MIN_REFERENCE_SUM
 from measuring import print_machine, print_table
 
 Floats = npt.NDArray[np.float64]

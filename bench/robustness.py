@@ -39,9 +39,10 @@ from cleanset.studies.robustness.perturbations.params import (
     Perturbations,
     frame_count,
 )
-from cleanset.studies.robustness.results import CLEAN, SELECTIONS, UNCHANGED, StudiedImages
+from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
 from cleanset.studies.robustness.scenarios.measures import ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioMeasures, Scenarios
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from export import photographs_or_drawings
 from measuring import PYTHON, print_machine, print_measures, print_table, run, scratch, share
 

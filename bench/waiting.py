@@ -33,7 +33,7 @@ from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.families import CHANGING
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyFile
-from cleanset.studies.robustness.results import UNCHANGED
+from cleanset.studies.robustness.sections import UNCHANGED
 from export import photographs_or_drawings
 from measuring import REAL, print_machine, print_table, scratch, share
 

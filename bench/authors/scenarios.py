@@ -23,8 +23,10 @@ from cleanset.files import sha256
 from cleanset.images.preprocessing import base_image
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.images import StudyFile
-from cleanset.studies.robustness.scenarios.changes import HUES, KIND, SceneImage, SceneMask, StoredFile
+from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask
 from cleanset.studies.robustness.scenarios.params import Scenarios
+from cleanset.studies.robustness.scenarios.photographs import StoredFile
+from cleanset.studies.robustness.scenarios.scenes import HUES, KIND
 
 PROGRAM = "XIMAGENET-12/explainable-ai-imagenet-12"
 COLORS = ("image_r", "image_g", "image_b")

@@ -251,7 +251,7 @@ OF_PEOPLE = [
     "studies.robustness.families.read_study_params",
     "studies.robustness.image_sets.read_prompts",
     "studies.robustness.scenarios.masks.read_png",
-    "studies.robustness.scenarios.masks.read_regions",
+    "studies.robustness.scenarios.mask_formats.read_regions",
     "studies.training.images.read_unchanged",
     "studies.training.params.read_training_params",
     "studies.training.segmentation.examples.read_class_ids",

@@ -16,9 +16,9 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS
-from cleanset.studies.robustness.scenarios.changes import scenario_image
 from cleanset.studies.robustness.scenarios.masks import regions_of
 from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition, Scenarios
+from cleanset.studies.robustness.scenarios.scenes import scenario_image
 from tests.studies.robustness.drawn import drawn, drawn_object, perturbed_frames
 
 PATH = Path(__file__).with_name("digests.tsv")

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.results import Chosen, FamilyStudy, Sampled
+from cleanset.studies.robustness.answer_arrays import Chosen
+from cleanset.studies.robustness.results import FamilyStudy
+from cleanset.studies.robustness.sampled import Sampled
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.results import cube
+from cleanset.studies.robustness.answer_arrays import cube
 
 AXES: dict[str, list[object]] = {"image": ["a", "b"], "corruption": ["fog", "snow"], "severity": [1, 2]}
 

@@ -14,9 +14,10 @@ from cleanset.classes import imagenet
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
+from cleanset.studies.robustness.answer_arrays import Answers, Chosen
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice, with_sections
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, SheetLayout
+from cleanset.studies.robustness.family import Changing, Family, PagesData, SheetLayout
 from cleanset.studies.robustness.images import (
     AnswerFiles,
     ChangeName,
@@ -26,17 +27,10 @@ from cleanset.studies.robustness.images import (
     images_sha256,
 )
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.results import (
-    CLEAN,
-    UNCHANGED,
-    Answers,
-    Chosen,
-    FamilySection,
-    FamilyStudy,
-    Sampled,
-    StudiedImages,
-    sampled_means,
-)
+from cleanset.studies.robustness.params import CommonParams
+from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
+from cleanset.studies.robustness.sampled import Sampled, sampled_means
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED, FamilySection
 from cleanset.tables import read_table, write_table
 from cleanset.validation import Section
 from tests.studies.robustness.sources import sources_of

@@ -10,7 +10,7 @@ import yaml
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.scenarios.masks import read_regions
+from cleanset.studies.robustness.scenarios.mask_formats import read_regions
 from tests.measure.compare.command import cleanset, says
 
 NETWORK = """

@@ -8,20 +8,11 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval
+from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.corruptions.measures import relative_to
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
-from cleanset.studies.robustness.results import (
-    Chosen,
-    Definition,
-    MeasureLine,
-    Sampled,
-    StudiedImages,
-    constant,
-    mean_of,
-    ratio_to,
-    sampled_means,
-    undefined_names,
-)
+from cleanset.studies.robustness.results import Definition, MeasureLine, StudiedImages
+from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, ratio_to, sampled_means, undefined_names
 from cleanset.studies.robustness.scenarios.measures import sampled_score
 from tests.studies.robustness.one_measure import OneMeasure
 

@@ -18,10 +18,12 @@ from cleanset.files import sha256
 from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.engine import Settings
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
+from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.families import read_study_params
-from cleanset.studies.robustness.family import ListedModel, TrainedModel
 from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
-from cleanset.studies.robustness.results import Chosen, StudiedImages, sampled_means
+from cleanset.studies.robustness.params import ListedModel, TrainedModel
+from cleanset.studies.robustness.results import StudiedImages
+from cleanset.studies.robustness.sampled import sampled_means
 from cleanset.studies.robustness.trained_models import further_preprocessing, load_further, load_trained
 from tests.studies.robustness.one_measure import OneMeasure
 

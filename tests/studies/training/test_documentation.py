@@ -8,7 +8,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from cleanset.edition.params import Model
-from cleanset.studies.robustness.family import FurtherModel
+from cleanset.studies.robustness.params import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun

@@ -33,11 +33,11 @@ from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
-from cleanset.studies.robustness.family import ListedModel, further_roles
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 from cleanset.studies.robustness.pages import spread_over_classes
+from cleanset.studies.robustness.params import ListedModel, further_roles
 from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -29,8 +29,8 @@ from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, Tra
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import WORST_CASE
 from cleanset.studies.robustness.families import StudyParams, read_study_params
-from cleanset.studies.robustness.family import BootstrapParams
 from cleanset.studies.robustness.images import StudyBesideRobustness
+from cleanset.studies.robustness.params import BootstrapParams
 from cleanset.validation import Role, Section, check_known, shown, validate
 from cleanset.yaml_files import read_yaml
 

@@ -47,7 +47,6 @@ from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
-from cleanset.studies.robustness.family import ListedModel
 from cleanset.studies.robustness.images import (
     STUDY_IMAGES,
     ChangedImages,
@@ -59,8 +58,9 @@ from cleanset.studies.robustness.images import (
     files_of,
     images_for,
 )
-from cleanset.studies.robustness.results import CLEAN
-from cleanset.studies.robustness.results import UNCHANGED as UNCHANGED_IMAGE
+from cleanset.studies.robustness.params import ListedModel
+from cleanset.studies.robustness.sections import CLEAN
+from cleanset.studies.robustness.sections import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import read_table
 from cleanset.validation import check_known, shown

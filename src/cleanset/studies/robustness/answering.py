@@ -61,9 +61,9 @@ from cleanset.studies.robustness.families import (
     change_plan,
     family_named,
 )
-from cleanset.studies.robustness.family import ListedModel
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, StudyFile, images_for
-from cleanset.studies.robustness.results import CLEAN
+from cleanset.studies.robustness.params import ListedModel
+from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import write_table
 

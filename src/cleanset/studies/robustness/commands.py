@@ -183,7 +183,7 @@ def masks(
     """
     from cleanset.studies.robustness.image_sets import wnids_of
     from cleanset.studies.robustness.images import Study
-    from cleanset.studies.robustness.scenarios.masks import MaskSource, agreement
+    from cleanset.studies.robustness.scenarios.mask_files import MaskSource, agreement
 
     found = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
     if out is not None:

@@ -54,7 +54,7 @@ from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImage
 from cleanset.studies.robustness.measuring import Measured, Studied, measure
 from cleanset.studies.robustness.pages import measure_rows
 from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
-from cleanset.studies.robustness.scenarios.masks import masks_found
+from cleanset.studies.robustness.scenarios.mask_files import masks_found
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings

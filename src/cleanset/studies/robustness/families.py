@@ -17,11 +17,12 @@ from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, ReferencedModel
+from cleanset.studies.robustness.family import Changing, Family, ReferencedModel
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study, StudyFile, images_sha256
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
-from cleanset.studies.robustness.results import UNCHANGED
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
+from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.validation import Section, check_known, shown, validate
 from cleanset.yaml_files import read_yaml
 

@@ -39,9 +39,11 @@ from cleanset.studies.robustness.images import (
     join_sets,
 )
 from cleanset.studies.robustness.results import ALL, SELECTIONS
-from cleanset.studies.robustness.scenarios.changes import KIND, masks_of, object_put_back, regions_of_mask
-from cleanset.studies.robustness.scenarios.masks import Regions, has_scenarios, masks_found
+from cleanset.studies.robustness.scenarios.changes import masks_of, regions_of_mask
+from cleanset.studies.robustness.scenarios.mask_files import has_scenarios, masks_found
+from cleanset.studies.robustness.scenarios.masks import Regions
 from cleanset.studies.robustness.scenarios.params import GENERATED
+from cleanset.studies.robustness.scenarios.scenes import KIND, object_put_back
 from cleanset.tables import read_table, write_table
 from cleanset.validation import shown
 

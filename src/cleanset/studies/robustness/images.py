@@ -23,7 +23,7 @@ from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.results import CLEAN, UNCHANGED
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from cleanset.tables import BOX, CLASS, FILE, IMAGE_ID, INDEX, NAME, NAMES, SHA256, Table, nullable, read_table
 
 

@@ -21,6 +21,7 @@ from cleanset.files import replacing, write_text
 from cleanset.json_files import json_record
 from cleanset.metrics import Lines, metric_lines, write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.answers import predictions_table, with_step
 from cleanset.studies.robustness.families import (
     FAMILIES,
@@ -34,18 +35,15 @@ from cleanset.studies.robustness.families import (
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
 from cleanset.studies.robustness.results import (
-    CLEAN,
     DIFFERENCE_COLUMNS,
     LINE_COLUMNS,
     SELECTIONS,
-    UNCHANGED,
-    Answers,
     FamilyStudy,
     MeasureDifference,
     MeasureLine,
     StudiedImages,
-    answers_by_change,
 )
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from cleanset.tables import read_table
 from cleanset.validation import shown
 

@@ -30,7 +30,8 @@ from cleanset.studies.robustness.families import (
 from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetImage
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
-from cleanset.studies.robustness.results import MIN_IMAGES, UNCHANGED
+from cleanset.studies.robustness.results import MIN_IMAGES
+from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.validation import check_known, shown
 
 TEMPLATES = Path(__file__).parent / "templates"

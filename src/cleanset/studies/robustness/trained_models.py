@@ -28,8 +28,8 @@ from cleanset.scoring.engine import Settings
 from cleanset.scoring.ensemble import lines_table
 from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, weights_at_hand, weights_path
 from cleanset.studies.robustness.families import OpenedStudy
-from cleanset.studies.robustness.family import FurtherModel, ListedModel, TrainedModel
 from cleanset.studies.robustness.images import Study
+from cleanset.studies.robustness.params import FurtherModel, ListedModel, TrainedModel
 from cleanset.validation import shown
 
 MEAN = (0.485, 0.456, 0.406)

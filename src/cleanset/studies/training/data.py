@@ -22,7 +22,8 @@ from cleanset.progress import tracked
 from cleanset.review.hints.hints import NearDuplicates
 from cleanset.review.hints.measures import Packed, packed_hashes
 from cleanset.sets.folder import read_entries, read_regular_file
-from cleanset.studies.robustness.scenarios.masks import MaskFile, MaskSource, check_format_suits, why_left_out
+from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
+from cleanset.studies.robustness.scenarios.mask_files import MaskFile, MaskSource, why_left_out
 from cleanset.studies.training.division import folds_table, images_to_divide
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images
 from cleanset.studies.training.params import TrainingParams

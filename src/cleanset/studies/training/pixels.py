@@ -23,7 +23,8 @@ from cleanset.studies.training.study import TrainingStudy
 
 # OpenCV and SciPy are loaded for scenarios only
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask, StoredFile
+    from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask
+    from cleanset.studies.robustness.scenarios.photographs import StoredFile
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,7 +79,8 @@ class TrainingPixels:
 
     def _generated(self, file: StudyFile, mask: "SceneMask") -> NDArray[np.uint8]:
         """The object of the base image on a generated image, of which the base image is taken, too."""
-        from cleanset.studies.robustness.scenarios.changes import object_put_back, regions_of_mask
+        from cleanset.studies.robustness.scenarios.changes import regions_of_mask
+        from cleanset.studies.robustness.scenarios.scenes import object_put_back
 
         assert self.generated is not None
         path = generated_file(self.generated, file.image_id)
@@ -94,7 +96,8 @@ def scenes_of(
     study: TrainingStudy, data: Data, images: pd.DataFrame, classes: ClassTable, scenario: str
 ) -> "SceneImage":
     """The function that makes the images of a scenario, from rows of TRAINING_IMAGES that all have a mask."""
-    from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask, StoredFile
+    from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask
+    from cleanset.studies.robustness.scenarios.photographs import StoredFile
 
     folder = study.folder / data.images
     masks = {}
@@ -107,7 +110,7 @@ def scenes_of(
 
 def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> "tuple[StoredFile, ...]":
     """The photographs of the robustness study, if random_background is among the scenarios; else none."""
-    from cleanset.studies.robustness.scenarios.changes import photograph_files
+    from cleanset.studies.robustness.scenarios.photographs import photograph_files
 
     if RANDOM not in scenarios:
         return ()

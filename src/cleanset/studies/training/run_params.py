@@ -15,7 +15,7 @@ from cleanset.classes import context_classes
 from cleanset.edition.params import is_callable_name
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
-from cleanset.studies.robustness.family import Wnid
+from cleanset.studies.robustness.params import Wnid
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, Scenario
 from cleanset.studies.training.recipes import RECIPES, SECTIONS, Epochs, NotNegative, Recipe, recipes_of_section
 from cleanset.validation import EachOnce, Section, shown

@@ -15,8 +15,8 @@ from cleanset.classes import ClassTable, parse_class_table, use_classes
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName, read_text, sha256
 from cleanset.json_files import parse_json
-from cleanset.studies.robustness.family import TrainedModel
 from cleanset.studies.robustness.images import StudyBesideRobustness
+from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.studies.training.run_params import Network
 from cleanset.tables import text_of_table

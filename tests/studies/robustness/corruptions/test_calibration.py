@@ -8,15 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.measures import (
-    CONFIDENCE_BINS,
-    UNIT,
-    effective_robustness,
-    sampled_ece,
-    sampled_nll,
-)
+from cleanset.studies.robustness.corruptions.calibration import CONFIDENCE_BINS, UNIT, sampled_ece, sampled_nll
+from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
-from cleanset.studies.robustness.results import CLEAN, Sampled
+from cleanset.studies.robustness.sampled import Sampled
+from cleanset.studies.robustness.sections import CLEAN
 from tests.properties import examples
 from tests.studies.robustness.corruptions.test_measures import answers, line, study
 

@@ -9,6 +9,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY, _by_class
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_ERRORS,
@@ -22,16 +23,8 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
 )
 from cleanset.studies.robustness.families import StudyParams
-from cleanset.studies.robustness.results import (
-    CLEAN,
-    SELECTIONS,
-    UNCHANGED,
-    Answers,
-    MeasureDifference,
-    MeasureLine,
-    StudiedImages,
-    answers_by_change,
-)
+from cleanset.studies.robustness.results import SELECTIONS, MeasureDifference, MeasureLine, StudiedImages
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
 CLASSES = np.array([0, 0, 1, 1, 1, 2, 2, 0])

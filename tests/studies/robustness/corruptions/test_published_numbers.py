@@ -10,6 +10,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_CLEAN_ERROR,
     ALEXNET_ERRORS,
@@ -22,7 +23,8 @@ from cleanset.studies.robustness.corruptions.params import (
     CorruptionMeasures,
     Corruptions,
 )
-from cleanset.studies.robustness.results import ALL, CLEAN, UNCHANGED, Answers, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 
 IMAGES = 5000
 ACCURACY_AND_MCE = {

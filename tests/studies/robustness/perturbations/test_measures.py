@@ -16,6 +16,7 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.perturbations.measures import (
@@ -38,15 +39,8 @@ from cleanset.studies.robustness.perturbations.params import (
     PerturbationMeasures,
     Perturbations,
 )
-from cleanset.studies.robustness.results import (
-    ALL,
-    CLEAN,
-    UNCHANGED,
-    Answers,
-    MeasureLine,
-    StudiedImages,
-    answers_by_change,
-)
+from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from tests.properties import examples
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]

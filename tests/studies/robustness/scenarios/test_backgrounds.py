@@ -14,13 +14,9 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources, Study
-from cleanset.studies.robustness.scenarios.changes import (
-    generated_files,
-    photograph_files,
-    photograph_paths,
-    scene_images,
-)
+from cleanset.studies.robustness.scenarios.changes import scene_images
 from cleanset.studies.robustness.scenarios.params import Scenarios
+from cleanset.studies.robustness.scenarios.photographs import generated_files, photograph_files, photograph_paths
 from cleanset.tables import INDEX, write_table
 from simulation import index_of
 from tests.studies.robustness.drawn import drawn

@@ -12,9 +12,11 @@ from cleanset.files import sha256
 from cleanset.images.preprocessing import base_image
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.images import StudyFile
-from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask, StoredFile, scenario_image
+from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask
 from cleanset.studies.robustness.scenarios.masks import Regions, regions_of
 from cleanset.studies.robustness.scenarios.params import Scenarios
+from cleanset.studies.robustness.scenarios.photographs import StoredFile
+from cleanset.studies.robustness.scenarios.scenes import scenario_image
 
 AS_CODED = Scenarios.model_validate({"definition": "as_coded"})
 

@@ -16,15 +16,10 @@ from scipy.ndimage import correlate1d
 from cleanset.errors import CleansetError
 from cleanset.images.codec import pixels_sha256
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.scenarios.changes import (
-    check_photographs,
-    object_put_back,
-    over_matte,
-    scenario_image,
-    transparent_image,
-)
 from cleanset.studies.robustness.scenarios.masks import Regions, regions_of
 from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition, Scenarios
+from cleanset.studies.robustness.scenarios.photographs import check_photographs
+from cleanset.studies.robustness.scenarios.scenes import object_put_back, over_matte, scenario_image, transparent_image
 from tests.properties import examples
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn, drawn_object

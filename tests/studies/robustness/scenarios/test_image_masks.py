@@ -13,17 +13,16 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.images import MASKS
-from cleanset.studies.robustness.scenarios.masks import (
+from cleanset.studies.robustness.scenarios.imagenet_s import imagenet_s_wnids
+from cleanset.studies.robustness.scenarios.mask_files import (
     MaskSource,
-    base_regions,
     counts_by_value,
-    cropped_regions,
     find_masks,
     has_scenarios,
-    imagenet_s_wnids,
     mask_table,
-    read_regions,
 )
+from cleanset.studies.robustness.scenarios.mask_formats import read_regions
+from cleanset.studies.robustness.scenarios.masks import base_regions, cropped_regions
 from cleanset.tables import read_table, write_table
 
 ID = "ILSVRC2012_val_00000001"

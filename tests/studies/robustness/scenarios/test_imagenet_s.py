@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.scenarios.masks import imagenet_s_regions, imagenet_s_wnids, segmented_classes
+from cleanset.studies.robustness.scenarios.imagenet_s import imagenet_s_regions, imagenet_s_wnids, segmented_classes
 
 XIMAGENET_12 = (
     "n01689811", "n01693334", "n01985128", "n02066245", "n02085936", "n02119022", "n02607072", "n02692877", "n02974003",

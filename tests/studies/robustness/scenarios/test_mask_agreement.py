@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.commands import app
-from cleanset.studies.robustness.scenarios.masks import MaskSource, agreement, imagenet_s_wnids
+from cleanset.studies.robustness.scenarios.imagenet_s import imagenet_s_wnids
+from cleanset.studies.robustness.scenarios.mask_files import MaskSource, agreement
 
 IDS = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 4)]
 

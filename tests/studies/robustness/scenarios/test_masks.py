@@ -15,19 +15,21 @@ from PIL import Image, ImageDraw
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import base_image
-from cleanset.studies.robustness.scenarios.masks import (
+from cleanset.studies.robustness.scenarios.mask_formats import (
     FORMATS,
     MASK_SUFFIXES,
+    labelme_mask,
+    png_mask,
+    read_regions,
+    rle_mask,
+)
+from cleanset.studies.robustness.scenarios.masks import (
     Mask,
     base_mask,
     base_regions,
     cropped_mask,
     intersection_over_union,
-    labelme_mask,
-    png_mask,
-    read_regions,
     regions_of,
-    rle_mask,
     unsuitable,
 )
 from tests.properties import examples

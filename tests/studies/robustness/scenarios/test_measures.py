@@ -14,18 +14,11 @@ from pydantic import ValidationError
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.images import AnswerFiles
 from cleanset.studies.robustness.measuring import Studied
-from cleanset.studies.robustness.results import (
-    ALL,
-    CLEAN,
-    UNCHANGED,
-    Answers,
-    MeasureLine,
-    StudiedImages,
-    answers_by_change,
-)
+from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.scenarios.measures import (
     ScenarioStudy,
@@ -38,6 +31,7 @@ from cleanset.studies.robustness.scenarios.measures import (
     squared_deviations,
 )
 from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures, Scenarios
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from tests.studies.robustness.scenarios import ximagenet12
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]

@@ -16,7 +16,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
-from cleanset.studies.robustness.scenarios.masks import Mask, MaskSource, find_masks, mask_table, png_mask
+from cleanset.studies.robustness.scenarios.mask_files import MaskSource, find_masks, mask_table
+from cleanset.studies.robustness.scenarios.mask_formats import png_mask
+from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.training.run_params import Network
 from cleanset.studies.training.segmentation import finished_network as module
 from cleanset.studies.training.segmentation.finished_network import (

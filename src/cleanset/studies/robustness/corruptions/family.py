@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
+from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.params import (
     C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
@@ -20,9 +21,10 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
     corruptions_of,
 )
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
+from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages, percentages
+from cleanset.studies.robustness.params import CommonParams
+from cleanset.studies.robustness.results import FamilyStudy, StudiedImages, percentages
 from cleanset.tables import SEVERITY
 
 SHOWN_CLASSES = 40

@@ -2,32 +2,22 @@
 
 Formulas: D. Hendrycks and T. Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
 Perturbations" (ICLR 2019). CE is a ratio of sums over the severities, or of means over them, not a mean of ratios.
-
-Calibration of confidences under shift: expected calibration error (ECE) and negative log-likelihood (NLL).
-
-ECE: C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On Calibration of Modern Neural Networks" (ICML 2017), section 2,
-with 15 bins of equal width. How corruptions affect both: Y. Ovadia and others, "Can You Trust Your Model's
-Uncertainty?" (NeurIPS 2019).
-
-Effective robustness: the accuracy under shift beyond that expected at the same clean accuracy.
-
-R. Taori and others, "Measuring Robustness to Natural Distribution Shifts in Image Classification" (NeurIPS 2020),
-section 2: the accuracies of models without robustness measures lie on a line after a logit transformation of both; a
-model's effective robustness is its accuracy under shift minus the line's at its clean accuracy.
+Confidences are measured by `calibration`, the gain over a line of models by `effective_robustness`.
 
 An image is misclassified where the model's top-1 class is not the class that the image has in the set.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.answer_arrays import Chosen
+from cleanset.studies.robustness.corruptions.calibration import sampled_ece, sampled_nll
+from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
 from cleanset.studies.robustness.corruptions.params import (
     CORRUPTIONS,
     NAMED_GROUPS,
@@ -38,19 +28,9 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
     corruptions_of,
 )
-from cleanset.studies.robustness.results import (
-    CLEAN,
-    UNCHANGED,
-    Chosen,
-    FamilyStudy,
-    Sampled,
-    constant,
-    mean_of,
-    ratio_to,
-    sampled_means,
-    shares,
-    undefined_names,
-)
+from cleanset.studies.robustness.results import FamilyStudy, shares
+from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, ratio_to, sampled_means, undefined_names
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 
 ALEXNET_ERRORS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["alexnet_errors"]
 """AlexNet's top-1 errors at severities 1 to 5, by corruption; not every row increases with severity."""
@@ -72,94 +52,6 @@ def relative_to(
             {name: each[name] - null for name in own} for each, null in zip((own, reference), unchanged, strict=True)
         )
     return {name: ratio_to(reference[name], each, answers) for name, each in own.items()}
-
-
-CONFIDENCE_BINS = 15
-"""Bins of equal width; a confidence between two belongs to the lower one."""
-
-UNIT = 2**-20
-"""Confidences and losses are rounded to multiples of it, so that sums have the same bytes on every machine."""
-
-
-def gaps_by_bin(confidences: Floats, correct: npt.NDArray[np.bool_]) -> Floats:
-    """By image and bin, the sum of confidence minus correctness over the image's answers: shape images x BINS.
-
-    `confidences`, 0 to 1, and `correct` have the shape images x answers.
-    """
-    bins = np.clip(np.ceil(confidences * CONFIDENCE_BINS).astype(np.int64) - 1, 0, CONFIDENCE_BINS - 1)
-    gaps = np.zeros((len(confidences), CONFIDENCE_BINS))
-    np.add.at(gaps, (np.arange(len(confidences))[:, np.newaxis], bins), rounded(confidences) - correct)
-    return gaps
-
-
-def rounded(values: Floats) -> Floats:
-    """The nearest multiples of UNIT."""
-    found: Floats = np.rint(values / UNIT) * UNIT
-    return found
-
-
-def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: Resamples) -> Sampled:
-    """ECE, 0 to 1, of all answers together: the gap between confidence and accuracy of a bin, weighted by its size.
-
-    `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so that the draws are
-    reflected at the value, as the interval of Score is, and never below 0.
-    """
-    gaps = gaps_by_bin(confidences, correct)
-    answers = confidences.shape[1]
-    value = np.abs(gaps.sum(axis=0)).sum() / (len(gaps) * answers)
-    # bin by bin: numpy's sums of fractions depend on the processor
-    draws = reduce(np.add, np.abs(resamples.means(gaps)).T)
-    return Sampled(float(value), np.maximum(0, 2 * value - draws / answers))
-
-
-def sampled_nll(losses: Floats, resamples: Resamples) -> Sampled:
-    """Mean NLL in nats of answers of shape images x answers: minus the log-probability of the image's class."""
-    totals = rounded(losses).sum(axis=1)
-    answers = losses.shape[1]
-    return Sampled(float(totals.sum() / losses.size), resamples.means(totals) / answers, by_image=totals / answers)
-
-
-MIN_MODELS = 2
-"""Models that a line needs, of different clean accuracy."""
-
-
-def effective_robustness(
-    clean: Sampled, shifted: Sampled, line: Sequence[tuple[Sampled, Sampled]], answers: tuple[int, int]
-) -> Sampled:
-    """Accuracy under shift minus the line's, in shares, from errors; NaN where the line is not defined.
-
-    `clean` and `shifted` are the model's errors, `line` the errors of the models that the line is fitted to. `answers`:
-    how many answers a clean and a shifted error are of. An accuracy of 0 or 1, whose logit is infinite, is moved by
-    half an answer.
-    """
-    value = _beyond_effective([each.value for each in (clean, shifted)], [[a.value, b.value] for a, b in line], answers)
-    draws = _beyond_effective([each.draws for each in (clean, shifted)], [[a.draws, b.draws] for a, b in line], answers)
-    return Sampled(float(value), draws)
-
-
-def _beyond_effective(
-    model: Sequence[npt.ArrayLike], line: Sequence[Sequence[npt.ArrayLike]], answers: tuple[int, int]
-) -> Floats:
-    errors = np.asarray(line, np.float64)  # models x (clean, shifted) x resamples
-    own = np.asarray(model, np.float64)
-    if len(errors) < MIN_MODELS:
-        return np.full(own.shape[1:], np.nan)
-    x, y = (_logits(errors[:, place], answers[place]) for place in (0, 1))
-    centred = x - x.mean(axis=0)
-    spread = (centred**2).sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = (centred * y).sum(axis=0) / np.where(spread > 0, spread, np.nan)
-    expected = y.mean(axis=0) + slope * (_logits(own[0], answers[0]) - x.mean(axis=0))
-    # rounded, since processors differ in the last digits of logarithms
-    found: Floats = np.round((1 - own[1]) - 1 / (1 + np.exp(-expected)), 9)
-    return found
-
-
-def _logits(errors: Floats, answers: int) -> Floats:
-    """The logits of the accuracies."""
-    accuracies = np.clip(1 - errors, 0.5 / answers, 1 - 0.5 / answers)
-    found: Floats = np.log(accuracies / (1 - accuracies))
-    return found
 
 
 COMPARED = (

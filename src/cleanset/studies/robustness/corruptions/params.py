@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
+from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
 from cleanset.validation import Section
 from cleanset.yaml_files import data_beside
 

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
+from cleanset.studies.robustness.answer_arrays import Answers
+from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile, first_images
+from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.params import (
     PERTURBATION_GROUPS,
     PERTURBATIONS,
@@ -17,7 +19,7 @@ from cleanset.studies.robustness.perturbations.params import (
     Perturbations,
     frame_count,
 )
-from cleanset.studies.robustness.results import Answers, FamilyStudy, StudiedImages, percentages
+from cleanset.studies.robustness.results import FamilyStudy, StudiedImages, percentages
 from cleanset.tables import FRAME
 
 

@@ -16,23 +16,15 @@ import pandas as pd
 
 from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.perturbations.params import (
     NOISE_PERTURBATIONS,
     PERTURBATIONS,
     PerturbationMeasures,
     Perturbations,
 )
-from cleanset.studies.robustness.results import (
-    Chosen,
-    FamilyStudy,
-    Sampled,
-    constant,
-    mean_of,
-    ratio_to,
-    sampled_means,
-    shares,
-    undefined_names,
-)
+from cleanset.studies.robustness.results import FamilyStudy, shares
+from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, ratio_to, sampled_means, undefined_names
 
 LISTED = 5
 """Classes of a top-5 list."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cleanset.studies.robustness.results import FamilySection, check_names, expand_groups
+from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
 from cleanset.validation import Section, check_known
 
 PERTURBATION_GROUPS: dict[str, tuple[str, ...]] = {

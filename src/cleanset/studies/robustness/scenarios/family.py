@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.family import Changing, CommonParams, Family, PagesData, ReferencedModel, page_texts
+from cleanset.studies.robustness.answer_arrays import Answers
+from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
-from cleanset.studies.robustness.results import UNCHANGED, Answers, FamilyStudy, StudiedImages, percentages, records
-from cleanset.studies.robustness.scenarios.masks import FORMATS, counts_by_value, has_scenarios
+from cleanset.studies.robustness.params import CommonParams
+from cleanset.studies.robustness.results import FamilyStudy, StudiedImages, percentages, records
+from cleanset.studies.robustness.scenarios.mask_files import counts_by_value, has_scenarios
+from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
+from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.validation import check_known
 
 CLASSES_IN_MAP = 40

@@ -23,20 +23,11 @@ from scipy import stats
 from cleanset.errors import CleansetError
 from cleanset.statistics.basics import LEVEL, Floats
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.results import (
-    CLEAN,
-    DEFINITIONS,
-    UNCHANGED,
-    Chosen,
-    Definition,
-    FamilyStudy,
-    Sampled,
-    constant,
-    cube,
-    mean_of,
-    sampled_means,
-)
+from cleanset.studies.robustness.answer_arrays import Chosen, cube
+from cleanset.studies.robustness.results import DEFINITIONS, Definition, FamilyStudy
+from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, sampled_means
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, ScenarioMeasures, Scenarios
+from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from cleanset.validation import shown
 
 FACTORS = ("model", "scenario", "class_index")

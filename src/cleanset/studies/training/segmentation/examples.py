@@ -16,9 +16,10 @@ from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.scenarios.changes import scenario_image
-from cleanset.studies.robustness.scenarios.masks import FORMATS, MASK_SUFFIXES, Regions, read_png, read_regions
+from cleanset.studies.robustness.scenarios.mask_formats import FORMATS, MASK_SUFFIXES, read_regions
+from cleanset.studies.robustness.scenarios.masks import Regions, read_png
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
+from cleanset.studies.robustness.scenarios.scenes import scenario_image
 from cleanset.studies.training.images import decoded, read_unchanged
 from cleanset.studies.training.pixels import generated_file
 

@@ -22,8 +22,8 @@ from cleanset.files import new_folder, write_text
 from cleanset.images.boxes import Box, box_of
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import read_tensors
-from cleanset.studies.robustness.family import MaskFolder
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
+from cleanset.studies.robustness.params import MaskFolder
 from cleanset.studies.robustness.scenarios.masks import Mask
 from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork

@@ -26,8 +26,8 @@ from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.scenarios.changes import decode_photograph
 from cleanset.studies.robustness.scenarios.params import GENERATED
+from cleanset.studies.robustness.scenarios.photographs import decode_photograph
 from cleanset.studies.training.fold_data import FoldData
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded

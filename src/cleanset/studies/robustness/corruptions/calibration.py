@@ -1,0 +1,60 @@
+"""Calibration of confidences under shift: expected calibration error (ECE) and negative log-likelihood (NLL).
+
+ECE: C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On Calibration of Modern Neural Networks" (ICML 2017), section 2,
+with bins of equal width. How corruptions affect both: Y. Ovadia and others, "Can You Trust Your Model's
+Uncertainty?" (NeurIPS 2019).
+"""
+
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanset.statistics.basics import Floats
+from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.sampled import Sampled
+
+CONFIDENCE_BINS = 15
+"""Bins of equal width; a confidence between two belongs to the lower one."""
+
+
+UNIT = 2**-20
+"""Confidences and losses are rounded to multiples of it, so that sums have the same bytes on every machine."""
+
+
+def gaps_by_bin(confidences: Floats, correct: npt.NDArray[np.bool_]) -> Floats:
+    """By image and bin, the sum of confidence minus correctness over the image's answers: shape images x BINS.
+
+    `confidences`, 0 to 1, and `correct` have the shape images x answers.
+    """
+    bins = np.clip(np.ceil(confidences * CONFIDENCE_BINS).astype(np.int64) - 1, 0, CONFIDENCE_BINS - 1)
+    gaps = np.zeros((len(confidences), CONFIDENCE_BINS))
+    np.add.at(gaps, (np.arange(len(confidences))[:, np.newaxis], bins), rounded(confidences) - correct)
+    return gaps
+
+
+def rounded(values: Floats) -> Floats:
+    """The nearest multiples of UNIT."""
+    found: Floats = np.rint(values / UNIT) * UNIT
+    return found
+
+
+def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: Resamples) -> Sampled:
+    """ECE, 0 to 1, of all answers together: the gap between confidence and accuracy of a bin, weighted by its size.
+
+    `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so that the draws are
+    reflected at the value, as the interval of Score is, and never below 0.
+    """
+    gaps = gaps_by_bin(confidences, correct)
+    answers = confidences.shape[1]
+    value = np.abs(gaps.sum(axis=0)).sum() / (len(gaps) * answers)
+    # bin by bin: numpy's sums of fractions depend on the processor
+    draws = reduce(np.add, np.abs(resamples.means(gaps)).T)
+    return Sampled(float(value), np.maximum(0, 2 * value - draws / answers))
+
+
+def sampled_nll(losses: Floats, resamples: Resamples) -> Sampled:
+    """Mean NLL in nats of answers of shape images x answers: minus the log-probability of the image's class."""
+    totals = rounded(losses).sum(axis=1)
+    answers = losses.shape[1]
+    return Sampled(float(totals.sum() / losses.size), resamples.means(totals) / answers, by_image=totals / answers)

@@ -1,0 +1,229 @@
+"""The masks of a study's images: finding their files, the reasons why an image is in no scenario, and comparing masks.
+
+Each image has a row of MASKS: its mask, and why scenarios cannot use it, if so.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import pandas as pd
+
+from cleanset.classes import ClassTable
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.images.boxes import Box, box_of
+from cleanset.sets.folder import read_regular_file
+from cleanset.studies.robustness.images import MASKS, SetImages, StudyFile
+from cleanset.studies.robustness.params import CommonParams
+from cleanset.studies.robustness.scenarios.imagenet_s import (
+    IMAGENET_S,
+    check_format_suits,
+    segmented_classes,
+)
+from cleanset.studies.robustness.scenarios.mask_formats import FORMATS, MASK_SUFFIXES, read_regions
+from cleanset.studies.robustness.scenarios.masks import (
+    LeftOut,
+    Mask,
+    Regions,
+    base_regions,
+    cropped_regions,
+    intersection_over_union,
+    unsuitable,
+    with_both,
+)
+from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios
+from cleanset.validation import check_known
+
+
+class MaskSource(NamedTuple):
+    """A folder of masks, the format of its files, and who made them."""
+
+    folder: Path
+    format: str = "png"
+    origin: str = ""
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """The folder of `FORMAT:FOLDER`, or of `FOLDER` with PNG files."""
+        form, colon, folder = text.partition(":")
+        return cls(Path(folder), form) if colon else cls(Path(text))
+
+
+class MaskFile(NamedTuple):
+    """A file of a source, and the source's name for it."""
+
+    path: Path
+    name: str
+    source: MaskSource
+
+
+def find_masks(sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
+    """The mask files by image id.
+
+    Raises CleansetError for a source that is not a folder, a file that is not named by an image id, and two masks of
+    one image.
+    """
+    found = dict[str, MaskFile]()
+    for source in sources:
+        files = sorted(source.folder.glob(f"*{MASK_SUFFIXES[source.format]}"))
+        # a misspelled folder would leave out all its images without a word
+        if not files:
+            raise CleansetError(
+                f"{source.folder}: no masks; expected files like "
+                f"ILSVRC2012_val_00000001{MASK_SUFFIXES[source.format]}: put them there, or take the folder out of "
+                "masks"
+            )
+        for path in files:
+            if not _is_image_id(path.stem):
+                raise CleansetError(
+                    f"{path}: mask of an unknown image; expected ILSVRC2012_val_ and eight digits, 00000001 to "
+                    f"{VALIDATION_IMAGES:08d}: remove it"
+                )
+            if path.stem in found:
+                raise CleansetError(f"{path.stem}: two masks of one image: remove one")
+            found[path.stem] = MaskFile(path, f"{source.folder.name}/{path.name}", source)
+    return dict(sorted(found.items()))
+
+
+def _is_image_id(name: str) -> bool:
+    match = re.fullmatch(r"ILSVRC2012_val_([0-9]{8})", name)
+    return match is not None and 1 <= int(match[1]) <= VALIDATION_IMAGES
+
+
+def mask_table(
+    images: pd.DataFrame,
+    masks: Mapping[str, MaskFile],
+    size_of: Callable[[str], tuple[int, int]],
+    classes: ClassTable,
+    *,
+    is_placed: bool,
+) -> pd.DataFrame:
+    """The rows of MASKS for rows of STUDY_IMAGES; `is_placed`: images must suit a generated background.
+
+    `size_of`: width and height of a decoded file. Raises CleansetError for a mask that cannot be read, is empty or
+    full, or is of another size than its image.
+    """
+    keys = classes.keys
+    rows: list[tuple[str | None, ...]] = []
+    columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
+    for file, image_id, class_index, crop in zip(*columns, strict=True):
+        mask = masks.get(image_id)
+        if mask is None:
+            rows.append((file, None, None, None, None, "no_mask"))
+            continue
+        check_format_suits(mask.source.format, classes, str(mask.path))
+        data = read_regular_file(mask.path)
+        left_out = why_left_out(
+            data, mask, keys[class_index], size=size_of(file), crop=box_of(crop), is_placed=is_placed
+        )
+        rows.append((file, mask.name, sha256(data), mask.source.format, mask.source.origin, left_out))
+    return pd.DataFrame(rows, columns=MASKS.names)
+
+
+def why_left_out(
+    data: bytes, mask: MaskFile, wnid: str, size: tuple[int, int], crop: Box | None = None, *, is_placed: bool = False
+) -> LeftOut | None:
+    """Why scenarios cannot use an image with the mask in this file; None if they can. Raises as `mask_table`.
+
+    `wnid`, `size` and `crop`: the image's class, width and height of the decoded file, and crop.
+    """
+    where = str(mask.path)
+    if mask.source.format == IMAGENET_S and wnid not in segmented_classes(data, where):
+        return "other_class"
+    whole = read_regions(data, mask.source.format, wnid, where)
+    _check_size(whole, size, crop, where)
+    regions = cropped_regions(whole, crop)
+    if is_placed and regions.object.any() and (problem := unsuitable(regions.object)):
+        return problem
+    base = base_regions(regions)
+    if not base.object.any():
+        return "no_object"
+    return None if base.background.any() else "no_background"
+
+
+def _check_size(regions: Regions, size: tuple[int, int], crop: Box | None, where: str) -> None:
+    """Raise CleansetError unless the mask is of the original's size, as far as a cropped image tells it."""
+    height, width = regions.object.shape
+    if crop is None:
+        if (width, height) != size:
+            wide, high = size
+            raise CleansetError(
+                f"{where}: mask of {width} x {height} pixels for an image of {wide} x {high}; expected the size of the "
+                "original, uncropped image"
+            )
+        with_both(regions.object, where)
+    elif crop[2] > width or crop[3] > height:
+        raise CleansetError(
+            f"{where}: mask of {width} x {height} pixels; expected the size of the original image, in which the crop "
+            f"{list(crop)} lies"
+        )
+
+
+def has_scenarios(images: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
+    """The rows of STUDY_IMAGES whose mask scenarios can use, with the columns of MASKS beside."""
+    if images["file"].tolist() != masks["file"].tolist():
+        raise CleansetError(
+            f"masks of {len(masks):,} images for {len(images):,} other images; expected the same: run dvc repro"
+        )
+    joined = images.merge(masks, on="file", validate="one_to_one")
+    return joined[joined["left_out"].isna()].reset_index(drop=True)
+
+
+def counts_by_value(column: pd.Series) -> dict[str, int]:
+    """The number of rows of each value, such as a reason of `left_out`, sorted; missing values are not counted."""
+    return {str(value): int(count) for value, count in column.value_counts().sort_index().items()}
+
+
+def masks_found(
+    images: pd.DataFrame,
+    files: Mapping[str, StudyFile],
+    folder: Path,
+    wanted: CommonParams,
+    classes: ClassTable,
+    *,
+    is_placed: bool | None = None,
+) -> pd.DataFrame:
+    """The rows of MASKS of some rows of STUDY_IMAGES, from the masks of a study; `files`: where the images lie.
+
+    `is_placed`: images must suit a generated background; None: if the params name that scenario. Raises CleansetError
+    as `find_masks` and `mask_table` do.
+    """
+    masks = find_masks(MaskSource(folder / each.folder, each.format, each.origin) for each in wanted.masks)
+    read = SetImages(files)
+    if is_placed is None:
+        section = wanted.section(Scenarios)
+        is_placed = section.published is None and GENERATED in section.names
+    return mask_table(images, masks, lambda file: read(file).size, classes, is_placed=is_placed)
+
+
+def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> pd.DataFrame:
+    """The columns image_id and iou, 0 to 1, of each image that has a mask in both folders, sorted.
+
+    `wnids`: the class of each image, which ImageNet-S needs. Raises CleansetError for an unknown format, a mask
+    that cannot be read, two of other sizes, and folders that have no image in common.
+    """
+    for each in (one, other):
+        check_known("mask format", each.format, FORMATS)
+    found = [find_masks([each]) for each in (one, other)]
+    common = sorted(set(found[0]) & set(found[1]))
+    if IMAGENET_S in (one.format, other.format):
+        common = [image_id for image_id in common if image_id in wnids]
+    if not common:
+        raise CleansetError(f"{one.folder} and {other.folder}: no image has a mask in both folders")
+    rows = []
+    for image_id in common:
+        masks = [_object(masks[image_id], wnids.get(image_id, "")) for masks in found]
+        if masks[0].shape != masks[1].shape:
+            sizes = " and ".join(f"{mask.shape[1]} x {mask.shape[0]}" for mask in masks)
+            raise CleansetError(
+                f"{image_id}: masks of {sizes} pixels; expected the size of the original in both folders"
+            )
+        rows.append((image_id, intersection_over_union(masks[0], masks[1])))
+    return pd.DataFrame(rows, columns=["image_id", "iou"])
+
+
+def _object(file: MaskFile, wnid: str) -> Mask:
+    return read_regions(read_regular_file(file.path), file.source.format, wnid, str(file.path)).object

@@ -1,0 +1,67 @@
+"""The sections of params.yaml that name changes, and the two changes that every family has: clean and unchanged."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from cleanset.errors import CleansetError
+from cleanset.validation import Section, shown
+
+UNCHANGED = "unchanged"
+"""The base image that corruptions and scenarios start from."""
+
+
+CLEAN = "clean"
+"""The image with the model's own preprocessing."""
+
+
+class FamilySection(Section):
+    """The section of params.yaml that decides a family's changed images.
+
+    `published`: a folder of published images, which are read instead of made; None: the images are made. `names`: the
+    changes; a group among them is replaced by its members.
+    """
+
+    # before names, which are checked by it
+    published: Annotated[str, Field(min_length=1)] | None = None
+    names: Annotated[list[str], Field(default_factory=list)]
+
+    def changes(self) -> list[tuple[str, int]]:
+        """Each change and its step, a severity or a frame; 0 for neither."""
+        raise NotImplementedError
+
+
+def expand_groups(
+    what: str,
+    wanted: Iterable[str],
+    groups: Mapping[str, tuple[str, ...]],
+    known: tuple[str, ...],
+    listed: tuple[str, ...] | None = None,
+) -> tuple[str, ...]:
+    """The names and the members of the groups among `wanted`, in the order of `known`, each once.
+
+    Raises CleansetError for a name that is neither known nor a group; `what` is the singular of the names.
+    `listed`: the known names that its message lists; None: all.
+    """
+    # a single name is a sequence of letters otherwise
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    found: set[str] = set()
+    for name in wanted:
+        # a misspelled name must not silently measure less
+        if name not in groups and name not in known:
+            names = ", ".join(listed or known)
+            raise CleansetError(
+                f"unknown {what} {shown(name)}; expected one of {names}, or a group: {', '.join(groups)}"
+            )
+        found.update(groups.get(name, (name,)))
+    return tuple(name for name in known if name in found)
+
+
+def check_names(names: list[str], expand: Callable[[list[str]], object]) -> list[str]:
+    """The names, as pydantic's validators take them: ValueError for one that `expand` does not know."""
+    try:
+        expand(names)
+    except CleansetError as error:
+        raise ValueError(str(error)) from None
+    return names
