@@ -5,12 +5,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.files import sha256
 from cleanset.sets.description import Release
 from cleanset.sets.folder import CARD, write_descriptions
 from cleanset.sets.manifest import Entry, file_name
-from cleanset.vocabulary import class_keys, label_names
 from export import photographs_or_drawings
 from measuring import PYTHON, Run, cleanset, figures, print_machine, print_table, run, scratch, share
 
@@ -37,26 +37,43 @@ def main() -> None:
 def build(folder: Path) -> tuple[str, float]:
     """An export of 9,000 different files; the digests of their pixels are made up: by default none is decoded."""
     source, photographs = photographs_or_drawings()
+    classes = imagenet()
     entries = []
     size = 0
     for number in range(1, IMAGES + 1):
         class_index, rank = divmod(number - 1, PER_CLASS)
-        wnid = class_keys()[class_index]
+        wnid = classes.keys[class_index]
         data = photographs[number % len(photographs)] + number.to_bytes(4, "big")  # beyond the JPEG's end
-        file, digest = file_name(wnid, image_id(number), None), sha256(data)
+        file, digest = file_name(wnid, image_id(number), None, classes), sha256(data)
         (folder / wnid).mkdir(exist_ok=True)
         (folder / file).write_bytes(data)
         size += len(data)
         entries.append(
-            Entry(
-                model="standard", wnid=wnid, class_index=class_index, class_name=label_names()[class_index],
-                rank=rank + 1, image_id=image_id(number), tier="top5", confidence=0.5, source_confidence=0.5,
-                ilsvrc_class=class_index, real_classes=(class_index,), reviewers=1, crop=None, file=file,
-                source_sha256=digest, source_check="none",
-                file_sha256=digest, pixels_sha256=sha256(str(number).encode()),
+            Entry.checked(
+                {
+                    "model": "standard",
+                    "wnid": wnid,
+                    "class_index": class_index,
+                    "class_name": classes.labels[class_index],
+                    "rank": rank + 1,
+                    "image_id": image_id(number),
+                    "tier": "top5",
+                    "confidence": 0.5,
+                    "source_confidence": 0.5,
+                    "ilsvrc_class": class_index,
+                    "real_classes": (class_index,),
+                    "reviewers": 1,
+                    "crop": None,
+                    "file": file,
+                    "source_sha256": digest,
+                    "source_check": "none",
+                    "file_sha256": digest,
+                    "pixels_sha256": sha256(str(number).encode()),
+                },
+                classes,
             )
-        )  # fmt: skip
-    write_descriptions(folder, entries, Release(), {CARD: "# A made-up set\n"})
+        )
+    write_descriptions(folder, entries, Release(classes=classes), {CARD: "# A made-up set\n"})
     return source, size / 1e6
 
 

@@ -10,7 +10,7 @@ from cleanset.files import is_there
 from cleanset.sets.catalogues import records_of
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import ROLE, is_address, is_release, published_set
-from cleanset.sets.folder import check_listed, manifest_text, one_set, read_release
+from cleanset.sets.folder import ManifestText, check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
@@ -83,12 +83,14 @@ def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | 
 
 
 def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
-    entries = _entries(*_checked_manifest(folder), model)
-    return _image_set()(folder, entries, transform, notices_of(entries, read_release(folder)))
+    manifest = _checked_manifest(folder)
+    entries = _entries(manifest, model)
+    notices = notices_of(entries, read_release(folder))
+    return _image_set()(folder, entries, manifest.classes, transform, notices)
 
 
-def _checked_manifest(folder: Path) -> tuple[str, str]:
-    """The text of a set's manifest, which is the one that the set's checksums list, and its name for messages."""
+def _checked_manifest(folder: Path) -> ManifestText:
+    """A set's manifest, which is the one that the set's checksums list."""
     found = manifest_text(folder)
     check_listed(folder, is_set=True)
     return found
@@ -131,14 +133,16 @@ def table(
     if is_address(edition):
         from cleanset.sets.fetching.fetch import descriptions
 
-        text, where, release = descriptions(published_set(str(edition), rev, folder, role), update)
+        manifest, release = descriptions(published_set(str(edition), rev, folder, role), update)
     else:
         at = _local(role, edition, rev, folder, update)
-        (text, where), release = _checked_manifest(at), read_release(at)
-    entries = _entries(text, where, role)
+        manifest = _checked_manifest(at)
+        release = read_release(at)
+    entries = _entries(manifest, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
     kinds = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
-    found = pd.DataFrame(records_of(text)).astype(kinds | dict.fromkeys(("confidence", "source_confidence"), "float64"))
+    kinds |= dict.fromkeys(("confidence", "source_confidence"), "float64")
+    found = pd.DataFrame(records_of(manifest.text, manifest.classes)).astype(kinds)
     found.attrs["notices"] = notices_of(entries, release)
     return found
 
@@ -190,11 +194,12 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
     )
 
 
-def _entries(text: str, where: str, model: str) -> list[Entry]:
-    entries = read_manifest(text, where)
+def _entries(manifest: ManifestText, model: str) -> list[Entry]:
+    where = manifest.where
+    entries = read_manifest(manifest.text, where, manifest.classes)
     if not entries:
         raise CleansetError(f"{where}: no images; expected at least one: review some, then export or fetch it again")
-    if problems := check_set(dict(enumerate(entries, start=2))):
+    if problems := check_set(dict(enumerate(entries, start=2)), manifest.classes):
         raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)
     if other is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cleanset.classes import class_table, use_classes
+from cleanset.classes import class_table, imagenet
 from cleanset.edition.about import About, read_about
 from cleanset.edition.params import checked_params
 from cleanset.edition.readings import readings
@@ -26,9 +26,7 @@ CARD: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def own_classes() -> None:
-    use_classes(class_table([("a", "a"), ("b", "b")], "here"))
+OWN = class_table([("a", "a"), ("b", "b")], "here")
 
 
 def written(folder: Path, content: object) -> Path:
@@ -100,16 +98,15 @@ def test_whose_images_they_are_is_said_of_own_images_alone() -> None:
         checked_params(params(CARD), "params.yaml")
 
 
-@pytest.mark.usefixtures("own_classes")
 @pytest.mark.parametrize("title", ["Easy lesions", "$licence of {title}, {} and ${x}"])
 def test_every_text_says_the_same(title: str) -> None:
     """Whatever the title holds: no text takes it for a template."""
     about = About.model_validate(
         CARD | {"title": title, "doi": "10.5281/zenodo.1", "funding": ["Grant <1> & more"], "licence": "CC0-1.0"}
     )
-    release = Release(version="1.0.0", date="2026-11-25", archive="photos", review="One.", about=about)
+    release = Release(version="1.0.0", date="2026-11-25", archive="photos", review="One.", about=about, classes=OWN)
     croissant = croissant_json([], "0" * 64, release)
-    assert release_of(croissant.encode()) == release
+    assert release_of(croissant.encode(), OWN) == release
     licence = licence_text(release.texts)
     citation = citation_cff(release)
     assert json.loads(deposit_json("a", ["One."], [], release, with_images=False))["title"] == title
@@ -126,30 +123,28 @@ def test_every_text_says_the_same(title: str) -> None:
 def test_publishers_of_a_set_of_imagenet() -> None:
     """Its images stay ImageNet's; title, authors, funding and citation are the publishers'."""
     about = About.model_validate(without("images") | {"funding": ["Grant 1"]})
-    release = Release(version="1.0.0", archive="val.tar", review="One.", about=about)
+    release = Release(version="1.0.0", archive="val.tar", review="One.", about=about, classes=imagenet())
     described = json.loads(croissant_json([], "0" * 64, release))
     assert described["creator"][0]["name"] == "Marie Curie"
     assert described["license"] == "https://www.image-net.org/download.php"
     assert described["funding"] == [{"@type": "sc:Grant", "name": "Grant 1"}]
     assert "Easy lesions" in described["citeAs"]
     assert "ImageNet Large Scale" in described["citeAs"]
-    assert release_of(json.dumps(described).encode()) == release
+    assert release_of(json.dumps(described).encode(), imagenet()) == release
     assert replace(release, about=None).texts["croissant_creators"]["name"] == "The cleanset authors"
 
 
-@pytest.mark.usefixtures("own_classes")
 def test_a_set_without_a_card_claims_nothing() -> None:
-    text = croissant_json([], "0" * 64, Release(archive="photos", review="One."))
+    text = croissant_json([], "0" * 64, Release(archive="photos", review="One.", classes=OWN))
     described = json.loads(text)
     assert described["license"] == "not stated"
     assert "creator" not in described
     assert "imagenet" not in text.lower()
-    assert "is not stated" in licence_text(Release().texts)
+    assert "is not stated" in licence_text(Release(classes=OWN).texts)
 
 
-@pytest.mark.usefixtures("own_classes")
 def test_the_front_matter_of_own_images() -> None:
-    release = Release(about=About.model_validate(CARD | {"keywords": ["lesions"]}))
+    release = Release(about=About.model_validate(CARD | {"keywords": ["lesions"]}), classes=OWN)
     text = front_matter("a", 3, release, reviewed=True, with_images=True)
     fields = yaml.safe_load(text.strip("-"))
     assert (fields["license"], fields["source_datasets"], fields["tags"]) == (

@@ -7,6 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from cleanset.classes import imagenet
 from cleanset.sets import verify
 from cleanset.sets.folder import manifest_text
 from cleanset.sets.manifest import manifest_csv, read_manifest
@@ -51,7 +52,7 @@ def _text() -> str:
     name = "ILSVRC2012_val_00000007"
     digests = dict.fromkeys(("source_sha256", "file_sha256"), "1" * 64) | {"pixels_sha256": "2" * 64}
     third = checked(WHOLE, image_id=name, file=f"n01443537/{name}.JPEG", **another, **digests)
-    return manifest_csv([WHOLE, CROPPED, third])
+    return manifest_csv([WHOLE, CROPPED, third], imagenet())
 
 
 def make_manifest(rng: random.Random) -> bytes:

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 import cleanset as package
-from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.measure.measures import measures
 from cleanset.selection.metrics import accuracy
@@ -32,7 +31,9 @@ def test_no_table_or_page_has_it(own: Edition, tmp_path: Path) -> None:
 
 
 def test_no_metric_is_it(own: Edition) -> None:
-    index, scores = read_table(own.index, INDEX), read_table(own.scores("images"), SCORES)
+    classes = own.read_classes()
+    index = read_table(own.index, INDEX, classes)
+    scores = read_table(own.scores("images"), SCORES, classes)
     assert list(accuracy(index, scores)) == ["accuracy_top1", "accuracy_real", "correct_of_one_label"]
-    use_classes(imagenet())
-    assert "accuracy_top5" in accuracy(index, scores)
+    five = scores.assign(top5_class=pd.Series([[0, 1, 2, 3, 4]] * len(scores), dtype=object))
+    assert "accuracy_top5" in accuracy(index, five)

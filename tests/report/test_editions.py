@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -148,7 +149,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     made(tmp_path, ["a"], "clean")
     edition = Edition(tmp_path)
     params = read_params(tmp_path)
-    plain = stage.report_data(edition, params, read_table(edition.index, INDEX))
+    plain = stage.report_data(edition, params, read_table(edition.index, INDEX, imagenet()), imagenet())
     states = tuple(
         replace(state, kept={HOSTILE: 1}, open={HOSTILE: 1}, short={HOSTILE: HOSTILE}) for state in plain.states
     )

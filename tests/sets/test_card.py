@@ -20,6 +20,7 @@ from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 import cleanset
+from cleanset.classes import imagenet
 from cleanset.edition.params import Params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
@@ -42,7 +43,9 @@ EMPTY = pd.DataFrame(columns=["image_id", "class_index", "tier", "crop", "box_un
 )
 
 NO_VOTES = pd.DataFrame(columns=["image_id", "reviewer", "verdict", "reason", "crop"])
-RELEASE = Release("1.2.3", "2026-01-31", "images.tar", "a" * 32, "One reviewer is enough.", ("ann",))
+RELEASE = Release(
+    "1.2.3", "2026-01-31", "images.tar", "a" * 32, "One reviewer is enough.", ("ann",), classes=imagenet()
+)
 
 
 def section(text: str, name: str) -> str:
@@ -254,7 +257,7 @@ def test_what_is_no_set_for_a_study_says_so() -> None:
     text = card(whole, EMPTY, EMPTY, NO_VOTES)
     assert "out of 50,000 validation images of ImageNet (ILSVRC2012): those" in text
     assert "not for a study" not in text
-    text = card(replace(whole, notices=limits(unreviewed=True)), EMPTY, EMPTY, NO_VOTES)
+    text = card(replace(whole, notices=limits(imagenet(), unreviewed=True)), EMPTY, EMPTY, NO_VOTES)
     assert "\n# cleanset-standard\n\n**Images that nobody has reviewed were taken for clean: a first look, not" in text
 
 
@@ -346,7 +349,9 @@ def test_front_matter_as_the_hub_reads_it(export_folder: Path) -> None:
     ("images", "size"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K")]
 )
 def test_size(images: int, size: str) -> None:
-    found = yaml.safe_load(front_matter("a", images, Release(), reviewed=False, with_images=True).strip("-"))
+    found = yaml.safe_load(
+        front_matter("a", images, Release(classes=imagenet()), reviewed=False, with_images=True).strip("-")
+    )
     assert found["size_categories"] == [size]
     assert found["annotations_creators"] == ["machine-generated"]
 
@@ -385,7 +390,7 @@ def test_the_questions_of_a_datasheet(export_folder: Path) -> None:
     assert section(text, "Known flaws").count("\n- ") == 4
     assert "Cropped images differ" not in section(card(provenance(), EMPTY, EMPTY, NO_VOTES), "Known flaws")
     assert section(text, "Maintenance").startswith("Version 1.2.3 of 2026-01-31. A version is never changed")
-    unpublished = replace(provenance(), release=Release())
+    unpublished = replace(provenance(), release=Release(classes=imagenet()))
     assert section(card(unpublished, EMPTY, EMPTY, NO_VOTES), "Maintenance").startswith(
         "Version 0.0.0, not published yet. "
     )

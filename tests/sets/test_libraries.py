@@ -17,6 +17,7 @@ from PIL import Image, ImageOps
 from rdflib import Graph
 from torchvision.datasets import ImageFolder
 
+from cleanset.classes import imagenet
 from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release
 from cleanset.vocabulary import label_names
@@ -158,12 +159,14 @@ def test_croissant_tells_how_it_was_annotated(export_folder: Path) -> None:
 
 def test_croissant_of_a_set_that_nobody_reviewed() -> None:
     """And that is known by its manifest alone."""
-    described = json.loads(croissant_json([WHOLE.model_copy(update={"reviewers": 0})], "0" * 64, Release()))
+    described = json.loads(
+        croissant_json([WHOLE.model_copy(update={"reviewers": 0})], "0" * 64, Release(classes=imagenet()))
+    )
     assert described["rai:annotatorDemographics"] == ["None."]
     assert described["rai:dataAnnotationPlatform"] == ["None: nobody has reviewed these images."]
     assert described["rai:dataAnnotationProtocol"].endswith("How the verdicts became one is not known.")
     assert len(described["rai:dataLimitations"]) == 2
-    of_scooter = json.loads(croissant_json([WHOLE], "0" * 64, Release(reviewers=("scooter",))))
+    of_scooter = json.loads(croissant_json([WHOLE], "0" * 64, Release(reviewers=("scooter",), classes=imagenet())))
     assert of_scooter["rai:dataAnnotationPlatform"][1:] == ["Notes that the authors of SCOOTER published."]
 
 

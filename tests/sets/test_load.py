@@ -22,6 +22,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision.datasets import ImageFolder
 
 import cleanset
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.sets import image_set, publish
@@ -79,7 +80,7 @@ def test_a_set_in_the_current_folder_by_its_name(
 
 def test_an_empty_set_is_refused(tmp_path: Path) -> None:
     """Manifest and card: `datasets` cannot tell the columns of a table without rows."""
-    write_descriptions(tmp_path, [], Release(), dict.fromkeys((CARD, REJECTED_CSV), ""))
+    write_descriptions(tmp_path, [], Release(classes=imagenet()), dict.fromkeys((CARD, REJECTED_CSV), ""))
     assert not (tmp_path / "metadata.csv").exists()
     for use in (cleanset.load, lambda folder: publish.run(folder, folder.parent / "out", True, None)):
         with pytest.raises(CleansetError, match="no images; expected at least one"):
@@ -102,8 +103,8 @@ def test_as_torchvision_names_it(edition: Edition) -> None:
     assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(export)!r}) {trial(export)}"
     other = cleanset.load("standard", edition.folder, transform=len)
     assert ", transform=<built-in function len>)" in repr(other)
-    assert repr(ImageSet(Path("a"), images.entries[:1])) == "ImageSet(standard: 1 images of 1 classes, 'a')"
-    assert repr(ImageSet(Path("a"), [])) == "ImageSet(no model: 0 images of 0 classes, 'a')"
+    assert repr(ImageSet(Path("a"), images.entries[:1], imagenet())) == "ImageSet(standard: 1 images of 1 classes, 'a')"
+    assert repr(ImageSet(Path("a"), [], imagenet())) == "ImageSet(no model: 0 images of 0 classes, 'a')"
 
 
 def test_a_notebook_shows_counts_and_a_contact_sheet(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +122,7 @@ def test_a_notebook_shows_counts_and_a_contact_sheet(edition: Edition, monkeypat
     text, sheet = contact_sheet(images)
     assert text.startswith("standard: 6 images of 3 classes, 2 cropped, 2 of them shown.")
     assert sheet.size == (144, 72)
-    assert contact_sheet(ImageSet(Path("a"), []))[0] == "no model: 0 images of 0 classes, 0 cropped."
+    assert contact_sheet(ImageSet(Path("a"), [], imagenet()))[0] == "no model: 0 images of 0 classes, 0 cropped."
 
 
 def contact_sheet(images: ImageSet) -> tuple[str, Image.Image]:

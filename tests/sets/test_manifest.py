@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.sets.manifest import manifest_csv, read_manifest
 from cleanset.vocabulary import label_names
@@ -23,7 +24,7 @@ HEADER = (
 
 
 def test_two_entries() -> None:
-    assert manifest_csv([WHOLE, CROPPED]) == (
+    assert manifest_csv([WHOLE, CROPPED], imagenet()) == (
         HEADER
         + "standard,n01440764,0,tench,1,ILSVRC2012_val_00000293,top5,0.5,0.5,0,0,1,,,,,"
         + f"n01440764/ILSVRC2012_val_00000293.JPEG,{'a' * 64},archive_md5,{'a' * 64},{'b' * 64},\n"
@@ -34,13 +35,13 @@ def test_two_entries() -> None:
 
 
 def test_an_empty_set_has_a_header() -> None:
-    assert manifest_csv([]) == HEADER
-    assert read_manifest(HEADER, "m") == []
+    assert manifest_csv([], imagenet()) == HEADER
+    assert read_manifest(HEADER, "m", imagenet()) == []
 
 
 def test_sorted_by_class_and_rank() -> None:
     entries = [changed(WHOLE, class_index=index, rank=rank) for index, rank in [(10, 1), (9, 2), (9, 10), (9, 1)]]
-    lines = list(csv.DictReader(io.StringIO(manifest_csv(entries))))
+    lines = list(csv.DictReader(io.StringIO(manifest_csv(entries, imagenet()))))
     assert [(line["class_index"], line["rank"]) for line in lines] == [("9", "1"), ("9", "2"), ("9", "10"), ("10", "1")]
 
 
@@ -55,20 +56,20 @@ def test_sorted_by_class_and_rank() -> None:
 )
 def test_confidence_as_a_float32(confidence: float, text: str) -> None:
     entry = changed(CROPPED, confidence=float(np.float32(confidence)), source_confidence=float(np.float32(confidence)))
-    assert entry.row()[7:9] == (text, text)
+    assert entry.row(imagenet())[7:9] == (text, text)
 
 
 @given(st.floats(0, 1, width=32))
 def test_every_confidence_can_be_read_back(confidence: float) -> None:
     entry = checked(CROPPED, rank=1, confidence=confidence)
-    (again,) = read_manifest(manifest_csv([entry]), "m")
+    (again,) = read_manifest(manifest_csv([entry], imagenet()), "m", imagenet())
     assert np.float32(again.confidence) == np.float32(confidence)
 
 
 def test_a_confidence_that_is_not_known() -> None:
     entry = checked(CROPPED, rank=1, confidence=None)
-    assert entry.row()[7] == ""
-    assert read_manifest(manifest_csv([entry]), "m") == [entry]
+    assert entry.row(imagenet())[7] == ""
+    assert read_manifest(manifest_csv([entry], imagenet()), "m", imagenet()) == [entry]
 
 
 # each change of a line, and what is found and expected
@@ -153,7 +154,7 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
 
 def with_values(line: int, values: dict[str, str]) -> str:
     """The manifest of both entries with other values in one line."""
-    rows: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(manifest_csv([WHOLE, CROPPED]))))
+    rows: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(manifest_csv([WHOLE, CROPPED], imagenet()))))
     rows[line - 2] |= values
     out = io.StringIO()
     writer = csv.DictWriter(out, rows[0], lineterminator="\n")
@@ -165,7 +166,7 @@ def with_values(line: int, values: dict[str, str]) -> str:
 @pytest.mark.parametrize(("line", "values", "message"), INVALID)
 def test_invalid_values(line: int, values: dict[str, str], message: str) -> None:
     with pytest.raises(CleansetError) as raised:
-        read_manifest(with_values(line, values), "m")
+        read_manifest(with_values(line, values), "m", imagenet())
     where = "m" if message.startswith("other line ends") else f"m, line {line}"
     assert str(raised.value).startswith(f"{where}: {message}")
     assert str(raised.value).endswith(": export or fetch the set again")
@@ -187,11 +188,11 @@ EMPTY = {
 def test_every_column_is_checked(name: str) -> None:
     """An empty value is refused in each, but for the confidence, in which it has a meaning."""
     with pytest.raises(CleansetError) as raised:
-        read_manifest(with_values(3, {name: ""}), "m")
+        read_manifest(with_values(3, {name: ""}), "m", imagenet())
     assert str(raised.value).startswith(f"m, line 3: {EMPTY.get(name, f'{name} ; expected ')}")
 
 
-LINES = manifest_csv([WHOLE, CROPPED]).splitlines()
+LINES = manifest_csv([WHOLE, CROPPED], imagenet()).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ LINES = manifest_csv([WHOLE, CROPPED]).splitlines()
 )
 def test_what_is_no_manifest(lines: list[str], message: str) -> None:
     with pytest.raises(CleansetError) as raised:
-        read_manifest("".join(f"{line}\n" for line in lines), "m")
+        read_manifest("".join(f"{line}\n" for line in lines), "m", imagenet())
     assert re.match(message, str(raised.value)), raised.value
     assert len(str(raised.value)) < 500
 

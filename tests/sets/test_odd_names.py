@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,14 +22,10 @@ from PIL import Image
 from torchvision.datasets import ImageFolder
 
 import cleanset
-from cleanset.classes import parse_class_table, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.sets import publish, verify
 from cleanset.sets.archive import pack
-from cleanset.sets.description import Release
-from cleanset.sets.folder import checksums, derived_texts
-from cleanset.sets.manifest import read_manifest
 from tests import own_edition
 from tests.edition.test_about import CARD
 
@@ -224,82 +221,13 @@ def test_names_on_pages_have_a_direction(edition: Edition, classes: dict[str, tu
     assert "&lt;b&gt;bold&lt;/b&gt;" in pages or classes is NUMBERS
 
 
-OLDER = """\
-model,class,class_index,class_name,rank,image_id,tier,confidence,source_confidence,original_class,classes,reviewers,\
-left,top,right,bottom,file,source_sha256,source_check,file_sha256,pixels_sha256,encoder,group
-images,"a, b",0,a,1,"a, b/0.png",top5,,,0,0,0,,,,,"a, b/0.png",\
-5569d04028c20321916f034d734dfd0677f3d4165fe57ff68ef7635eb5c0113c,none,\
-5569d04028c20321916f034d734dfd0677f3d4165fe57ff68ef7635eb5c0113c,\
-bf93a606614862121e81da16932f196cad4068ec4c9340299a40fa1aca10421d,,
-images,c,1,c,1,c/0.png,top5,,,1,1,0,,,,,c/0.png,\
-f33a4cba01cb4e8a2f624a6bf6cf12bae10f1c52dc2e0e72c459ff6b2ce56163,none,\
-f33a4cba01cb4e8a2f624a6bf6cf12bae10f1c52dc2e0e72c459ff6b2ce56163,\
-05d14833468c222c9349a21789137632f529bafb0e5437f84fa7ff3a9ee70272,,
-"""
-"""The manifest of a set from before names kept their commas and there were JSON lines."""
-CLASSES_OF_OLDER = "class\tname\tindex\na, b\ta, b\t0\nc\tc\t1\n"
-OLDER_SHA256 = {
-    "croissant.json": "e4272638c36380235571a9cad4cbbd6f820eade7862dccaedcd9a1ac98d47c10",
-    "metadata.csv": "bcfdaf22abdb51c8f8dfe6130991c31ef67aba1923ec48730ebe24cda23d22dd",
-}
-REVIEW = (
-    "One reviewer is enough, and all who reviewed an image must agree; the board overrules; an image that nobody has "
-    "reviewed counts as clean."
-)
-
-
-@pytest.fixture
-def older(tmp_path: Path) -> Path:
-    """A set as it was before."""
-    for number, key in enumerate(("a, b", "c")):
-        (tmp_path / key).mkdir()
-        Image.new("RGB", (20, 20), (60 * number + 10, 0, 200)).save(tmp_path / key / "0.png")
-    (tmp_path / "classes.tsv").write_text(CLASSES_OF_OLDER)
-    use_classes(parse_class_table(CLASSES_OF_OLDER, "here"))
-    release = Release(version="1.0.0", archive="photos", review=REVIEW)
-    made = derived_texts(OLDER, read_manifest(OLDER, "here"), release, has_records=False)
-    texts = made | {"manifest.csv": OLDER, "README.md": "# a card\n"}
-    assert {name: hashlib.sha256(made[name].encode()).hexdigest() for name in OLDER_SHA256} == OLDER_SHA256
-    texts["checksums.sha256"] = checksums(
-        {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
-    )
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
-def test_an_older_set(older: Path) -> None:
-    found = verify.run(older, decode=True)
-    assert (found.problems, found.good) == ([], 2)
-    images = cleanset.load("images", older)
-    assert [record["class_name"] for _, _, record in images] == ["a", "c"]
-    assert images.class_names == ["a, b", "c"]
-    assert list(cleanset.table("images", older)["class_name"]) == ["a", "c"]
-
-
-def test_an_older_set_lacks_what_its_checksums_list(older: Path) -> None:
-    """A set of today is not taken for an older one because its JSON lines are gone."""
-    listed = (older / "checksums.sha256").read_text()
-    (older / "checksums.sha256").write_text(listed.replace("metadata.csv", "croissant.jsonl"))
+def test_a_set_of_your_own_without_its_json_lines_is_refused(export: Path, tmp_path: Path) -> None:
+    """As versions before those lines wrote it."""
+    older = Path(shutil.copytree(export, tmp_path / "older"))
+    for name in ("croissant.jsonl", "metadata.jsonl"):
+        (older / name).unlink()
     problems = [f"{each}" for each in verify.run(older, decode=False).problems]
-    assert "missing      croissant.jsonl: nothing; expected what is made from manifest.csv" in problems
-    listing = "croissant.json, croissant.jsonl, manifest.csv, metadata.jsonl"
-    assert (
-        f"unlike       checksums.sha256: something else; expected a SHA-256 and a name for each of {listing}"
-        in problems
-    )
-
-
-def test_publish_asks_for_the_export_of_this_version(older: Path, tmp_path: Path) -> None:
-    (older / "rejected.csv").write_text("")
-    (older / "checksums.sha256").write_text(
-        checksums(
-            {
-                p.name: hashlib.sha256(p.read_bytes()).hexdigest()
-                for p in older.iterdir()
-                if p.is_file() and "sha256" not in p.name
-            }
-        )
-    )
-    with pytest.raises(CleansetError, match=r"no list of records \(croissant.jsonl\); expected .*: run dvc repro"):
-        publish.run(older, tmp_path.with_name("out"), True, None)
+    for name in ("croissant.jsonl", "metadata.jsonl"):
+        assert f"missing      {name}: nothing; expected what is made from manifest.csv" in problems
+    with pytest.raises(CleansetError, match=r"problems: .*; see cleanset verify"):
+        publish.run(older, tmp_path / "out", True, None)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.compare import releases
@@ -416,7 +417,7 @@ def test_tars_of_others(published: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_release_of_anything(export_folder: Path) -> None:
-    assert release_of((export_folder / "croissant.json").read_bytes()) == Release(
+    assert release_of((export_folder / "croissant.json").read_bytes(), imagenet()) == Release(
         "1.2.3",
         "2026-01-31",
         "ILSVRC2012_img_val.tar",
@@ -424,9 +425,10 @@ def test_release_of_anything(export_folder: Path) -> None:
         "One reviewer is enough, and all who reviewed an image must agree; the board overrules; an image that nobody "
         "has reviewed is left out.",
         ("ann", "bob"),
+        classes=imagenet(),
     )
     for text in (b"", b"[]", b"{}", b'{"distribution": [{"@type": "cr:FileSet"}]}', b"\xff", b"[" * 100_000):
-        assert release_of(text) == Release()
+        assert release_of(text, imagenet()) == Release(classes=imagenet())
 
 
 def test_rejected_candidates(export_folder: Path) -> None:

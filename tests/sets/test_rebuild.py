@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decoder, encoder
 from cleanset.sets import publish, rebuild
-from cleanset.vocabulary import class_keys
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import FILES
 from tests.sets.test_verify import rewrite
@@ -38,13 +38,13 @@ def flat(folder: Path) -> Path:
 
 def by_class(folder: Path) -> Path:
     for (name, data), label in zip(ten_images().items(), LABELS, strict=True):
-        put(folder / class_keys()[label] / f"{name}.JPEG", data)
+        put(folder / imagenet().keys[label] / f"{name}.JPEG", data)
     return folder
 
 
 def of_hugging_face(folder: Path) -> Path:
     for (name, data), label in zip(ten_images().items(), LABELS, strict=True):
-        put(folder / f"{name}_{class_keys()[label]}.JPEG", data)
+        put(folder / f"{name}_{imagenet().keys[label]}.JPEG", data)
     return folder
 
 

@@ -20,9 +20,9 @@ import webdataset
 from torchvision.datasets import ImageFolder
 
 import cleanset
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.sets import archive, rebuild, verify
-from cleanset.vocabulary import class_keys, label_names
 from tests.sets.conftest import trial
 from tests.sets.test_verify import rows
 from tests.ten_images import TAR
@@ -132,12 +132,12 @@ def test_by_datasets(rebuilt: Path, copy: Path, tmp_path: Path) -> None:
     assert found == expected
     indices = {row["image_id"]: int(row["class_index"]) for row in rows(copy)}
     with_card, by_folders, with_metadata = found
-    assert with_card[:2] == ["validation", list(label_names())]
+    assert with_card[:2] == ["validation", list(imagenet().labels)]
     assert {image_id: label for _, image_id, label in with_card[2]} == indices
     assert with_metadata[1] is None
     assert {image_id: label for _, image_id, label in with_metadata[2]} == indices
     # of the folders alone it numbers those that there are, as ImageFolder does
-    assert by_folders[1] == [class_keys()[index] for index in sorted(set(indices.values()))]
+    assert by_folders[1] == [imagenet().keys[index] for index in sorted(set(indices.values()))]
 
 
 def test_the_card(rebuilt: Path, export_folder: Path) -> None:

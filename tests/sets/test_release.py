@@ -30,7 +30,6 @@ from cleanset.sets import from_verdicts, release, verify
 from cleanset.sets.from_verdicts import Verdict, problems
 from cleanset.stages import export, intersect, review_apply, select
 from cleanset.tables import INDEX, SELECTION, read_table
-from cleanset.vocabulary import class_keys
 from tests.checkouts import Checkout
 from tests.measure.compare.command import cleanset, says
 from tests.project.size import size_of
@@ -297,7 +296,7 @@ def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> N
     plan = new_plan(model="standard", kind="open", seed="1", drawn=4, images=set_images(selection), classes=imagenet())
     write_plan(edition.reviews, plan)
     for number, each in enumerate(plan.draws[:3]):
-        path = verdicts_folder(edition.reviews, "standard") / "dan" / f"{class_keys()[each.class_index]}.yaml"
+        path = verdicts_folder(edition.reviews, "standard") / "dan" / f"{imagenet().keys[each.class_index]}.yaml"
         path.parent.mkdir(exist_ok=True)
         content = yaml.safe_load(path.read_text()) if path.exists() else {path.stem: {}}
         verdict = {"verdict": "reject", "reason": "blur"} if number == 1 else {"verdict": "clean"}
@@ -445,7 +444,7 @@ def test_both_programs_read_alike(written: list[tuple[Verdict, str | None]], wid
 def test_both_programs_read_the_same_reviews(edition: str, repository: Path) -> None:
     reviews = repository / edition / "reviews"
     expected = {
-        (f"{name}/{class_keys()[index]}.yaml", image_id): (
+        (f"{name}/{imagenet().keys[index]}.yaml", image_id): (
             vote.review.verdict, vote.review.reason, vote.review.box, basis_of(vote.review), vote.review.sha256,
         )
         for (index, image_id), by_name in read_votes(reviews, imagenet()).items()

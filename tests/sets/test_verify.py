@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import cleanset as cleanset_package
-from cleanset.classes import ClassTable, class_table, imagenet, use_classes
+from cleanset.classes import ClassTable, class_table, imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.sets import verify
@@ -197,7 +197,7 @@ def test_one_of_your_own_images_twice(own: Edition) -> None:
     first, second, *_ = read_entries(own.export("images"))
     for name in ("source_sha256", "pixels_sha256"):
         twice = {2: first, 3: second.model_copy(update={name: getattr(first, name)})}
-        assert [(each.what, each.file, each.found, each.line) for each in duplicates(twice)] == [
+        assert [(each.what, each.file, each.found, each.line) for each in duplicates(twice, own.read_classes())] == [
             ("twice", second.file, f"the same image as {first.file}", 3)
         ]
 
@@ -419,9 +419,7 @@ def test_a_folder_whose_name_is_no_text(copy: Path, encoding: str) -> None:
 
 @pytest.mark.parametrize("classes", [imagenet(), class_table([("cat", "cat"), ("dog", "dog")], "here")])
 def test_an_empty_set(classes: ClassTable, tmp_path: Path) -> None:
-    use_classes(classes)
-    write_descriptions(tmp_path, [], Release())
-    use_classes(imagenet())
+    write_descriptions(tmp_path, [], Release(classes=classes))
     last = f"{tmp_path}: 0 of 0 images are good; no data card (README.md)"
     assert verify.render(verify.run(tmp_path, False), False) == last
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.sets import publish
 from cleanset.sets.catalogues import zenodo_json
 from cleanset.sets.description import Release
 from tests.sets.entries import CROPPED, WHOLE
 
-RELEASE = Release("1.2.3", "2026-01-31", "val.tar", "", "One reviewer < two & enough.", ("ann",))
+RELEASE = Release("1.2.3", "2026-01-31", "val.tar", "", "One reviewer < two & enough.", ("ann",), classes=imagenet())
 
 # of developers.zenodo.org, "Deposit metadata": the fields of a dataset, and the closed lists that are used here
 FIELDS = {
@@ -33,7 +34,9 @@ def fields(release: Release, with_images: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("with_images", [False, True])
 @pytest.mark.parametrize("reviewers", [("ann",), ("ann", "scooter")])
 def test_only_documented_fields(reviewers: tuple[str, ...], with_images: bool) -> None:
-    found = fields(Release("1.2.3", "2026-01-31", "val.tar", "", "One is enough.", reviewers), with_images)
+    found = fields(
+        Release("1.2.3", "2026-01-31", "val.tar", "", "One is enough.", reviewers, classes=imagenet()), with_images
+    )
     assert set(found) <= FIELDS
     assert set(found) >= REQUIRED
     assert found["upload_type"] == "dataset"
@@ -84,7 +87,9 @@ def test_without_images() -> None:
 
 
 def test_it_says_what_limits_the_set() -> None:
-    release = Release("1.2.3", "2026-01-31", "val.tar", "0" * 32, f"{COUNTS_AS_CLEAN} < two.", ("ann",))
+    release = Release(
+        "1.2.3", "2026-01-31", "val.tar", "0" * 32, f"{COUNTS_AS_CLEAN} < two.", ("ann",), classes=imagenet()
+    )
     entries = [WHOLE.model_copy(update={"source_check": "none"})]
     _, *said, last, end = json.loads(zenodo_json(entries, release, with_images=False))["description"].split("</p>")
     assert (last, end) == (f"<p>{COUNTS_AS_CLEAN} &lt; two.", "")

@@ -60,7 +60,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
         class_index = class_index_of(row, where, classes)
         if image_id not in digests:
             raise CleansetError(f"{where}: {shown(image_id)}; expected an image of {edition.index}")
-        file = file_name(classes.keys[class_index], image_id, None)
+        file = file_name(classes.keys[class_index], image_id, None, classes)
         if file in id_of:
             raise CleansetError(f"{where}: {image_id} a second time in this class; expected it once")
         if tier not in (None, *TIERS):

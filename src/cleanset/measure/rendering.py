@@ -194,7 +194,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     # a table in a terminal does without it
     from cleanset.report.pages import page_environment
 
-    environment = page_environment(TEMPLATES)
+    environment = page_environment(images.classes, TEMPLATES)
     environment.filters |= {"percent": percent, "shown_p": shown_p}
     environment.globals |= {
         "has_top5": images.classes.has_top5,

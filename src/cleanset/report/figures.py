@@ -9,9 +9,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
-from cleanset.vocabulary import TIERS, class_column, class_keys
+from cleanset.vocabulary import TIERS
 
 CandidateKey = tuple[int, str]
 """Class index and image id: an image in a class."""
@@ -198,7 +199,11 @@ PlotRow = dict[str, str | int | float]
 
 
 def plots(
-    steps: Sequence[FunnelStep], states: Sequence[ClassState], histograms: Sequence[Histogram], roles: Sequence[str]
+    steps: Sequence[FunnelStep],
+    states: Sequence[ClassState],
+    histograms: Sequence[Histogram],
+    roles: Sequence[str],
+    classes: ClassTable,
 ) -> dict[str, str]:
     """The text of each file, by its path. `confidence` is the lower edge of a bin that is 1 / HISTOGRAM_BINS wide."""
     rows: dict[str, list[PlotRow]] = {}
@@ -207,7 +212,7 @@ def plots(
         rows[f"classes/{role}.json"] = [
             {
                 "class_index": state.class_index,
-                class_column(): class_keys()[state.class_index],
+                classes.key_column: classes.keys[state.class_index],
                 "images": state.kept[role],
             }
             for state in states

@@ -11,9 +11,8 @@ from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage, thumbnail
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.fetch import opened
-from cleanset.sets.folder import check_outside, one_set, read_entries, read_image, read_release
+from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
 from cleanset.sets.manifest import Entry
-from cleanset.vocabulary import class_keys, class_names
 
 LOOK_PAGE, IMAGES_FOLDER = "index.html", "images"
 
@@ -25,30 +24,32 @@ def write(place: str, out: Path | None) -> str:
     Raises CleansetError for the first one that differs.
     """
     source = one_set(opened(place))
-    entries = sorted(read_entries(source), key=lambda entry: (entry.class_index, entry.rank))
+    found = read_set(source)
+    classes = found.classes
+    entries = sorted(found.entries, key=lambda entry: (entry.class_index, entry.rank))
     if not entries:
         raise CleansetError(f"{source}: no images; expected at least one: review some, and run dvc repro")
     out = out or Path(f"{Path(place).resolve().name.removesuffix('.tar')}-look")
     check_outside(out, source)
     release = read_release(source)
     with new_folder(out) as folder:
-        thumbnails = found_in_threads(partial(_save, source, folder), entries, "look")
+        thumbnails = found_in_threads(partial(_save, source, folder, not classes.is_imagenet), entries, "look")
         by_class = groupby(zip(entries, thumbnails, strict=True), lambda pair: pair[0].class_index)
         text = (
-            page_environment()
+            page_environment(classes)
             .get_template("look.html")
             .render(
                 title=f"{', '.join(sorted({each.model for each in entries}))} {release.version}",
                 count=len(entries),
                 has_confidences=any(each.confidence is not None for each in entries),
                 notices=notices_of(entries, release),
-                shown=[(class_names()[index], list(pairs)) for index, pairs in by_class],
-                classes=len(class_keys()),
+                shown=[(classes.names[index], list(pairs)) for index, pairs in by_class],
+                classes=len(classes),
             )
         )
         write_text(folder / LOOK_PAGE, text)
     return f"{out / LOOK_PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
 
 
-def _save(source: Path, folder: Path, entry: Entry) -> PageImage:
-    return thumbnail(read_image(source, entry)).saved(folder, f"{IMAGES_FOLDER}/{entry.file}.jpg")
+def _save(source: Path, folder: Path, enlarged: bool, entry: Entry) -> PageImage:
+    return thumbnail(read_image(source, entry), enlarged=enlarged).saved(folder, f"{IMAGES_FOLDER}/{entry.file}.jpg")

@@ -9,6 +9,7 @@ from unicodedata import bidirectional
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from cleanset.classes import ClassTable
 from cleanset.images.boxes import Box
 from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
@@ -17,7 +18,6 @@ from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.statistics.finite import in_percent
-from cleanset.vocabulary import class_column, class_names, search_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -59,6 +59,7 @@ class ReportData:
     model is a network, which was run on the crops too.
     """
 
+    classes: ClassTable
     roles: tuple[str, ...]
     networks: Mapping[str, str]
     notices: tuple[str, ...]
@@ -90,8 +91,8 @@ class ReportData:
 
 def pages(report: ReportData, images: PageImages) -> dict[str, str]:
     """The text of each page, by its path."""
-    names = class_names()
-    environment = page_environment()
+    names = report.classes.names
+    environment = page_environment(report.classes)
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
     common = {
         "report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": "",
@@ -120,14 +121,14 @@ def _with_neighbours(pages: Sequence[Page]) -> Iterator[tuple[Page, dict[str, Pa
         yield page, {"previous": before, "next": after}
 
 
-def page_environment(*folders: Path) -> Environment:
-    """The environment of the report's templates and of those in `folders`, which may extend base.html."""
+def page_environment(classes: ClassTable, *folders: Path) -> Environment:
+    """The environment of the report's templates, and of those in `folders`, which may extend base.html."""
     # StrictUndefined: a misspelled name raises, where Jinja2 by default prints nothing
     environment = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.globals |= {"class_column": class_column(), "search_words": search_words()}
+    environment.globals |= {"class_column": classes.key_column, "search_words": classes.search_words}
     environment.filters |= {
         "number": _number, "counted": _counted, "share": _share, "kappa": _kappa, "words": _words,
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from PIL import Image, ImageDraw, ImageOps
 
-from cleanset.classes import classes_in_use
 from cleanset.images.boxes import Box
 from cleanset.images.codec import ORIENTATION, cropped, decode, set_orientation
 
@@ -55,25 +54,25 @@ def file_names(image_id: str, crop: Box | None) -> tuple[str, ...]:
     return f"{image_id}_{box}_before.jpg", f"{image_id}_{box}.jpg"
 
 
-def thumbnail(data: bytes) -> Thumbnail:
-    """The whole image, from the bytes of a JPEG."""
+def thumbnail(data: bytes, *, enlarged: bool = False) -> Thumbnail:
+    """The whole image, from the bytes of a JPEG; `enlarged`: a smaller one by a whole factor, without blur."""
     image = decode(data)
-    return _finished(_small(image.convert("RGB")), image)
+    return _finished(_small(image.convert("RGB"), enlarged=enlarged), image)
 
 
-def before_and_after(data: bytes, crop: Box) -> tuple[Thumbnail, Thumbnail]:
-    """The whole image with the box drawn in, and the part inside it."""
+def before_and_after(data: bytes, crop: Box, *, enlarged: bool = False) -> tuple[Thumbnail, Thumbnail]:
+    """The whole image with the box drawn in, and the part inside it; `enlarged` as for `thumbnail`."""
     image = decode(data)
-    small = _small(image.convert("RGB"))
+    small = _small(image.convert("RGB"), enlarged=enlarged)
     _draw_box(small, crop, small.width / image.width, small.height / image.height)
     part = cropped(data, crop)
-    return _finished(small, image), _finished(_small(part), part)
+    return _finished(small, image), _finished(_small(part, enlarged=enlarged), part)
 
 
-def _small(image: Image.Image) -> Image.Image:
+def _small(image: Image.Image, *, enlarged: bool) -> Image.Image:
     scale = min(1.0, THUMBNAIL_PIXELS / max(image.size))
-    if scale == 1 and not classes_in_use().is_imagenet:
-        # by a whole factor and without blur, so that pixels stay squares; ImageNet's reports keep their bytes
+    if scale == 1 and enlarged:
+        # by a whole factor and without blur, so that pixels stay squares
         factor = max(1, THUMBNAIL_PIXELS // max(image.size))
         return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
     size = max(1, round(image.width * scale)), max(1, round(image.height * scale))

@@ -7,7 +7,7 @@ import pandas as pd
 
 from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
 from cleanset.statistics.finite import in_percent
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, has_top5
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
 
 
 def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, int]:
@@ -52,7 +52,8 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -
     among = [top in labels for top, labels in zip(classes[:, 0], joined["real_classes"], strict=True)]
     return {
         "accuracy_top1": _percent(hits[:, 0]),
-        **({"accuracy_top5": _percent(hits.any(axis=1))} if has_top5() else {}),
+        # with fewer than five classes, every prediction would be among the top five
+        **({"accuracy_top5": _percent(hits.any(axis=1))} if (classes >= 0).all() else {}),
         "accuracy_real": _percent(np.array(among)[any_label]),
         "correct_of_one_label": len(correct(index, scores, label)),
     }

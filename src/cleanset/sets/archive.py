@@ -21,11 +21,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from cleanset.classes import CLASSES_FILE, classes_in_use
+from cleanset.classes import CLASSES_FILE, ClassTable
 from cleanset.dataset.archives import check_member
 from cleanset.errors import CleansetError, one_line, reason
 from cleanset.files import new_folder, read_text
-from cleanset.sets.folder import check_outside, read_entries, read_image
+from cleanset.sets.folder import check_outside, read_image, read_set
 from cleanset.sets.manifest import Entry, check_set, columns
 from cleanset.validation import shown
 
@@ -118,26 +118,25 @@ def pack(folder: Path, out: Path, shard_size: int) -> str:
     The same export gives the same bytes. Raises CleansetError for a file that is not the one in the manifest.
     """
     check_outside(out, folder)
-    entries = read_entries(folder)
-    if problems := check_set(dict(enumerate(entries, start=2))):
+    found = read_set(folder)
+    if problems := check_set(dict(enumerate(found.entries, start=2)), found.classes):
         raise CleansetError(f"{folder}: {problems[0]}; see cleanset verify {folder}")
-    entries.sort(key=lambda entry: entry.image_id)
+    entries = sorted(found.entries, key=lambda entry: entry.image_id)
     shards = [entries[start : start + shard_size] for start in range(0, len(entries), shard_size)]
     with new_folder(out) as partial:
         partial.mkdir()
         for number, shard in enumerate(shards):
-            members = (member for entry in shard for member in _members(folder, entry))
+            members = (member for entry in shard for member in _members(folder, entry, found.classes))
             _write_members(partial / f"{shard[0].model}-{number:06d}.tar", members)
     return f"{out}: {len(entries):,} images in shards: {len(shards)}"
 
 
-def _members(folder: Path, entry: Entry) -> Iterator[tuple[str, bytes]]:
+def _members(folder: Path, entry: Entry, classes: ClassTable) -> Iterator[tuple[str, bytes]]:
     # WebDataset's key of a member ends at the first dot of its name, which other ids may have anywhere
-    is_imagenet = classes_in_use().is_imagenet
-    key = entry.image_id if is_imagenet else f"{entry.class_index:04d}_{entry.rank:04d}"
+    key = entry.image_id if classes.is_imagenet else f"{entry.class_index:04d}_{entry.rank:04d}"
     yield f"{key}.{_SUFFIXES[PurePosixPath(entry.file).suffix.lower()]}", read_image(folder, entry)
     yield f"{key}.cls", str(entry.class_index).encode()
-    yield f"{key}.json", json.dumps(entry.record(columns())).encode()
+    yield f"{key}.json", json.dumps(entry.record(columns(classes))).encode()
 
 
 SIGNATURE_NAMESPACE = "cleanset"

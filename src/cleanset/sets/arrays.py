@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.lib.format import write_array_header_1_0
 from numpy.typing import NDArray
 
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
@@ -24,7 +25,6 @@ from cleanset.scoring.decoding import pixels_of
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import class_keys
 
 MAX_IMAGES_IN_MEMORY = 64
 
@@ -47,6 +47,7 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
     `preprocessing` is one of NAMED or the role of a model, whose own it then is; for a set it may be left out.
     """
     params = read_params(edition.folder)
+    classes = edition.read_classes()
     if role is not None:
         params.model(role)
     # the images of a set are by default prepared for the model that the set was made for
@@ -59,10 +60,10 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
     inputs = NetworkInputs(NAMED[by]) if by in NAMED else inputs_of(_known_model(params, by))
     with new_folder(out) as folder:
         if role is None:
-            rows, read = _of_edition(edition, params)
+            rows, read = _of_edition(edition, params, classes)
         else:
             rows, read = _of_set(edition.export(role), role)
-        write_arrays(folder, rows, read, inputs, role)
+        write_arrays(folder, rows, read, inputs, role=role, classes=len(classes))
 
 
 def inputs_of(model: Model) -> NetworkInputs:
@@ -82,11 +83,11 @@ def _known_model(params: Params, by: str) -> Model:
     return params.network(by)
 
 
-def _of_edition(edition: Edition, params: Params) -> tuple[pd.DataFrame, Source]:
+def _of_edition(edition: Edition, params: Params, classes: ClassTable) -> tuple[pd.DataFrame, Source]:
     """All images with their original labels, in the order of their ids."""
-    index = read_table(edition.index, INDEX).sort_values("image_id")
+    index = read_table(edition.index, INDEX, classes).sort_values("image_id")
     rows = index[["image_id", "real_classes"]].assign(label=index["ilsvrc_class"])
-    return rows, verified_images(edition, params.dataset.images, index).read
+    return rows, verified_images(edition, params.dataset.images, index, classes).read
 
 
 def _of_set(export: Path, role: str) -> tuple[pd.DataFrame, Source]:
@@ -104,8 +105,12 @@ def _of_set(export: Path, role: str) -> tuple[pd.DataFrame, Source]:
     return rows, lambda image_id: decode(read_image(export, entries[image_id]))
 
 
-def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: NetworkInputs, role: str | None) -> None:
+def write_arrays(
+    folder: Path, rows: pd.DataFrame, read: Source, inputs: NetworkInputs, *, role: str | None, classes: int
+) -> None:
     """Write five files into a new folder, of the images in `rows` (image_id, label, real_classes), in their order.
+
+    `classes`: the number of classes.
 
     images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised labels.npy       int64 (n,), class
     index: the original label, or in a finished set the class real_labels.npy  bool (n, classes), true at each
@@ -119,7 +124,8 @@ def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: Network
     for name, array in (("labels.npy", rows["label"].to_numpy(np.int64)), ("ids.npy", np.array(ids, dtype=np.str_))):
         # not np.save, whose error does not tell a full disk
         _write_rows(folder / name, array.dtype.str, array.shape, [array])
-    _write_rows(folder / "real_labels.npy", "|b1", (len(ids), len(class_keys())), map(_multi_hot, rows["real_classes"]))
+    hot = (_multi_hot(each, classes) for each in rows["real_classes"])
+    _write_rows(folder / "real_labels.npy", "|b1", (len(ids), classes), hot)
     shape = (len(ids), preprocessing.size, preprocessing.size, 3)
     images = tracked(_preprocessed(ids, read, preprocessing), len(ids), "arrays")
     _write_rows(folder / "images.npy", "|u1", shape, (pixels.transpose(1, 2, 0) for pixels in images))
@@ -137,9 +143,9 @@ def _write_rows(path: Path, dtype: str, shape: tuple[int, ...], rows: Iterable[N
             file.write(np.ascontiguousarray(row).data)
 
 
-def _multi_hot(classes: Sequence[int]) -> NDArray[np.bool]:
-    row = np.zeros(len(class_keys()), dtype=np.bool)
-    row[list(classes)] = True
+def _multi_hot(labels: Sequence[int], classes: int) -> NDArray[np.bool]:
+    row = np.zeros(classes, dtype=np.bool)
+    row[list(labels)] = True
     return row
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.review.agreement import overall
 from cleanset.review.audit import AuditResult, sentences
@@ -16,7 +17,7 @@ from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
 from cleanset.sets.manifest import Entry, columns
 from cleanset.sets.texts import TEMPLATES_OF_SETS, filled, templates
-from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS, class_keys, label_names
+from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS
 
 
 def card(
@@ -53,7 +54,7 @@ def card(
         audit=[*sentences(audit)] if audit else [],
         rejects=[(each, counts[f"rejected_{each}"]) for each in EXCLUSION_REASONS if counts[f"rejected_{each}"]],
         short=short_classes(selection, rejected, classes, per_class).to_dict("records"),
-        labels=label_names(),
+        labels=provenance.release.classes.labels,
         params=yaml.safe_dump(dict(provenance.params), default_flow_style=None, width=100).rstrip("\n"),
     )
 
@@ -96,7 +97,7 @@ def _rendered(model: str, release: Release, *, images: int, reviewed: bool, **va
         images=images,
         texts=release.texts,
         front_matter=front_matter(model, images, release, reviewed=reviewed, with_images=True),
-        keys=class_keys(),
+        keys=release.classes.keys,
     )
 
 
@@ -130,7 +131,7 @@ def front_matter(model: str, images: int, release: Release, *, reviewed: bool, w
         "reviewed": reviewed,
         "with_images": with_images,
         "size": _size(images),
-        "features": _features(with_images),
+        "features": _features(with_images, release.classes),
     }
     fields = filled(templates("catalogues")["front_matter"], values)
     text = yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=_WIDTH, allow_unicode=True)
@@ -142,11 +143,11 @@ def _size(images: int) -> str:
     return next(name for limit, name in limits.items() if images < limit)
 
 
-def _features(with_images: bool) -> list[dict[str, Any]]:
+def _features(with_images: bool, classes: ClassTable) -> list[dict[str, Any]]:
     features: list[dict[str, Any]] = [{"name": "image", "dtype": "image"}] if with_images else []
-    for column in columns():
+    for column in columns(classes):
         if column == "class_index":
-            names = {str(index): name for index, name in enumerate(label_names())}
+            names = {str(index): name for index, name in enumerate(classes.labels)}
             name = "label" if with_images else column
             features.append({"name": name, "dtype": {"class_label": {"names": names}}})
         elif column != "file" or not with_images:

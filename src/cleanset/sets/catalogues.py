@@ -10,11 +10,10 @@ from typing import Any
 
 import yaml
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
 from cleanset.sets.manifest import Entry, columns
 from cleanset.sets.texts import filled, templates
-from cleanset.vocabulary import class_keys
 
 _LABELS = ("class_index", "class_name")
 _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
@@ -38,7 +37,7 @@ def croissant_json(
         "summary": summary_of(entries, release.texts),
         "models": ", ".join(models) or "none",
         "is_random": in_random_order(entries),
-        "classes_with_images": f"{len({entry.wnid for entry in entries}):,} of {len(class_keys()):,}",
+        "classes_with_images": f"{len({entry.wnid for entry in entries}):,} of {len(release.classes):,}",
         "has_crops": cropped > 0,
         "cropped": f"{cropped:,}",
         "policy": release.review or "How the verdicts became one is not known.",
@@ -48,27 +47,31 @@ def croissant_json(
         "manifest_sha256": manifest_sha256,
         "records_sha256": records_sha256,
         "review_people": [{"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers],
-        "fields": [_field(name, records_sha256 is not None) for name in columns() if name != "file"],
+        "fields": [
+            _field(name, records_sha256 is not None, release.classes)
+            for name in columns(release.classes)
+            if name != "file"
+        ],
     }
     return json.dumps(filled(templates("catalogues")["croissant"], values), indent=2) + "\n"
 
 
-def _described_columns() -> dict[str, tuple[str, str]]:
-    """Kind and description of each column of a manifest of the classes in use, but of `file`."""
+def _described_columns(classes: ClassTable) -> dict[str, tuple[str, str]]:
+    """Kind and description of each column of a manifest of images of these classes, but of `file`."""
     found = templates("catalogues")
     described: dict[str, tuple[str, str]] = found["columns"]
-    return described if classes_in_use().is_imagenet else described | found["own_columns"]
+    return described if classes.is_imagenet else described | found["own_columns"]
 
 
-def records_of(manifest: str) -> Iterator[dict[str, Any]]:
+def records_of(manifest: str, classes: ClassTable) -> Iterator[dict[str, Any]]:
     """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
-    is_text = {name: kind == "sc:Text" for name, (kind, _) in _described_columns().items()} | {"file": True}
+    is_text = {name: kind == "sc:Text" for name, (kind, _) in _described_columns(classes).items()} | {"file": True}
     for row in csv.DictReader(io.StringIO(manifest, newline="")):
         yield {name: text if is_text[name] else json.loads(text or "null") for name, text in row.items()}
 
 
-def _field(name: str, has_records: bool) -> dict[str, Any]:
-    kind, description = _described_columns()[name]
+def _field(name: str, has_records: bool, classes: ClassTable) -> dict[str, Any]:
+    kind, description = _described_columns(classes)[name]
     values = {
         "name": name,
         "has_records": has_records,

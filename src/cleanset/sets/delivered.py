@@ -8,13 +8,14 @@ from typing import Any
 import pandas as pd
 from PIL.Image import Image
 
+from cleanset.classes import ClassTable
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.codec import cropped, encoder, pixels_sha256, png
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.crop_check import check_scored, crops_of, predictions_of_crops
 from cleanset.sets.manifest import Entry, file_name
-from cleanset.vocabulary import BOX_UNKNOWN, class_keys, label_names
+from cleanset.vocabulary import BOX_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +71,18 @@ def without_unknown_boxes(selection: pd.DataFrame, rejected: pd.DataFrame) -> tu
     return known.assign(place=places).sort_values("image_id"), every
 
 
-def make_class_folders(folder: Path, class_indices: Iterable[int]) -> None:
-    """Make a new folder, and in it one for each of these classes."""
+def make_class_folders(folder: Path, keys: Iterable[str]) -> None:
+    """Make a new folder, and in it one for each of these class keys."""
     folder.mkdir()
-    for class_index in set(class_indices):
-        (folder / class_keys()[class_index]).mkdir()
+    for key in set(keys):
+        (folder / key).mkdir()
 
 
 _AS_SELECTED = ("class_index", "image_id", "tier", "ilsvrc_class", "reviewers", "source_check")
 """Fields of an entry with the values of the selected image."""
 
 
-def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: bytes) -> Entry:
+def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: bytes, classes: ClassTable) -> Entry:
     """Write one image of a set below `folder`, and return its entry.
 
     `row`: a selected image, with image_id, class_index, place, tier, crop, confidence (on the whole image), delivered
@@ -90,24 +91,25 @@ def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: by
     """
     crop = box_of(row["crop"])
     made = image_file(source, crop)
-    wnid = class_keys()[row["class_index"]]
-    file = file_name(wnid, row["image_id"], crop)
+    wnid = classes.keys[row["class_index"]]
+    file = file_name(wnid, row["image_id"], crop, classes)
     (folder / file).write_bytes(made.data)
-    return Entry(
-        model=role,
-        wnid=wnid,
-        class_name=label_names()[row["class_index"]],
-        rank=row["place"],
-        confidence=row["delivered"],
-        source_confidence=row["confidence"],
-        real_classes=tuple(map(int, row["real_classes"])),
-        crop=crop,
-        file=file,
-        source_sha256=row["sha256"],
+    values = {
+        "model": role,
+        "wnid": wnid,
+        "class_name": classes.labels[row["class_index"]],
+        "rank": row["place"],
+        "confidence": row["delivered"],
+        "source_confidence": row["confidence"],
+        "real_classes": tuple(map(int, row["real_classes"])),
+        "crop": crop,
+        "file": file,
+        "source_sha256": row["sha256"],
         # the source's digests are those of a whole image
-        file_sha256=row["sha256"] if made.part is None else sha256(made.data),
-        pixels_sha256=row["pixels_sha256"] if made.part is None else pixels_sha256(made.part),
-        encoder=made.encoder,
-        group=row.get("group", ""),
+        "file_sha256": row["sha256"] if made.part is None else sha256(made.data),
+        "pixels_sha256": row["pixels_sha256"] if made.part is None else pixels_sha256(made.part),
+        "encoder": made.encoder,
+        "group": row.get("group", ""),
         **{name: row[name] for name in _AS_SELECTED},
-    )
+    }
+    return Entry.checked(values, classes)

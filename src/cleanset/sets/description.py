@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, parse_rows
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES
 from cleanset.edition.about import About
@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.sets.manifest import twins
 from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
-from cleanset.vocabulary import TIERS, class_column, class_keys, label_names
+from cleanset.vocabulary import TIERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,36 +35,46 @@ _MD5 = re.compile(r"urn:md5:([0-9a-f]{32})")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """`version` is MAJOR.MINOR.PATCH, `date` ISO 8601 or empty, `archive` the name of the tar or folder of the images.
+    """What a finished set is released as: its classes, version, images, review and publishers."""
 
-    `archive_md5` is empty for a folder, unless the table that its images were compared with is of another archive than
-    ImageNet's. `review` says in a sentence how the reviewers' verdicts became one;
-    `reviewers` are the names of their folders, sorted; `about` is the publishers' description of the set, if any.
-    """
-
+    classes: ClassTable = field(kw_only=True)
     version: str = UNPUBLISHED
+    """MAJOR.MINOR.PATCH."""
+
     date: str = ""
+    """ISO 8601, or empty."""
+
     archive: str = ""
+    """The name of the tar or folder of the images."""
+
     archive_md5: str = ""
+    """Empty for a folder, unless the table that its images were compared with is of another archive than ImageNet's."""
+
     review: str = ""
+    """A sentence on how the reviewers' verdicts became one."""
+
     reviewers: tuple[str, ...] = ()
+    """The names of the reviewers' folders, sorted."""
+
     about: About | None = None
+    """The publishers' description of the set, if any."""
 
     @property
     def texts(self) -> Texts:
         """Texts of card, licence and catalogues on the images and publishers, and the facts of the release."""
         facts = {name: getattr(self, name) for name in ("version", "date", "archive", "archive_md5", "review")}
-        return {**texts_of(self.about, self.reviewers, self.archive), **facts}
+        return {**texts_of(self.classes, self.about, self.reviewers, self.archive), **facts}
 
 
-def release_of(croissant: bytes) -> Release:
-    """The release in a Croissant description of this project; Release() for any other."""
+def release_of(croissant: bytes, classes: ClassTable) -> Release:
+    """The release in a Croissant description of a set of these classes; one without facts for any other file."""
     try:
         described = json.loads(croissant)
         files = next(each for each in described["distribution"] if each["@type"] == "cr:FileSet")
         archive, (review, _) = files["prov:wasDerivedFrom"], files["prov:wasGeneratedBy"]
         md5 = _MD5.fullmatch(archive.get("@id", ""))
         return Release(
+            classes=classes,
             version=str(described["version"]),
             date=str(described.get("datePublished", "")),
             archive=str(archive["prov:label"]),
@@ -77,7 +87,7 @@ def release_of(croissant: bytes) -> Release:
         )
     # a file from elsewhere may hold anything; verify then finds that it is not the one made from the manifest
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
-        return Release()
+        return Release(classes=classes)
 
 
 def manifest_sha256_of(croissant: bytes) -> str | None:
@@ -120,6 +130,7 @@ NOT_VERIFIED = "not verified: no digest of single images is known"
 
 
 def limits(
+    classes: ClassTable,
     *,
     unreviewed: bool = False,
     unseen: int = 0,
@@ -138,7 +149,7 @@ def limits(
         f"Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a sample or a "
         "trial, not for a study."
     )
-    if not classes_in_use().is_imagenet:  # no digest and no number of other images is known
+    if not classes.is_imagenet:  # no digest and no number of other images is known
         verified, images, archive_md5 = True, VALIDATION_IMAGES, ""
     sentences = {
         "Images that nobody has reviewed were taken for clean: a first look, not for a study.": unreviewed,
@@ -156,6 +167,7 @@ def limits_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
     Without a description, the manifest alone tells which images no reviewer but perhaps the board has judged.
     """
     return limits(
+        release.classes,
         unreviewed=COUNTS_AS_CLEAN in release.review,
         unseen=0 if release.review else sum(entry.reviewers == 0 for entry in entries),
         verified=all(entry.source_check != "none" for entry in entries),
@@ -177,28 +189,28 @@ def notices_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
     return [*limits_of(entries, release), *twins_notice(entries)]
 
 
-def rejected_columns() -> tuple[str, ...]:
+def rejected_columns(classes: ClassTable) -> tuple[str, ...]:
     """The columns of the table of rejected candidates."""
-    return (class_column(), "class_index", "class_name", "image_id", "tier", "rank", "reason")
+    return (classes.key_column, "class_index", "class_name", "image_id", "tier", "rank", "reason")
 
 
-def rejected_csv(rejected: "pd.DataFrame") -> str:
+def rejected_csv(rejected: "pd.DataFrame", classes: ClassTable) -> str:
     """Table REJECTED as CSV with a header; by class, tier and rank."""
     rows = rejected[["class_index", "tier", "rank", "image_id", "reason"]].itertuples(index=False, name=None)
     in_order = sorted(rows, key=lambda row: (row[0], TIERS.index(row[1]), *row[2:4]))
     return csv_text(
-        rejected_columns(),
+        rejected_columns(classes),
         (
-            (class_keys()[index], index, label_names()[index], image_id, tier, rank, reason)
+            (classes.keys[index], index, classes.labels[index], image_id, tier, rank, reason)
             for index, tier, rank, image_id, reason in in_order
         ),
     )
 
 
-def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:
+def reasons_of_rejection(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str, str], str]:
     """The reason of each rejected candidate, by class key and image id. Raises CleansetError, naming `where`."""
-    rows = parse_rows(text, rejected_columns(), dict[str, str], where, remedy="export or fetch the set again")
-    return {(row[class_column()], row["image_id"]): row["reason"] for _, row in rows}
+    rows = parse_rows(text, rejected_columns(classes), dict[str, str], where, remedy="export or fetch the set again")
+    return {(row[classes.key_column], row["image_id"]): row["reason"] for _, row in rows}
 
 
 _DETERMINING: dict[str, Any] = {

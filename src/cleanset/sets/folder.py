@@ -4,10 +4,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from cleanset.classes import CLASSES_FILE, ClassTable, classes_in_use, imagenet, parse_class_table, use_classes
+from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_table
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.review.store import GUIDELINES
@@ -64,28 +65,26 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def derived_names(with_images: bool, has_records: bool, *, is_empty: bool = False) -> list[str]:
-    """The files that are made from every manifest, beside CLASSES_FILE; `has_records` as for derived_texts."""
-    if not has_records:
+def derived_names(classes: ClassTable, *, with_images: bool, is_empty: bool = False) -> list[str]:
+    """The files that are made from every manifest of images of these classes, beside CLASSES_FILE."""
+    if classes.is_imagenet:
         return [CROISSANT, *([METADATA] if with_images and not is_empty else [])]
     lines = METADATA_LINES if with_images else MANIFEST_LINES
     return [CROISSANT, CROISSANT_LINES, *([] if is_empty else [lines])]
 
 
 def derived_texts(
-    manifest: str, entries: Sequence[Entry], release: Release, with_images: bool = True, has_records: bool = True
+    manifest: str, entries: Sequence[Entry], release: Release, *, with_images: bool = True
 ) -> dict[str, str]:
-    """The texts of the files that are made from a manifest, which has these entries, by name.
-
-    `has_records`: false for a set of your own images that an older version made; of ImageNet's images, it never has.
-    """
-    is_imagenet, digest = classes_in_use().is_imagenet, sha256(manifest.encode())
-    if is_imagenet or not has_records:
+    """The texts of the files that are made from a manifest, which has these entries, by name."""
+    is_imagenet = release.classes.is_imagenet
+    digest = sha256(manifest.encode())
+    if is_imagenet:
         texts = {CROISSANT: croissant_json(entries, digest, release)}
         # without images `datasets` cannot tell the columns of a table
         texts |= {METADATA: metadata_csv(manifest)} if with_images and entries else {}
     else:
-        records = list(records_of(manifest))
+        records = list(records_of(manifest, release.classes))
         named = {"class_index": "label", "file": "file_name"} if with_images else {}
         flat = json_lines({named.get(name, name): value for name, value in each.items()} for each in records)
         nested = json_lines({"file": each.pop("file"), "record": each} for each in records)
@@ -94,7 +93,7 @@ def derived_texts(
             CROISSANT_LINES: nested,
             **({METADATA_LINES if with_images else MANIFEST_LINES: flat} if entries else {}),
         }
-    return texts | ({} if is_imagenet else {CLASSES_FILE: classes_in_use().text})
+    return texts | ({} if is_imagenet else {CLASSES_FILE: release.classes.text})
 
 
 def released_texts(zenodo: str, release: Release) -> dict[str, str]:
@@ -107,7 +106,7 @@ def write_descriptions(
     folder: Path, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
 ) -> None:
     """Write the manifest, the files made from it, the texts of OPTIONAL files by name, and the digests of them all."""
-    manifest = manifest_csv(entries)
+    manifest = manifest_csv(entries, release.classes)
     texts = {MANIFEST: manifest, **derived_texts(manifest, entries, release), **(optional or {})}
     texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
     for name, text in texts.items():
@@ -119,10 +118,18 @@ def read_regular_file(path: Path) -> bytes:
     return read_bytes(path, MAX_FILE_BYTES)
 
 
-def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:
-    """The text of a manifest, and its name for messages; `path`: the manifest or its folder.
+class ManifestText(NamedTuple):
+    """A manifest as it was read: its text, its name for messages, and the classes of its images."""
 
-    The class table beside it is brought into use; without one, ImageNet's.
+    text: str
+    where: str
+    classes: ClassTable
+
+
+def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> ManifestText:
+    """The text of a manifest, with the class table beside it, or without one ImageNet's.
+
+    `path`: the manifest or its folder.
     """
     manifest = path / MANIFEST if path.is_dir() else path
     try:
@@ -131,13 +138,14 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
         raise CleansetError(f"{manifest}: missing; expected {expected}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
-    use_classes(_read_class_table(manifest.parent / CLASSES_FILE))
     if "\0" in text:
         raise CleansetError(f"{manifest}: not a text file (it has the character 0); expected {expected}: unpack a tar")
-    return text, str(manifest)
+    return ManifestText(text, str(manifest), read_class_table(manifest.parent))
 
 
-def _read_class_table(path: Path) -> ClassTable:
+def read_class_table(folder: Path) -> ClassTable:
+    """The class table in the folder of a set; ImageNet's without one."""
+    path = folder / CLASSES_FILE
     try:
         return class_table_of(read_regular_file(path), str(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -177,11 +185,28 @@ def check_outside(out: Path, folder: Path) -> None:
         raise CleansetError(f"{out}: inside the set {folder}; expected a new or empty folder outside of it")
 
 
-def read_entries(path: Path) -> list[Entry]:
-    """The entries of an export. Raises CleansetError for the first problem of its manifest, and as `check_listed`."""
-    entries = read_manifest(*manifest_text(path))
+@dataclass(frozen=True, slots=True)
+class SetEntries:
+    """The entries of a finished set in the order of its manifest, and the classes of its images."""
+
+    classes: ClassTable
+    entries: list[Entry]
+
+
+def read_set(path: Path) -> SetEntries:
+    """The entries and classes of an export.
+
+    Raises CleansetError for the first problem of its manifest, and as `check_listed`.
+    """
+    found = manifest_text(path)
+    entries = read_manifest(found.text, found.where, found.classes)
     check_listed(path if path.is_dir() else path.parent)
-    return entries
+    return SetEntries(classes=found.classes, entries=entries)
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """The entries of an export, as `read_set` reads them."""
+    return read_set(path).entries
 
 
 def check_listed(folder: Path, is_set: bool = False) -> None:
@@ -213,11 +238,12 @@ def check_listed(folder: Path, is_set: bool = False) -> None:
 
 
 def read_release(folder: Path) -> Release:
-    """The release in the Croissant description of a set; Release() if it is missing."""
+    """The release in the Croissant description of a set; one without facts if it is missing."""
+    classes = read_class_table(folder)
     try:
-        return release_of(read_regular_file(folder / CROISSANT))
+        return release_of(read_regular_file(folder / CROISSANT), classes)
     except (OSError, CleansetError):
-        return Release()
+        return Release(classes=classes)
 
 
 def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:

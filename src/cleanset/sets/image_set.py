@@ -11,10 +11,10 @@ from typing import Any
 
 from PIL import Image, ImageOps
 
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
-from cleanset.vocabulary import class_indices, class_keys, label_names
 
 CONTACT_SHEET_COLUMNS, CONTACT_SHEET_ROWS = 10, 8
 CONTACT_IMAGE_PIXELS = 72
@@ -30,14 +30,16 @@ class ImageSet:
 
     As with torchvision's `ImageFolder`, `classes` are the keys of all classes, of ImageNet the 1,000 wnids, in order,
     `class_to_idx` is the class index by key, and `targets` are the class indices of the images. `class_names` are the
-    names of the classes, in the same order. `notices` describes the limits of the set in sentences, such as that nobody
-    has reviewed its images; the set prints with them. A notebook shows a set as its counts and a contact sheet.
+    names of the classes, in the same order; `class_table` has all of these. `notices` describes the limits of the set
+    in sentences, such as that nobody has reviewed its images; the set prints with them. A notebook shows a set as its
+    counts and a contact sheet.
     """
 
     def __init__(
         self,
         folder: Path,
         entries: Sequence[Entry],
+        class_table: ClassTable,
         transform: Callable[[Any], Any] | None = None,
         notices: Sequence[str] = (),
     ) -> None:
@@ -45,10 +47,11 @@ class ImageSet:
         self.notices = tuple(notices)
         self.entries = list(entries)
         self.transform = transform
-        self._columns = columns()
-        self.classes = list(class_keys())
-        self.class_names = list(label_names())
-        self.class_to_idx = dict(class_indices())
+        self.class_table = class_table
+        self._columns = columns(class_table)
+        self.classes = list(class_table.keys)
+        self.class_names = list(class_table.labels)
+        self.class_to_idx = dict(class_table.indices)
         self.targets = [entry.class_index for entry in self.entries]
 
     def __repr__(self) -> str:

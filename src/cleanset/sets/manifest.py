@@ -7,21 +7,21 @@ then the lines together.
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import ErrorDetails
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable, context_classes
 from cleanset.csv_files import csv_text
-from cleanset.dataset.folder import CROPPED, GROUP, example_id, exported_name, is_image_id
+from cleanset.dataset.folder import CROPPED, GROUP, ImageId, example_id, exported_name
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
 from cleanset.validation import checked
-from cleanset.vocabulary import SourceCheck, Tier, class_indices, class_keys, column_name, label_names
+from cleanset.vocabulary import SourceCheck, Tier
 
 MANIFEST = "manifest.csv"
 MANIFEST_COLUMNS = (
@@ -29,14 +29,12 @@ MANIFEST_COLUMNS = (
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
     "file", "source_sha256", "source_check", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
-"""The columns of a set of ImageNet's images, as published; `columns` has the ones of the set in use."""
+"""The columns of a set of ImageNet's images, as published; `columns` has those of any set."""
 
 
-def columns() -> tuple[str, ...]:
-    """The columns of a manifest of images of the classes in use, in their order; other images than ImageNet's have one
-    more, the group.
-    """
-    return MANIFEST_COLUMNS if classes_in_use().is_imagenet else (*map(column_name, MANIFEST_COLUMNS), GROUP)
+def columns(classes: ClassTable) -> tuple[str, ...]:
+    """The columns of a manifest of images of these classes, in order; for your own images one more, the group."""
+    return MANIFEST_COLUMNS if classes.is_imagenet else (*map(classes.column, MANIFEST_COLUMNS), GROUP)
 
 
 MAX_RANK = 50_000
@@ -46,18 +44,30 @@ MAX_EDGE = 65_535
 _VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
 
 
-_EXPECTED: dict[str, Callable[[], str]] = {
-    "a class": lambda: "one of the 1,000 of ILSVRC2012" if classes_in_use().is_imagenet else "a class of classes.tsv",
-    "a class index": lambda: f"0 to {len(class_keys()) - 1}",
-    "an image id": lambda: (
-        "ILSVRC2012_val_ and eight digits, 00000001 to 00050000" if classes_in_use().is_imagenet else
-        f"a path such as {example_id()}"
-    ),
-}  # fmt: skip
-"""Values that messages give as expected, where they depend on the classes in use, by the description of a field."""
+def _expected(description: str, classes: ClassTable) -> str:
+    """The expected value of a field in words, from the field's description."""
+    by_imagenet = {
+        "a class": "one of the 1,000 of ILSVRC2012",
+        "an image id": "ILSVRC2012_val_ and eight digits, 00000001 to 00050000",
+    }
+    by_others = {"a class": "a class of classes.tsv", "an image id": f"a path such as {example_id(classes)}"}
+    of_classes = {"a class index": f"0 to {len(classes) - 1}", **(by_imagenet if classes.is_imagenet else by_others)}
+    return of_classes.get(description, description)
 
-# the other descriptions are what messages give as expected
-_ClassIndex = Annotated[int, Field(ge=0, description="a class index"), checked(lambda index: index < len(class_keys()))]
+
+def _known_index(index: int, info: ValidationInfo) -> int:
+    if index >= len(context_classes(info)):
+        raise ValueError("expected the index of a class")
+    return index
+
+
+def _known_key(key: str, info: ValidationInfo) -> str:
+    context_classes(info).index_of(key)
+    return key
+
+
+# the descriptions are what messages give as expected
+_ClassIndex = Annotated[int, Field(ge=0, description="a class index"), AfterValidator(_known_index)]
 _Probability = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
 ]  # no -0
@@ -66,28 +76,28 @@ _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hexade
 
 
 class Entry(BaseModel):
-    """One exported image; the same check wherever a manifest is read or written.
+    """One exported image; the same check wherever a manifest is read or written, by `Entry.checked`.
 
-    `class_name` comes from label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
-    probability of the class on the delivered pixels, `source_confidence` that on the whole image (both float32, and
-    equal for a whole image). Either is None where it is not known: of a crop that nobody has scored or whose five most
-    probable classes lack the class, and of an image that was taken from beyond a published list. `ilsvrc_class` and
-    `real_classes` are the class indices of the original and of all reassessed labels; `reviewers` is how many judged
-    the image in this class, the board not counted. `crop` is None for a whole image; `file` is relative to the folder
-    of the manifest; `source_check` is how the bytes of the whole image were checked; `pixels_sha256` is of the decoded
-    RGB bytes of that file, row by row; `encoder` wrote the PNG of a cropped one: other versions may write the same
-    pixels in other bytes. `group` names images that must not be split, such as one patient's, in a set of your own
-    images that has groups.
+    `class_name` is the class's label in the class table. `rank` counts from 1 within the class. `confidence` is the
+    model's softmax probability of the class on the delivered pixels, `source_confidence` that on the whole image (both
+    float32, and equal for a whole image). Either is None where it is not known: of a crop that nobody has scored or
+    whose five most probable classes lack the class, and of an image that was taken from beyond a published list.
+    `ilsvrc_class` and `real_classes` are the class indices of the original and of all reassessed labels; `reviewers` is
+    how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is relative
+    to the folder of the manifest; `source_check` is how the bytes of the whole image were checked; `pixels_sha256` is
+    of the decoded RGB bytes of that file, row by row; `encoder` wrote the PNG of a cropped one: other versions may
+    write the same pixels in other bytes. `group` names images that must not be split, such as one patient's, in a set
+    of your own images that has groups.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
-    wnid: Annotated[str, checked(lambda wnid: wnid in class_indices()), Field(description="a class")]
+    wnid: Annotated[str, AfterValidator(_known_key), Field(description="a class")]
     class_index: _ClassIndex
     class_name: str
     rank: Annotated[int, Field(ge=1, le=MAX_RANK, description="at least 1")]
-    image_id: Annotated[str, checked(is_image_id), Field(description="an image id")]
+    image_id: Annotated[ImageId, Field(description="an image id")]
     tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
     confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
@@ -116,21 +126,28 @@ class Entry(BaseModel):
     ] = ""
     group: str = ""
 
+    @classmethod
+    def checked(cls, values: Mapping[str, object], classes: ClassTable) -> Self:
+        """The entry with these values. Raises pydantic's ValidationError for values that contradict each other."""
+        return cls.model_validate(values, context=classes)
+
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _consistent(self, info: ValidationInfo) -> Self:
         """Raise ValueError, as "found; expected ...", for the first pair of values that contradict each other."""
-        index, labels = class_indices()[self.wnid], len(self.real_classes)
+        classes = context_classes(info)
+        index = classes.indices[self.wnid]
+        labels = len(self.real_classes)
         if self.class_index != index:
             raise ValueError(f"class_index {self.class_index}; expected {index} of {self.wnid}")
-        label = label_names()[index]
+        label = classes.labels[index]
         if self.class_name != label:
             raise ValueError(f"class_name {self.class_name}; expected {label} of {self.wnid}")
         if index not in self.real_classes:
-            name = column_name("real_classes")
+            name = classes.column("real_classes")
             raise ValueError(f"{name} {_words(self.real_classes)}; expected the class {index} among them")
         if (self.tier == "relaxed") != (labels > 1):
             raise ValueError(f"tier {self.tier} with labels: {labels}; expected relaxed with several, else another")
-        if self.file != (name := file_name(self.wnid, self.image_id, self.crop)):
+        if self.file != (name := file_name(self.wnid, self.image_id, self.crop, classes)):
             raise ValueError(f"file {self.file}; expected {name}")
         if self.crop is None:
             self._check_whole()
@@ -159,8 +176,8 @@ class Entry(BaseModel):
                 f"confidence {found} without source_confidence; expected both, source_confidence or neither"
             )
 
-    def row(self) -> tuple[str, ...]:
-        """The values of the columns in use; a confidence has the digits that tell one float32 from the next."""
+    def row(self, classes: ClassTable) -> tuple[str, ...]:
+        """The values of the columns; a confidence has the digits that tell one float32 from the next."""
         values = (
             self.model, self.wnid, self.class_index, self.class_name, self.rank, self.image_id, self.tier,
             _digits(self.confidence), _digits(self.source_confidence),
@@ -168,7 +185,7 @@ class Entry(BaseModel):
             self.file, self.source_sha256, self.source_check, self.file_sha256, self.pixels_sha256, self.encoder,
             self.group,
         )  # fmt: skip
-        return tuple(map(str, values[: len(columns())]))
+        return tuple(map(str, values[: len(columns(classes))]))
 
     def record(self, names: Sequence[str]) -> dict[str, Any]:
         """The values by the `names` of the columns, with the box as `crop`."""
@@ -184,17 +201,17 @@ def _words(classes: Iterable[int]) -> str:
     return " ".join(map(str, classes))
 
 
-def file_name(wnid: str, image_id: str, crop: Box | None) -> str:
+def file_name(wnid: str, image_id: str, crop: Box | None, classes: ClassTable) -> str:
     """The path of an image in the folder of its set: a whole one of ImageNet is a JPEG, a cropped one a PNG."""
-    if not classes_in_use().is_imagenet:
+    if not classes.is_imagenet:
         return exported_name(wnid, image_id) + (CROPPED if crop else "")
     return f"{wnid}/{image_id}{'.JPEG' if crop is None else '.png'}"
 
 
-def manifest_csv(entries: Iterable[Entry]) -> str:
+def manifest_csv(entries: Iterable[Entry], classes: ClassTable) -> str:
     """The manifest as CSV with a header, sorted by class index and rank."""
     in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
-    return csv_text(columns(), (entry.row() for entry in in_order))
+    return csv_text(columns(classes), (entry.row(classes) for entry in in_order))
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -240,15 +257,16 @@ _BOX = ("left", "top", "right", "bottom")
 
 @dataclass(frozen=True, slots=True)
 class CheckedManifest:
-    """The valid lines by their number (the header is line 1), and the problems of the others and between them.
-
-    `invalid_files` are the names in the column `file` of the other lines; they may lead anywhere.
-    """
+    """The lines of a manifest, valid ones as entries, and the problems of the others and between them."""
 
     text: str
+    classes: ClassTable
     entries: Mapping[int, Entry]
+    """By number of the line; the header is line 1."""
+
     problems: Sequence[Problem]
     invalid_files: Collection[str]
+    """The names in the column `file` of the other lines; they may lead anywhere."""
 
     @property
     def lines(self) -> int:
@@ -256,9 +274,9 @@ class CheckedManifest:
         return len(self.entries) + len(self.invalid_files)
 
 
-def read_manifest(text: str, where: str) -> list[Entry]:
+def read_manifest(text: str, where: str, classes: ClassTable) -> list[Entry]:
     """The entries of a manifest. Raises CleansetError, naming `where`, for the first problem."""
-    checked = check_manifest(text, where)
+    checked = check_manifest(text, where, classes)
     if checked.problems:
         first = checked.problems[0]
         line = f", line {first.line}" if first.line else ""
@@ -267,45 +285,46 @@ def read_manifest(text: str, where: str) -> list[Entry]:
     return list(checked.entries.values())
 
 
-def check_manifest(text: str, where: str) -> CheckedManifest:
+def check_manifest(text: str, where: str, classes: ClassTable) -> CheckedManifest:
     """Check every line of a manifest. Raises CleansetError, naming `where`, if it is not CSV or has other columns."""
     entries: dict[int, Entry] = {}
     problems: list[Problem] = []
     invalid_files: list[str] = []
-    for number, row in enumerate(_rows(text, where), start=2):
-        found = _entry(row)
+    for number, row in enumerate(_rows(text, where, columns(classes)), start=2):
+        found = _entry(row, classes)
         if isinstance(found, Entry):
             entries[number] = found
         else:
             problems += [_of_line(number, *each) for each in found]
-            invalid_files.append(row[MANIFEST_COLUMNS.index("file")] if len(row) == len(columns()) else "")
+            is_whole = len(row) == len(columns(classes))
+            invalid_files.append(row[MANIFEST_COLUMNS.index("file")] if is_whole else "")
     if not problems:
         # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
     # last, because each problem above makes the text differ, too
-    if not problems and manifest_csv(entries.values()) != text:
+    if not problems and manifest_csv(entries.values(), classes) != text:
         problems.append(
             Problem("manifest", MANIFEST, "other line ends, quotes or digits", "the file as it was written")
         )
-    return CheckedManifest(text, entries, problems, invalid_files)
+    return CheckedManifest(text=text, classes=classes, entries=entries, problems=problems, invalid_files=invalid_files)
 
 
-def check_set(entries: Mapping[int, Entry]) -> list[Problem]:
+def check_set(entries: Mapping[int, Entry], classes: ClassTable) -> list[Problem]:
     """The problems of a set as a whole that need no file of an image: no images at all, and duplicates.
 
     `entries`: by line of the manifest, each valid.
     """
     if not entries:
         return [Problem("manifest", MANIFEST, "no images", "at least one")]
-    return duplicates(entries)
+    return duplicates(entries, classes)
 
 
-def duplicates(entries: Mapping[int, Entry]) -> list[Problem]:
+def duplicates(entries: Mapping[int, Entry], classes: ClassTable) -> list[Problem]:
     """A problem for each image with another id but the source bytes or pixels of an earlier one, by line.
 
     None for ImageNet's images; ImageNet has some twice: `twins_notice` names them.
     """
-    if classes_in_use().is_imagenet:
+    if classes.is_imagenet:
         return []
     line_of = {entry.file: number for number, entry in entries.items()}
     return [
@@ -326,12 +345,12 @@ def twins(entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
     return found
 
 
-def _rows(text: str, where: str) -> list[list[str]]:
+def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:
     try:
         header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     except csv.Error as error:
         raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export or fetch it again") from None
-    for number, (found, expected) in enumerate(zip_longest(header, columns()), start=1):
+    for number, (found, expected) in enumerate(zip_longest(header, wanted), start=1):
         if found != expected:
             raise CleansetError(
                 f"{where}, line 1, column {number}: {_name(found)}; expected {_name(expected)}: "
@@ -348,10 +367,10 @@ def _of_line(number: int, found: str, expected: str) -> Problem:
     return Problem("manifest", f"{MANIFEST}, line {number}", found, expected, number)
 
 
-def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
+def _entry(row: Sequence[str], classes: ClassTable) -> Entry | list[tuple[str, str]]:
     """The entry of a line, or what is found and expected of its values."""
-    if len(row) != len(columns()):
-        return [(f"values: {len(row)}", str(len(columns())))]
+    if len(row) != (expected := len(columns(classes))):
+        return [(f"values: {len(row)}", str(expected))]
     names = (*MANIFEST_COLUMNS, GROUP)[: len(row)]
     values: dict[str, Any] = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
@@ -360,21 +379,21 @@ def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
         values[name] = values[name] or None
     values["real_classes"] = values["real_classes"].split(" ")
     try:
-        return Entry.model_validate(values)
+        return Entry.checked(values, classes)
     except ValidationError as error:
         texts = dict(zip(names, row, strict=True))
         # pydantic reports each edge of a box; in a message the box is one value
-        return list(dict.fromkeys(_found_and_expected(each, texts) for each in error.errors()))
+        return list(dict.fromkeys(_found_and_expected(each, texts, classes) for each in error.errors()))
 
 
-def _found_and_expected(error: ErrorDetails, row: Mapping[str, str]) -> tuple[str, str]:
+def _found_and_expected(error: ErrorDetails, row: Mapping[str, str], classes: ClassTable) -> tuple[str, str]:
     if not error["loc"]:  # from the model: values that contradict each other
         found, _, expected = str(error["ctx"]["error"]).partition("; expected ")
         return found, expected
     field = str(error["loc"][0])
     value = " ".join(row[edge] for edge in _BOX) if field == "crop" else row[field]
     description = str(Entry.model_fields[field].description)
-    return f"{column_name(field)} {value}", _EXPECTED[description]() if description in _EXPECTED else description
+    return f"{classes.column(field)} {value}", _expected(description, classes)
 
 
 def _between(entries: Mapping[int, Entry]) -> Iterator[Problem]:

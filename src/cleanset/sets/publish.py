@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.classes import classes_in_use
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, new_folder, sha256
 from cleanset.review.store import GUIDELINES
@@ -16,7 +15,6 @@ from cleanset.sets.description import Release, name_of
 from cleanset.sets.folder import (
     CARD,
     CHECKSUMS,
-    CROISSANT_LINES,
     REJECTED_CSV,
     SIGNATURE,
     check_outside,
@@ -100,8 +98,6 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
         )
     entries, release = read_entries(export), read_release(export)
     needed = {CARD: "data card", REJECTED_CSV: "table of rejected candidates"}
-    # sets of your own images that an older version made have none
-    needed |= {} if classes_in_use().is_imagenet else {CROISSANT_LINES: "list of records"}
     for name, what in needed.items():
         if not is_there(export / name):
             raise CleansetError(
@@ -110,7 +106,7 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
             )
     if not entries:
         raise CleansetError(f"{export}: no images; expected at least one: review some, and run dvc repro")
-    if not classes_in_use().is_imagenet and release.about is None:
+    if not release.classes.is_imagenet and release.about is None:
         raise CleansetError(
             f"{export}: whose the images are, and under which licence, is not stated; set export.about in the "
             "edition's params.yaml (docs/own_images.md), and run dvc repro"
@@ -127,7 +123,7 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     """The files that describe the set, by name."""
     names = [name for name in (CARD, GUIDELINES, MANIFEST, REJECTED_CSV) if is_there(export / name)]
     texts = {name: read_regular_file(export / name) for name in names}
-    made = derived_texts(texts[MANIFEST].decode(), entries, release, with_images)
+    made = derived_texts(texts[MANIFEST].decode(), entries, release, with_images=with_images)
     made |= released_texts(zenodo_json(entries, release, with_images), release)
     texts |= {name: text.encode() for name, text in made.items()}
     if not with_images:

@@ -39,10 +39,11 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     lies beside the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
     manifest that cannot be read, and for images that cannot be found.
     """
-    checked = check_manifest(*manifest_text(manifest))
-    problems = [*checked.problems, *check_set(checked.entries)]
+    read = manifest_text(manifest)
+    checked = check_manifest(read.text, read.where, read.classes)
+    problems = [*checked.problems, *check_set(checked.entries, checked.classes)]
     if not problems:
-        locations = located(images, [entry.image_id for entry in checked.entries.values()])
+        locations = located(images, [entry.image_id for entry in checked.entries.values()], checked.classes)
         with suppress(_IncompleteError), new_folder(out) as folder:
             problems = _write_images(folder, checked.entries, locations)
             if problems:
@@ -69,7 +70,7 @@ def render(result: RebuildResult) -> str:
 
 
 def _write_images(folder: Path, entries: Mapping[int, Entry], locations: Mapping[str, Location]) -> list[Problem]:
-    make_class_folders(folder, (entry.class_index for entry in entries.values()))
+    make_class_folders(folder, (entry.wnid for entry in entries.values()))
 
     def write(numbered: tuple[int, Entry]) -> list[Problem]:
         line, entry = numbered

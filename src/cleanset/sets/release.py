@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanset.classes import CLASSES_FILE, ClassTable, classes_in_use
+from cleanset.classes import CLASSES_FILE, ClassTable
 from cleanset.csv_files import csv_text
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
@@ -27,7 +27,6 @@ from cleanset.sets.catalogues import deposit_json
 from cleanset.sets.description import limits_of, summary_of
 from cleanset.sets.folder import CARD, CHECKSUMS, SIGNATURE, check_outside, checksums, read_regular_file, released_texts
 from cleanset.sets.publish import Publication, finish, publishable, write_set
-from cleanset.vocabulary import class_keys
 
 PROGRAM = Path(from_verdicts.__file__)
 _DECIDING: dict[str, Any] = {
@@ -62,6 +61,7 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
     version than params.yaml, or that does not follow from the edition's scores and verdicts.
     """
     params = read_params(edition.folder)
+    classes = edition.read_classes()
     name, wanted = f"cleanset-{params.export.version}", (params.export.version, params.export.date)
     sets = {role: publishable(edition.export(role)) for role in params.models}
     for role, (_, found) in sets.items():
@@ -83,12 +83,10 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
         texts = {
             CARD: _README.format(name=name, roles=", ".join(sets), images=images),
             **released_texts(deposit_json(name, summaries, list(limits), released, with_images), released),
-            CLASSES_FILE: classes_in_use().text,
-            "params.json": _params_json(edition, params),
-            "verdicts.csv": _verdicts_csv(edition.reviews, params, edition.read_classes()),
-            "gold.json": calibration_as_json(
-                calibrations(all_gold_answers(edition.reviews, list(sets), edition.read_classes()))
-            )
+            CLASSES_FILE: classes.text,
+            "params.json": _params_json(edition, params, classes),
+            "verdicts.csv": _verdicts_csv(edition.reviews, params, classes),
+            "gold.json": calibration_as_json(calibrations(all_gold_answers(edition.reviews, list(sets), classes)))
             + "\n",
         }
         for file, data in (*_files(edition, params), *((file, text.encode()) for file, text in texts.items())):
@@ -117,10 +115,10 @@ def _files(edition: Edition, params: Params) -> Iterator[tuple[str, bytes]]:
         yield name, read_regular_file(path)
 
 
-def _params_json(edition: Edition, params: Params) -> str:
+def _params_json(edition: Edition, params: Params, classes: ClassTable) -> str:
     """The parameters that selection needs as JSON, those that params.yaml leaves out among them."""
     found = params.model_dump(mode="json", include=_DECIDING)
-    found["dataset"]["classes"] = [class_keys()[index] for index in params.dataset.class_list()]
+    found["dataset"]["classes"] = [classes.keys[index] for index in params.dataset.class_list(classes)]
     found["official_images"] = images_are_official(edition, params.dataset.images)
     return json.dumps(found, indent=2) + "\n"
 
@@ -130,7 +128,7 @@ def _verdicts_csv(reviews: Path, params: Params, classes: ClassTable) -> str:
     folders = {"": reviews} | {f"{AUDIT}/{role}/": verdicts_folder(reviews, role) for role in params.models}
     rows = [
         (
-            f"{prefix}{name}/{class_keys()[index]}.yaml", image_id, vote.review.verdict, vote.review.reason,
+            f"{prefix}{name}/{classes.keys[index]}.yaml", image_id, vote.review.verdict, vote.review.reason,
             " ".join(map(str, vote.review.box or ())), basis_of(vote.review), vote.review.sha256,
         )
         for prefix, folder in folders.items()

@@ -7,9 +7,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from cleanset.classes import classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.edition.about import About, ImageSource
-from cleanset.vocabulary import class_keys
 from cleanset.yaml_files import read_yaml
 
 SCOOTER = "scooter"
@@ -58,9 +57,9 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     return {name: each for name, each in pairs if each is not None}
 
 
-def texts_of(about: About | None, reviewers: Iterable[str], archive: str = "") -> Texts:
-    """The texts of a set of images of the classes in use, with `about` from its publishers."""
-    is_imagenet = classes_in_use().is_imagenet
+def texts_of(classes: ClassTable, about: About | None, reviewers: Iterable[str], archive: str = "") -> Texts:
+    """The texts of a set of images of these classes, with `about` from its publishers."""
+    is_imagenet = classes.is_imagenet
     licence = about.licence if about else _CC_BY if is_imagenet else "not stated"
     licence_url = _CC_BY_URL if licence == _CC_BY else ""
     citations = templates("citations")
@@ -76,7 +75,7 @@ def texts_of(about: About | None, reviewers: Iterable[str], archive: str = "") -
         "data_licence": licence_url or licence,
         "plain_licences": "The manifest, what is made from it, and the human reviews behind it: "
         f"{'CC BY 4.0' if is_imagenet and licence == _CC_BY else licence}. The code that made the set: MIT.",
-        "includes": [f"{key}/*" for key in class_keys()],
+        "includes": [f"{key}/*" for key in classes.keys],
         "usage": None,
     }
     # one after the other, because an entry may name an earlier one

@@ -19,7 +19,6 @@ from cleanset.sets.folder import (
     CHECKSUMS,
     CITATION,
     CROISSANT,
-    CROISSANT_LINES,
     DESCRIPTIONS,
     METADATA,
     METADATA_LINES,
@@ -117,15 +116,15 @@ def _of_release(found: Verification, names: Sequence[str], expected: str | None)
 
 
 def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
-    manifest = check_manifest(*manifest_text(folder / MANIFEST))
-    problems = [*manifest.problems, *duplicates(manifest.entries)]
+    read = manifest_text(folder / MANIFEST)
+    manifest = check_manifest(read.text, read.where, read.classes)
+    problems = [*manifest.problems, *duplicates(manifest.entries, manifest.classes)]
     files, empty, others = _contents(folder)
     placed = _placed(manifest.entries, files)
     described = {*files, *(read_checksums(folder)[1] if CHECKSUMS in files else ())}
     # a METADATA that is listed but lost is a fault, not a set without images
     with_images = bool(placed) or CHECKSUMS not in files or not described.isdisjoint((METADATA, METADATA_LINES))
     with_images = with_images or not manifest.lines
-    has_records = CROISSANT_LINES in described
     lost = dict(manifest.entries) if with_images else {}
     for line, _, _ in placed:
         del lost[line]
@@ -135,12 +134,14 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
     problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
     problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
-    release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
+    release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"", manifest.classes)
     # what is made from a faulty manifest differs for that reason alone
-    texts = {} if manifest.problems else _derived_texts(manifest, files, release, with_images, has_records)
+    texts = {} if manifest.problems else _derived_texts(manifest, files, release, with_images=with_images)
     derived = list(_derived_problems(folder, files, texts))
     problems += derived
-    needed = sorted([MANIFEST, *derived_names(with_images, has_records, is_empty=not manifest.entries)])
+    needed = sorted(
+        [MANIFEST, *derived_names(manifest.classes, with_images=with_images, is_empty=not manifest.entries)]
+    )
     problems += _checksum_problems(folder, files, needed, agreeing=not manifest.problems and not derived)
     whose = _signer(folder, files, signers) if signers else None
     if isinstance(whose, Problem):
@@ -276,11 +277,11 @@ def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
 
 
 def _derived_texts(
-    manifest: CheckedManifest, files: set[str], release: Release, with_images: bool, has_records: bool
+    manifest: CheckedManifest, files: set[str], release: Release, *, with_images: bool
 ) -> dict[str, str]:
     """The texts of the files that are made from a manifest, by name; of ZENODO and CITATION, if they are there."""
     entries = list(manifest.entries.values())
-    texts = derived_texts(manifest.text, entries, release, with_images, has_records)
+    texts = derived_texts(manifest.text, entries, release, with_images=with_images)
     if ZENODO in files and entries:
         texts[ZENODO] = zenodo_json(entries, release, with_images)
     if CITATION in files and release.about:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import read_params
@@ -28,7 +29,6 @@ from cleanset.selection.metrics import (
     totals,
 )
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
-from cleanset.vocabulary import class_column, class_keys
 
 CLASS_DIGEST_DIGITS = 8
 """Hexadecimal digits of the digest of a class's images, which makes a changed one show in its metrics."""
@@ -38,22 +38,24 @@ def run(edition: Edition) -> None:
     """Read the other stages' outputs for every model, write metrics/, data/short_classes.csv and tables.md5."""
     params = read_params(edition.folder)
     check_roles(edition, params.models)
-    classes, per = params.dataset.class_list(), params.export.images_per_class
-    index = read_table(edition.index, INDEX)
     table = edition.read_classes()
+    classes = params.dataset.class_list(table)
+    per = params.export.images_per_class
+    index = read_table(edition.index, INDEX, table)
     votes = read_reviews(edition.reviews, table)
     unknown = unknown_confidences(edition.folder, params)
     lines: dict[str, dict[str, float | int | str]] = {}
-    short, contents = [], {index: list[str]() for index in classes}
+    short = []
+    contents = {index: list[str]() for index in classes}
     for role in params.models:
-        selection = read_table(edition.selection(role), SELECTION)
-        rejected = read_table(edition.rejected(role), REJECTED)
+        selection = read_table(edition.selection(role), SELECTION, table)
+        rejected = read_table(edition.rejected(role), REJECTED, table)
         for class_index, count in per_class(selection, classes).items():
-            lines.setdefault(f"classes/{class_keys()[class_index]}", {})[role] = count
+            lines.setdefault(f"classes/{table.keys[class_index]}", {})[role] = count
         for each in selection.to_dict("records"):
             contents[each["class_index"]].append(f"{role} {each['image_id']} {box_of(each['crop'])}")
         check_indexed(selection, index, edition.selection(role))
-        scores = read_table(edition.scores(role), SCORES)
+        scores = read_table(edition.scores(role), SCORES, table)
         check_same_images(index, scores, str(edition.scores(role)))
         numbers: dict[str, float | int] = {**totals(selection, rejected, classes, per)}
         if params.count.accuracy:
@@ -61,10 +63,10 @@ def run(edition: Edition) -> None:
             numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
         # a published list has no prediction of a crop
         if not params.models[role].is_list:
-            predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+            predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES, table))
             check_scored(selection, predictions, str(edition.crop_scores(role)))
             numbers |= effect(selection, predictions)
-        numbers |= closeness(measured(read_table(edition.margins(role), MARGINS), unknown[role]))
+        numbers |= closeness(measured(read_table(edition.margins(role), MARGINS, table), unknown[role]))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
         audited = read_audit(
             edition.reviews,
@@ -82,9 +84,9 @@ def run(edition: Edition) -> None:
     for class_index, images in contents.items():
         # no role has such a name
         digest = sha256("\n".join(sorted(images)).encode())[:CLASS_DIGEST_DIGITS]
-        lines[f"classes/{class_keys()[class_index]}"]["SHA-256"] = digest
+        lines[f"classes/{table.keys[class_index]}"]["SHA-256"] = digest
     write_metrics(edition.metrics, lines)
-    write_short_classes(edition.short_classes, pd.concat(short))
+    write_short_classes(edition.short_classes, pd.concat(short), table)
     write_text(edition.tables_md5, md5_lines(edition.folder, tables_read(edition, params.models)))
 
 
@@ -120,8 +122,8 @@ def keys(table: pd.DataFrame) -> set[tuple[int, str]]:
     return set(zip(table["class_index"], table["image_id"], strict=True))
 
 
-def write_short_classes(path: Path, short: pd.DataFrame) -> None:
+def write_short_classes(path: Path, short: pd.DataFrame, classes: ClassTable) -> None:
     """Write the classes that could not be filled, with the reasons."""
-    short = short.assign(**{class_column(): [class_keys()[index] for index in short["class_index"]]})
-    columns = ["model", class_column(), "kept", "candidates", "rejected"]
+    short = short.assign(**{classes.key_column: [classes.keys[index] for index in short["class_index"]]})
+    columns = ["model", classes.key_column, "kept", "candidates", "rejected"]
     write_text(path, csv_text(columns, short[columns].itertuples(index=False, name=None)))

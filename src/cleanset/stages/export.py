@@ -1,13 +1,15 @@
 """Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
 
+from cleanset.classes import ClassTable
 from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.folder import groups_of
 from cleanset.edition.lists import unknown_confidences
@@ -19,9 +21,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, replacing
 from cleanset.images.codec import Read
 from cleanset.progress import found_in_threads
-from cleanset.review.audit import read_audit_json
+from cleanset.review.audit import AuditResult, read_audit_json
 from cleanset.review.store import GUIDELINES, reviewer_counts, verdicts_by_reviewer
-from cleanset.scoring.record import ListRecord, read_record
+from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.sets import description
 from cleanset.sets.card import card
 from cleanset.sets.delivered import (
@@ -35,7 +37,75 @@ from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.manifest import Entry, duplicates
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
-from cleanset.vocabulary import SourceCheck, class_keys
+from cleanset.vocabulary import SourceCheck
+
+
+@dataclass(frozen=True, slots=True)
+class ExportInputs:
+    """All that the stage reads, beside the images."""
+
+    params: Params
+    classes: ClassTable
+    index: pd.DataFrame
+    selection: pd.DataFrame
+    rejected: pd.DataFrame
+    votes: pd.DataFrame
+    crop_scores: pd.DataFrame | None
+    """None for a published list, whose crops nobody has scored."""
+
+    scored: ScoreRecord | ListRecord
+    audit: AuditResult | None
+    guidelines: str | None
+    """The edition's own guidelines for reviewers, if any."""
+
+    groups: Mapping[str, str]
+    """The group of an image by its id, where the images have groups."""
+
+    unknown_confidences: Collection[str]
+    """The ids of images from beyond a published list."""
+
+    archive_md5: str
+    """The MD5 of the archive of the images in raw.md5; empty for a folder, which is in no such list."""
+
+    digests: Sequence[description.InputDigest]
+    """Of the files that the set is made from, beside the images, which the index checks."""
+
+
+def read_inputs(edition: Edition, role: str) -> ExportInputs:
+    """Read params, tables, the record of the scores and the audit. Raises CleansetError for an unknown role."""
+    params = read_params(edition.folder)
+    params.model(role)
+    classes = edition.read_classes()
+    scored = read_record(edition.scored_with(role))
+    audit = read_audit_json(edition.audit(role))
+    crop_scores = None
+    if not isinstance(scored, ListRecord):
+        crop_scores = read_table(edition.crop_scores(role), CROP_SCORES, classes)
+    digests = read_md5_list(edition.raw_md5) if is_there(edition.raw_md5) else {}
+    return ExportInputs(
+        params=params,
+        classes=classes,
+        index=read_table(edition.index, INDEX, classes),
+        selection=read_table(edition.selection(role), SELECTION, classes),
+        rejected=read_table(edition.rejected(role), REJECTED, classes),
+        votes=read_table(edition.votes(role), VOTES, classes),
+        crop_scores=crop_scores,
+        scored=scored,
+        audit=audit,
+        guidelines=text_of_table(edition.votes(role), GUIDELINES),
+        groups=groups_of(text_of_table(edition.index, "groups"), str(edition.index)),
+        unknown_confidences=unknown_confidences(edition.folder, params)[role],
+        archive_md5=digests.get(params.dataset.images, ""),
+        digests=description.input_digests(edition.folder, input_files(edition, role, audited=audit is not None)),
+    )
+
+
+def input_files(edition: Edition, role: str, *, audited: bool = False) -> list[Path]:
+    """The files that a set is made from, beside the images."""
+    tables = (edition.crop_scores, edition.votes, edition.selection, edition.rejected)
+    # without an audit its file says nothing, and cards made before there were audits stay as they are
+    audit = [edition.audit(role)] if audited else []
+    return [edition.index, edition.scored_with(role), *(table(role) for table in tables), *audit]
 
 
 def run(edition: Edition, role: str) -> None:
@@ -43,57 +113,27 @@ def run(edition: Edition, role: str) -> None:
 
     The rejected candidates, the provenance of the scores, and the digests of all these go into its data card.
     """
-    params = read_params(edition.folder)
-    params.model(role)
+    read = read_inputs(edition, role)
+    params = read.params
     check_versions(edition, params.root, "export")
-    classes, per_class = params.dataset.class_list(), params.export.images_per_class
-    selection = read_table(edition.selection(role), SELECTION)
-    unknown = selection.loc[selection["box_unknown"], "image_id"].tolist()
+    unknown = read.selection.loc[read.selection["box_unknown"], "image_id"].tolist()
     if params.export.strict:
-        check_full(selection, classes, per_class, role)
+        check_full(read, role)
         check_boxes_known(unknown, role)
-    selection, rejected = without_unknown_boxes(selection, read_table(edition.rejected(role), REJECTED))
-    scored = read_record(edition.scored_with(role))
-    index = read_table(edition.index, INDEX)
-    votes = read_table(edition.votes(role), VOTES)
-    released = release(edition, params, votes)
-    # preprocess has compared a tar with raw.md5; a folder is in no such list
-    source_check: SourceCheck = "archive_md5" if released.archive_md5 else "none"
-    audit = read_audit_json(edition.audit(role))
-    is_list = isinstance(scored, ListRecord)
-    known = with_known_confidences(selection, unknown_confidences(edition.folder, params)[role])
-    rows = described(edition, role, known, index, reviewer_counts(votes), is_list).assign(source_check=source_check)
-    read = verified_images(edition, params.dataset.images, index).read
+    selection, rejected = without_unknown_boxes(read.selection, read.rejected)
+    rows = described(read, selection, role)
+    images = verified_images(edition, params.dataset.images, read.index, read.classes)
     with replacing(edition.export(role)) as folder:
-        entries = write_images(folder, role, rows, read)
-        for problem in duplicates(dict(enumerate(entries))):
+        entries = write_images(folder, role, rows, images.read, read.classes)
+        for problem in duplicates(dict(enumerate(entries)), read.classes):
             raise CleansetError(f"export {role}: {problem}: reject one as duplicate")
-        provenance = description.Provenance(
-            model=role,
-            release=released,
-            classes=classes,
-            images_per_class=per_class,
-            images=scored.images,
-            notices=[
-                *description.limits(
-                    unreviewed=params.review.unreviewed == "clean",
-                    verified=source_check != "none",
-                    images=scored.images,
-                ),
-                *description.twins_notice(entries),
-            ],
-            readings=readings(params),
-            scored=scored,
-            params=description.determining_params(params),
-            inputs=description.input_digests(edition.folder, inputs(edition, role, audited=audit is not None)),
-        )
+        provenance = provenance_of(read, role, entries)
         texts = {
-            CARD: card(provenance, selection, rejected, votes, audit),
-            REJECTED_CSV: description.rejected_csv(rejected),
+            CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
+            REJECTED_CSV: description.rejected_csv(rejected, read.classes),
         }
-        guidelines = text_of_table(edition.votes(role), GUIDELINES)
-        if guidelines:
-            texts[GUIDELINES] = guidelines
+        if read.guidelines:
+            texts[GUIDELINES] = read.guidelines
         write_descriptions(folder, entries, provenance.release, texts)
     if unknown:
         print(
@@ -103,65 +143,82 @@ def run(edition: Edition, role: str) -> None:
         )
 
 
-def inputs(edition: Edition, role: str, audited: bool = False) -> list[Path]:
-    """The files that a set is made from, beside the images, which the index checks."""
-    tables = (edition.crop_scores, edition.votes, edition.selection, edition.rejected)
-    # without an audit its file says nothing, and cards made before there were audits stay as they are
-    audit = [edition.audit(role)] if audited else []
-    return [edition.index, edition.scored_with(role), *(table(role) for table in tables), *audit]
+def source_check(read: ExportInputs) -> SourceCheck:
+    """How the bytes of the images are checked: preprocess has compared a tar with raw.md5."""
+    return "archive_md5" if read.archive_md5 else "none"
 
 
-def release(edition: Edition, params: Params, votes: pd.DataFrame) -> description.Release:
+def release_of_set(read: ExportInputs) -> description.Release:
     """The facts about a set that card and Croissant state beside its images."""
-    images = params.dataset.images
-    digests = read_md5_list(edition.raw_md5) if is_there(edition.raw_md5) else {}
+    params = read.params
     return description.Release(
+        classes=read.classes,
         version=params.export.version,
         date=params.export.date,
-        archive=PurePosixPath(images).name,
-        archive_md5=digests.get(images, ""),
+        archive=PurePosixPath(params.dataset.images).name,
+        archive_md5=read.archive_md5,
         review=review_policy(params.review),
-        reviewers=tuple(verdicts_by_reviewer(votes)),
+        reviewers=tuple(verdicts_by_reviewer(read.votes)),
         about=params.export.about,
     )
 
 
-def described(
-    edition: Edition,
-    role: str,
-    selection: pd.DataFrame,
-    index: pd.DataFrame,
-    reviewers: Mapping[str, int],
-    is_list: bool = False,
-) -> pd.DataFrame:
-    """The rows of `selection` with the manifest's further columns: labels, digests, confidences.
-
-    `reviewers`, the number of them by image id, is added too. `is_list`: the model is a published list, without scores
-    of crops. Raises CleansetError for an image that the index lacks,
-    and for a crop without scores.
-    """
-    columns = ["image_id", "sha256", "pixels_sha256", "ilsvrc_class", "real_classes"]
-    rows = selection.merge(index[columns], on="image_id", validate="one_to_one")
-    if len(rows) != len(selection):
-        lost = sorted(set(selection["image_id"]) - set(rows["image_id"]))
-        raise CleansetError(f"{edition.selection(role)}: {lost[0]} is not in {edition.index}: run dvc repro")
-    crop_scores = None if is_list else read_table(edition.crop_scores(role), CROP_SCORES)
-    groups = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
-    delivered = delivered_confidences(rows, crop_scores, str(edition.crop_scores(role)))
-    return rows.assign(
-        delivered=pd.Series(delivered, index=rows.index, dtype=object),
-        reviewers=[reviewers.get(image_id, 0) for image_id in rows["image_id"]],
-        group=[groups.get(image_id, "") for image_id in rows["image_id"]],
+def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> description.Provenance:
+    """The origin of the set with these entries, for its data card."""
+    params = read.params
+    notices = [
+        *description.limits(
+            read.classes,
+            unreviewed=params.review.unreviewed == "clean",
+            verified=source_check(read) != "none",
+            images=read.scored.images,
+        ),
+        *description.twins_notice(entries),
+    ]
+    return description.Provenance(
+        model=role,
+        release=release_of_set(read),
+        classes=params.dataset.class_list(read.classes),
+        images_per_class=params.export.images_per_class,
+        images=read.scored.images,
+        notices=notices,
+        readings=readings(params),
+        scored=read.scored,
+        params=description.determining_params(params),
+        inputs=read.digests,
     )
 
 
-def check_full(selection: pd.DataFrame, classes: list[int], images_per_class: int, role: str) -> None:
+def described(read: ExportInputs, selection: pd.DataFrame, role: str) -> pd.DataFrame:
+    """The rows of `selection` with the manifest's further columns: labels, digests, confidences, reviewers, group.
+
+    Raises CleansetError for an image that the index lacks, and for a crop without scores.
+    """
+    known = with_known_confidences(selection, read.unknown_confidences)
+    columns = ["image_id", "sha256", "pixels_sha256", "ilsvrc_class", "real_classes"]
+    rows = known.merge(read.index[columns], on="image_id", validate="one_to_one")
+    if len(rows) != len(known):
+        lost = sorted(set(known["image_id"]) - set(rows["image_id"]))
+        raise CleansetError(f"data/selection/{role}.parquet: {lost[0]} is not in data/index.parquet: run dvc repro")
+    delivered = delivered_confidences(rows, read.crop_scores, f"data/crop_scores/{role}.parquet")
+    reviewers = reviewer_counts(read.votes)
+    return rows.assign(
+        delivered=pd.Series(delivered, index=rows.index, dtype=object),
+        reviewers=[reviewers.get(image_id, 0) for image_id in rows["image_id"]],
+        group=[read.groups.get(image_id, "") for image_id in rows["image_id"]],
+        source_check=source_check(read),
+    )
+
+
+def check_full(read: ExportInputs, role: str) -> None:
     """Raise CleansetError if a class has fewer images than it should."""
-    counts = selection["class_index"].value_counts()
-    short = [index for index in classes if counts.get(index, 0) < images_per_class]
+    images_per_class = read.params.export.images_per_class
+    counts = read.selection["class_index"].value_counts()
+    wanted = read.params.dataset.class_list(read.classes)
+    short = [index for index in wanted if counts.get(index, 0) < images_per_class]
     if short:
         raise CleansetError(
-            f"{role}: short classes: {len(short)}, the first is {class_keys()[short[0]]} with "
+            f"{role}: short classes: {len(short)}, the first is {read.classes.keys[short[0]]} with "
             f"{counts.get(short[0], 0)} of {images_per_class} images: review more, "
             "or set export.strict: false (then data/short_classes.csv lists them all)"
         )
@@ -177,14 +234,18 @@ def check_boxes_known(unknown: list[str], role: str) -> None:
         )
 
 
-def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> list[Entry]:
+def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read, classes: ClassTable) -> list[Entry]:
     """Write the images of `rows` into the new folder `folder`; return their entries of the manifest."""
-    make_class_folders(folder, rows["class_index"])
-    return found_in_threads(lambda row: _write_one(folder, role, row, read), rows.to_dict("records"), f"export {role}")
+    make_class_folders(folder, (classes.keys[index] for index in rows["class_index"]))
+
+    def write(row: dict[Hashable, Any]) -> Entry:
+        return _write_one(folder, role, row, source=read(row["image_id"]), classes=classes)
+
+    return found_in_threads(write, rows.to_dict("records"), f"export {role}")
 
 
-def _write_one(folder: Path, role: str, row: dict[Hashable, Any], read: Read) -> Entry:
+def _write_one(folder: Path, role: str, row: dict[Hashable, Any], *, source: bytes, classes: ClassTable) -> Entry:
     try:
-        return write_image(folder, role, row, read(row["image_id"]))
+        return write_image(folder, role, row, source, classes=classes)
     except ValidationError as error:  # the tables do not go together
         raise CleansetError(f"export {role}, {row['image_id']}: {first_problem(error)}: run dvc repro") from None

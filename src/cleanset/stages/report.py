@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 from pydantic import StrictFloat, StrictInt
 
+from cleanset.classes import ClassTable
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -21,7 +22,7 @@ from cleanset.progress import found_in_threads
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets
-from cleanset.report.thumbnails import PageImage, before_and_after, file_names, thumbnail
+from cleanset.report.thumbnails import PageImage, Thumbnail, before_and_after, file_names, thumbnail
 from cleanset.review.agreement import (
     differences,
     overall,
@@ -49,45 +50,51 @@ def run(edition: Edition) -> None:
     """Read the other stages' outputs and the images; write report/."""
     params = read_params(edition.folder)
     check_roles(edition, params.models)
-    index = read_table(edition.index, INDEX)
-    report = report_data(edition, params, index)
-    read = verified_images(edition, params.dataset.images, index).read
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    report = report_data(edition, params, index, classes)
+    read = verified_images(edition, params.dataset.images, index, classes).read
     with replacing(edition.report) as folder:
-        images = save_images(shown_images(report), read, folder)
+        images = save_images(shown_images(report), read, folder, enlarged=not classes.is_imagenet)
         written = pages(report, images)
-        for name, text in figures.plots(report.steps, report.states, report.histograms, report.roles).items():
+        plots = figures.plots(report.steps, report.states, report.histograms, roles=report.roles, classes=classes)
+        for name, text in plots.items():
             written[f"plots/{name}"] = text
         for name, text in written.items():
             write_text(folder / name, text)
 
 
-def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> ReportData:
+def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: ClassTable) -> ReportData:
     """The numbers, and which images go with them."""
     unknown = unknown_confidences(edition.folder, params)
     sets = {
         role: Filled(
-            with_known_confidences(read_table(edition.selection(role), SELECTION), unknown[role]),
-            with_known_confidences(read_table(edition.rejected(role), REJECTED), unknown[role]),
+            with_known_confidences(read_table(edition.selection(role), SELECTION, table), unknown[role]),
+            with_known_confidences(read_table(edition.rejected(role), REJECTED, table), unknown[role]),
         )
         for role in params.models
     }
     delivered = {
         role: delivered_confidences(
-            filled.selection, None if params.models[role].is_list else read_table(path, CROP_SCORES), str(path)
+            filled.selection, None if params.models[role].is_list else read_table(path, CROP_SCORES, table), str(path)
         )
         for role, filled in sets.items()
         for path in [edition.crop_scores(role)]
     }
-    votes = read_reviews(edition.reviews, edition.read_classes())
-    classes, per_class = params.dataset.class_list(), params.export.images_per_class
+    votes = read_reviews(edition.reviews, table)
+    classes = params.dataset.class_list(table)
+    per_class = params.export.images_per_class
     verdicts = list(without_board(votes).values())
-    counts, by_basis = verdict_counts(verdicts), by_reviewer(votes, BASES, basis_of)
-    states, overlap = figures.class_states(sets, classes, per_class), figures.overlaps(sets)
+    counts = verdict_counts(verdicts)
+    by_basis = by_reviewer(votes, BASES, basis_of)
+    states = figures.class_states(sets, classes, per_class)
+    overlap = figures.overlaps(sets)
     candidates = candidates_by_class(sets, delivered, votes)
     is_scored = any(model.source != "random" for model in params.models.values())
-    shared = read_table(edition.shared, SHARED) if is_scored and params.select.pool == "ensemble" else None
-    notices = (*limits(images=len(index)), *limits(unreviewed=params.review.unreviewed == "clean"))
+    shared = read_table(edition.shared, SHARED, table) if is_scored and params.select.pool == "ensemble" else None
+    notices = (*limits(table, images=len(index)), *limits(table, unreviewed=params.review.unreviewed == "clean"))
     return ReportData(
+        classes=table,
         roles=tuple(sets),
         networks={role: network(model) for role, model in params.models.items()},
         notices=notices,
@@ -158,17 +165,23 @@ def shown_images(report: ReportData) -> list[ShownImage]:
     return sorted(shown, key=lambda image: (image[0], image[1] or ()))
 
 
-def save_images(wanted: list[ShownImage], read: Read, folder: Path) -> PageImages:
-    """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one."""
+def save_images(wanted: list[ShownImage], read: Read, folder: Path, *, enlarged: bool) -> PageImages:
+    """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one.
+
+    `enlarged`: images smaller than a thumbnail are, by a whole factor.
+    """
     (folder / REPORT_IMAGES).mkdir(parents=True)
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
-    saved = found_in_threads(lambda image: _saved(image, read, folder), wanted, "report")
+    saved = found_in_threads(lambda image: _saved(image, read, folder, enlarged=enlarged), wanted, "report")
     return dict(zip(wanted, saved, strict=True))
 
 
-def _saved(image: ShownImage, read: Read, folder: Path) -> tuple[PageImage, ...]:
+def _saved(image: ShownImage, read: Read, folder: Path, *, enlarged: bool) -> tuple[PageImage, ...]:
     image_id, crop = image
     data = read(image_id)
-    thumbnails = (thumbnail(data),) if crop is None else before_and_after(data, crop)
+    if crop is None:
+        thumbnails: tuple[Thumbnail, ...] = (thumbnail(data, enlarged=enlarged),)
+    else:
+        thumbnails = before_and_after(data, crop, enlarged=enlarged)
     names = file_names(image_id, crop)  # an image id may have folders
     return tuple(each.saved(folder, f"{REPORT_IMAGES}/{name}") for name, each in zip(names, thumbnails, strict=True))

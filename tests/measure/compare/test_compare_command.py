@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.compare import report
@@ -37,7 +38,7 @@ def others(folder: Path) -> Path:
 
 def export(folder: Path, *entries: Entry) -> Path:
     folder.mkdir()
-    (folder / "manifest.csv").write_text(manifest_csv(entries))
+    (folder / "manifest.csv").write_text(manifest_csv(entries, imagenet()))
     return folder
 
 

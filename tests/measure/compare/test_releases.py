@@ -25,7 +25,7 @@ def whole(number: int, rank: int, class_index: int = 0, **values: object) -> Ent
     return checked(
         WHOLE, wnid=wnid, class_index=class_index, class_name=imagenet().labels[class_index],
         real_classes=(class_index,),
-        rank=rank, image_id=image_id(number), file=file_name(wnid, image_id(number), None),
+        rank=rank, image_id=image_id(number), file=file_name(wnid, image_id(number), None, imagenet()),
         **dict.fromkeys(("source_sha256", "file_sha256", "pixels_sha256"), f"{number:064x}"), **values,
     )  # fmt: skip
 
@@ -33,7 +33,7 @@ def whole(number: int, rank: int, class_index: int = 0, **values: object) -> Ent
 def release(folder: Path, version: str, entries: list[Entry], rejected: str | None) -> Path:
     folder.mkdir()
     optional = {} if rejected is None else {"rejected.csv": HEADER + rejected}
-    write_descriptions(folder, entries, Release(version, "2026-01-31"), optional)
+    write_descriptions(folder, entries, Release(version, "2026-01-31", classes=imagenet()), optional)
     return folder
 
 

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import cleanset
-from cleanset.classes import imagenet, use_classes
 from cleanset.edition.paths import Edition
 from cleanset.measure.sets import open_set
 from cleanset.sets import publish, verify
@@ -184,7 +183,6 @@ def test_several_sets_in_one_release(tar: Path, own: Edition, tmp_path: Path, pu
     shutil.copytree(own.export("images"), release / "sets" / "images")
     whole = tmp_path / "cleanset-1.2.3.tar"
     write_tar(release, whole)
-    use_classes(imagenet())
     for place in (release, whole):
         assert len(cleanset.load("standard", place)) == 6
         assert set(cleanset.table("images", place)["model"]) == {"images"}

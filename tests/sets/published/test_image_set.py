@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.dataset.labels import read_original_labels
 from cleanset.errors import CleansetError
 from cleanset.images.codec import ImageFacts
@@ -30,7 +31,6 @@ from cleanset.sets.published.lists import (
     published_verdicts,
 )
 from cleanset.sets.published.source_images import SourceImages, archive_md5, check_sides
-from cleanset.vocabulary import class_keys
 from replay import differences, numbers, real_labels
 from tests.measure.compare.command import cleanset, says
 from tests.sets.conftest import edit
@@ -100,9 +100,9 @@ def test_of_the_official_archive_it_has_a_date_and_can_be_published(
 
     def release_of(choice: PublishedChoice, table: Path | None, name: str) -> Release:
         image_set.run(choice, few.archive, tmp_path / name, table)
-        return description.release_of((tmp_path / name / "croissant.json").read_bytes())
+        return description.release_of((tmp_path / name / "croissant.json").read_bytes(), imagenet())
 
-    assert description.release_of((few.out / "croissant.json").read_bytes()).date == ""
+    assert description.release_of((few.out / "croissant.json").read_bytes(), imagenet()).date == ""
     for module in (source_images, description):
         monkeypatch.setattr(module, "OFFICIAL_IMAGES_MD5", digests.read_digests(few.digests).archive_md5)
     official = release_of(PublishedChoice(), None, "official")
@@ -119,7 +119,7 @@ def test_its_manifest_invents_nothing(drawn: Drawn, repository: Path) -> None:
     listed = {row["image_id"]: f"{np.float32(row['confidence']):.9g}" for row in rows if row["model"] == "norm_robust"}
     entries = read_entries(drawn.out)
     for entry in entries:
-        assert entry.row()[7:9] == (listed.get(entry.image_id, ""),) * 2
+        assert entry.row(imagenet())[7:9] == (listed.get(entry.image_id, ""),) * 2
         assert entry.source_check == "archive_md5"
         assert entry.real_classes == (entry.class_index,)
     assert sum(entry.confidence is None for entry in entries) == 107
@@ -184,7 +184,7 @@ def unpacked(drawn: Drawn, folder: Path, layout: str) -> Path:
     folder.mkdir(exist_ok=True)
     subprocess.run(["tar", "-xf", drawn.archive, "-C", folder], check=True)
     for path in list(folder.iterdir()) if layout != "flat" else ():
-        wnid = class_keys()[ilsvrc_class(path.stem)]
+        wnid = imagenet().keys[ilsvrc_class(path.stem)]
         (folder / wnid).mkdir(exist_ok=True)
         path.rename(folder / (f"{path.stem}_{wnid}.JPEG" if layout == "hugging_face" else f"{wnid}/{path.name}"))
     return folder
@@ -331,8 +331,8 @@ def test_two_images_that_imagenet_has_twice(tmp_path: Path) -> None:
 def test_an_image_in_the_folder_of_another_class(few: Drawn, tmp_path: Path) -> None:
     images = unpacked(few, tmp_path / "val", "wnids")
     entry = next(each for each in read_entries(few.out) if each.class_index == each.ilsvrc_class == 7)
-    (images / entry.wnid / f"{entry.image_id}.JPEG").rename(images / class_keys()[9] / f"{entry.image_id}.JPEG")
-    message = f"{entry.image_id} in the folder or with the name of {class_keys()[9]}; expected {entry.wnid}, its"
+    (images / entry.wnid / f"{entry.image_id}.JPEG").rename(images / imagenet().keys[9] / f"{entry.image_id}.JPEG")
+    message = f"{entry.image_id} in the folder or with the name of {imagenet().keys[9]}; expected {entry.wnid}, its"
     assert message in refused(few, images)
 
 

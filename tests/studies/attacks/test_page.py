@@ -83,7 +83,7 @@ def data(**changed: Any) -> AttacksData:
 
 
 def page(found: AttacksData) -> BeautifulSoup:
-    return BeautifulSoup(attacks_page(found), "html.parser")
+    return BeautifulSoup(attacks_page(found, imagenet()), "html.parser")
 
 
 def rows(shown: BeautifulSoup, label: str) -> list[list[str]]:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.images.codec import pixels_sha256
 from cleanset.sets.archive import sign
 from cleanset.sets.manifest import file_name, manifest_csv
@@ -113,9 +114,9 @@ class OnDisk:
         self.signers: dict[str, Sequence[str]] = {kind: (name,) for kind, name in SIGNERS.items()}
         clean = entry(1).model_copy(update={"pixels_sha256": pixels_sha256(Image.new("RGB", (30, 30), CLEAN))})
         export = edition / "data" / "export" / "standard"
-        self.text(export / "manifest.csv", manifest_csv([clean]))
+        self.text(export / "manifest.csv", manifest_csv([clean], imagenet()))
         shutil.copyfile(ROOT / "params.yaml", edition / "params.yaml")
-        self.clean = export / file_name(clean.wnid, clean.image_id, None)
+        self.clean = export / file_name(clean.wnid, clean.image_id, None, imagenet())
         self.clean.parent.mkdir()
         self.clean.write_bytes(png(CLEAN, (30, 30), "JPEG"))
         red = png((200, 0, 0))

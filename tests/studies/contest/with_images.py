@@ -5,6 +5,7 @@ import sys
 
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.sets.manifest import file_name, manifest_csv
 from tests.studies.contest.on_disk import OnDisk, digest, png
 from tests.studies.robustness.entries import entry
@@ -23,10 +24,10 @@ def ready(made: OnDisk) -> None:
     for number in (1, 2, 3):
         data = png((10 * number, 200, 100), (40, 30), "JPEG")
         entries.append(entry(number, digest=digest(data)).model_copy(update={"rank": number}))
-        path = folder / file_name(entries[-1].wnid, entries[-1].image_id, None)
+        path = folder / file_name(entries[-1].wnid, entries[-1].image_id, None, imagenet())
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    made.text(folder / "manifest.csv", manifest_csv(entries))
+    made.text(folder / "manifest.csv", manifest_csv(entries, imagenet()))
     others = next(wnid for wnid in ("n01443537", "n01484850") if wnid != entries[0].wnid)
     made.changed("contest", classes={"bicycle": [others], "bird": [entries[0].wnid]})
 

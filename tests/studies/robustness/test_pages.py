@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.report.pages import page_environment
 from cleanset.studies.robustness.pages import TEMPLATES
 
@@ -25,7 +26,7 @@ ROW: dict[str, object] = {
     ],
 )
 def test_a_difference(changed: dict[str, object], cells: list[str]) -> None:
-    parts = page_environment(TEMPLATES).get_template("study_parts.html").module
+    parts = page_environment(imagenet(), TEMPLATES).get_template("study_parts.html").module
     table = str(parts.difference_table([ROW | changed], {"mce": "mCE"}))  # type: ignore[attr-defined]
     found = [re.sub("<[^>]*>", "", each).replace("&lt;", "<") for each in re.findall("<td.*?</td>", table)]
     assert found[3:] == cells

@@ -8,11 +8,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cleanset.classes import CLASSES_FILE, ClassTable
+from cleanset.classes import ClassTable
 from cleanset.files import sha256
 from cleanset.sets.description import UNPUBLISHED, Release, reasons_of_rejection
 from cleanset.sets.fetching.fetch import opened
-from cleanset.sets.folder import REJECTED_CSV, class_table_of, one_set, read_entries, read_regular_file, read_release
+from cleanset.sets.folder import REJECTED_CSV, one_set, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
 
 
@@ -125,17 +125,18 @@ class ReleasedSet:
         """Read a release: the folder or tar of a set, or its manifest."""
         source = one_set(opened(path))
         manifest = source / MANIFEST if source.is_dir() else source
-        entries = read_entries(source)
+        found = read_set(source)
         rejected = None
         if (file := manifest.parent / REJECTED_CSV).is_file():
-            rejected = reasons_of_rejection(read_regular_file(file).decode("utf-8", "replace"), str(file))
-        table = manifest.parent / CLASSES_FILE
+            rejected = reasons_of_rejection(
+                read_regular_file(file).decode("utf-8", "replace"), str(file), found.classes
+            )
         return cls(
             path=path,
-            classes=class_table_of(read_regular_file(table) if table.is_file() else b"", str(table)),
+            classes=found.classes,
             release=read_release(manifest.parent),
             sha256=sha256(read_regular_file(manifest)),
-            entries=entries,
+            entries=found.entries,
             rejected=rejected,
         )
 

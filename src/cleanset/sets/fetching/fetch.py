@@ -28,7 +28,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.cache import cache_folder, writing_cache
-from cleanset.classes import CLASSES_FILE, use_classes
+from cleanset.classes import CLASSES_FILE
 from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError
 from cleanset.files import (
@@ -51,7 +51,7 @@ from cleanset.sets.archive import unpack
 from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, download, store_of
-from cleanset.sets.folder import CROISSANT, class_table_of, one_set, read_entries, read_release, sets_in
+from cleanset.sets.folder import CROISSANT, ManifestText, class_table_of, one_set, read_entries, read_release, sets_in
 from cleanset.sets.manifest import MANIFEST
 
 STALE_SECONDS = 7 * 24 * 3600
@@ -368,11 +368,8 @@ def fetch(published: repository.PublishedSet, update: bool = False, force: bool 
 
 
 @writing_cache()
-def descriptions(published: repository.PublishedSet, update: bool = False) -> tuple[str, str, Release]:
-    """The text of the set's manifest, its name for messages, and the release; fetches no image.
-
-    The set's class table is brought into use; without one, ImageNet's.
-    """
+def descriptions(published: repository.PublishedSet, update: bool = False) -> tuple[ManifestText, Release]:
+    """The set's manifest and its release; fetches no image."""
     kept = KeptSet(published, _located(published, update))
     where = f"{published}, {published.export}"
     names = (MANIFEST, CROISSANT, CLASSES_FILE)
@@ -386,11 +383,12 @@ def descriptions(published: repository.PublishedSet, update: bool = False) -> tu
     if MANIFEST not in files:
         raise CleansetError(f"{where}/{MANIFEST}: not in the set; expected the output of stage export")
     manifest, croissant, classes = (texts.get(name) or b"" for name in names)
-    use_classes(class_table_of(classes, f"{where}/{CLASSES_FILE}"))
+    table = class_table_of(classes, f"{where}/{CLASSES_FILE}")
     try:
-        return manifest.decode(), f"{where}/{MANIFEST}", release_of(croissant)
+        text = manifest.decode()
     except UnicodeDecodeError as error:
         raise CleansetError(f"{where}/{MANIFEST}: not a text file ({error}); expected a manifest") from None
+    return ManifestText(text, f"{where}/{MANIFEST}", table), release_of(croissant, table)
 
 
 def _located(published: repository.PublishedSet, update: bool) -> SetLocation:

@@ -165,6 +165,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         if source.is_archive:
             check_md5(source.images, md5_of_archive(), source.expected_md5)
     release = Release(
+        classes=imagenet(),
         version=PUBLISHED_VERSION,
         archive=source.images.resolve().name,
         archive_md5=source.expected_md5 if source.is_archive or not source.is_official else "",
@@ -186,7 +187,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         params=determining_params(chosen.params),
         inputs=digests_of_inputs(chosen.votes),
     )
-    texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected)}
+    texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected, imagenet())}
     write_descriptions(folder, entries, release, texts)
     return WrittenSet(out, model, entries, rejected, notices, source.check)
 
@@ -208,7 +209,7 @@ def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: Sou
 
 
 def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], source: SourceImages) -> list[Entry]:
-    make_class_folders(folder, (row["class_index"] for row in rows))
+    make_class_folders(folder, (imagenet().keys[row["class_index"]] for row in rows))
 
     def write(row: Mapping[Any, Any]) -> tuple[Entry, ImageFacts] | CleansetError:
         try:
@@ -216,7 +217,7 @@ def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], s
         except CleansetError as error:
             return error
         digests: dict[Any, str] = {"sha256": sha256(data), "pixels_sha256": facts.pixels_sha256}
-        return write_image(folder, model, {**row, **digests}, data), facts
+        return write_image(folder, model, {**row, **digests}, data, imagenet()), facts
 
     written = found_in_threads(write, rows, f"published {model}")
     problems = [each for each in written if isinstance(each, CleansetError)]

@@ -30,7 +30,6 @@ from cleanset.scoring.brought import LabelsOfImages, scores_of
 from cleanset.sets.description import InputDigest, digest_of
 from cleanset.sets.texts import SCOOTER
 from cleanset.validation import check_known, shown
-from cleanset.vocabulary import class_indices
 
 PUBLISHED_SET = "scooter"
 """The name of the published set for `cleanset.load`."""
@@ -83,7 +82,7 @@ def published_verdicts() -> Votes:
     """The published verdicts, by class index and image id."""
     # these files alone: in a checkout other reviewers' folders lie beside them
     votes = [vote for path in sorted(REVIEWS.glob("n*.yaml")) for vote in read_file(path, imagenet())]
-    return {(class_indices()[vote.wnid], vote.image_id): {SCOOTER: vote} for vote in votes}
+    return {(imagenet().indices[vote.wnid], vote.image_id): {SCOOTER: vote} for vote in votes}
 
 
 def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.classes import imagenet
 from cleanset.csv_files import csv_text, read_rows
 from cleanset.dataset.archives import SOURCES, Location, locate
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
@@ -27,7 +28,7 @@ from cleanset.images.codec import ImageFacts, inspect
 from cleanset.progress import found_in_threads
 from cleanset.sets.published.lists import DIGESTS_FILE, ilsvrc_class
 from cleanset.validation import first_names, shown
-from cleanset.vocabulary import SourceCheck, class_keys
+from cleanset.vocabulary import SourceCheck
 
 _BLOCK_BYTES = 16 * 2**20
 """After each block the thread waits for the interpreter's lock, up to 5 ms; 1 MiB takes only 2 ms to hash."""
@@ -193,7 +194,7 @@ class SourceImages:
                 f"{first_names(missing, MAX_NAMED_IMAGES)}; expected ImageNet's validation images: add them"
             )
         for image_id in needed["image_id"]:
-            found, expected = self._locations[image_id].wnid, class_keys()[ilsvrc_class(image_id)]
+            found, expected = self._locations[image_id].wnid, imagenet().keys[ilsvrc_class(image_id)]
             if found not in (None, expected):
                 raise CleansetError(
                     f"{self.images}: {image_id} in the folder or with the name of {found}; expected {expected}, its "

@@ -138,7 +138,7 @@ class CoverageSet(NamedTuple):
     lines: Mapping[str, Sequence[CoverageLine]]
 
 
-def attacks_page(data: AttacksData) -> str:
+def attacks_page(data: AttacksData, classes: ClassTable) -> str:
     """The text of the page."""
     wrapped = data.settings.wrapped
     context = {
@@ -159,7 +159,7 @@ def attacks_page(data: AttacksData) -> str:
         "sheets": data.sheets,
         "covered": covered_fractions(data),
     }
-    return page_environment(TEMPLATES, SHARED_TEMPLATES).get_template("attacks.html").render(context)
+    return page_environment(classes, TEMPLATES, SHARED_TEMPLATES).get_template("attacks.html").render(context)
 
 
 def parameters(settings: AttackParams, name: str) -> str:
@@ -280,7 +280,7 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
 def write_report(study: AttackStudy) -> None:
     """Read the results of the attacks and some images of the finished sets, write report/."""
     with replacing(study.report) as folder:
-        write_text(folder / "index.html", attacks_page(attacks_data(study, folder)))
+        write_text(folder / "index.html", attacks_page(attacks_data(study, folder), study.edition.read_classes()))
 
 
 def attacks_data(study: AttackStudy, report: Path) -> AttacksData:

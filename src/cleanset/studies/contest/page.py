@@ -125,7 +125,7 @@ def contest_page(
         "doubled_area": doubled_area,
         "box_area": box_area,
     }
-    return page_environment(TEMPLATES, COVERAGE_TEMPLATES).get_template("contest.html").render(context)
+    return page_environment(imagenet(), TEMPLATES, COVERAGE_TEMPLATES).get_template("contest.html").render(context)
 
 
 def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[str, list[tuple[str, str]]]:

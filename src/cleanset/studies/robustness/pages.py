@@ -45,7 +45,7 @@ QUALITY = 85
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; families without changes are left out."""
     # each family brings its own template, which extends those here
-    environment = page_environment(TEMPLATES, *(family.template.parent for family in FAMILIES))
+    environment = page_environment(data.classes, TEMPLATES, *(family.template.parent for family in FAMILIES))
     families = families_in(data.params)
     templates = {family.page: family.template.name for family in families} | {"images.html": "study_images.html"}
     contexts = {family.page: _measures(data, family) | family.page_context(data) for family in families}

@@ -321,7 +321,7 @@ def write_report(
 
     It has the sheets of predicted masks of each segmentation run's first fold.
     """
-    environment = page_environment(TEMPLATES, ROBUSTNESS_TEMPLATES, ATTACK_TEMPLATES)
+    environment = page_environment(classes, TEMPLATES, ROBUSTNESS_TEMPLATES, ATTACK_TEMPLATES)
     rows = history_rows(runs)
     with replacing(study.report) as folder:
         folder.mkdir()
