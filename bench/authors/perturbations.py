@@ -143,7 +143,7 @@ def _encoded(command: str) -> list[NDArray[np.uint8]]:
     pattern = Path(words[words.index("-i") + 1])
     path = pattern.with_name("frames.mp4")
     subprocess.run(["ffmpeg", *words[1:-1], str(path)], capture_output=True, check=True)
-    return video.__wrapped__(path, len(list(path.parent.glob("img*.png"))))
+    return video(path, len(list(path.parent.glob("img*.png"))))
 
 
 class Motion(WandImage):

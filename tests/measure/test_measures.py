@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from cleanset.classes import imagenet
 from cleanset.measure.measures import (
-    BINS,
     Accuracy,
     Bin,
     Confusion,
@@ -18,6 +17,7 @@ from cleanset.measure.measures import (
     calibration_bins,
     measures,
 )
+from cleanset.statistics.calibration import CALIBRATION_BINS
 
 
 def test_the_measures_of_five_predictions() -> None:
@@ -71,7 +71,7 @@ def test_the_most_frequent_confusion_comes_first() -> None:
 @pytest.mark.parametrize(("confidence", "place"), [(0.0, 0), (1 / 15, 0), (0.0667, 1), (0.5, 7), (1.0, 14)])
 def test_a_bin_is_open_below_and_closed_above(confidence: float, place: int) -> None:
     found = list(calibration_bins([confidence], [True]))
-    assert [each.images for each in found] == [int(number == place) for number in range(BINS)]
+    assert [each.images for each in found] == [int(number == place) for number in range(CALIBRATION_BINS)]
     assert found[place] == Bin(place / 15, (place + 1) / 15, 1, 1, confidence)
 
 

@@ -28,6 +28,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.sets import EvaluationSet
+from cleanset.statistics.calibration import BIN_EDGES, CALIBRATION_BINS, bins_of
 from cleanset.statistics.finite import in_percent
 from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, wilson
 from cleanset.vocabulary import TIERS
@@ -38,8 +39,6 @@ MIN_FOR_CHANCE = 20
 MIN_EXPLAINED = 0.05
 # share of the renumbered classes that one offset has to explain
 OFFSET_SHARE = 0.5
-BINS = 15
-"""Bins of confidence for the calibration error, all of the same width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,8 @@ class Measures:
 
     `top5` counts the images whose label is among the five most probable classes; None where only one class is known, or
     fewer than five classes are known. `mean_confidence` is the mean probability of the top-1 class, correct or
-    not, and `bins` are BINS bins of it; None where no probabilities are known. `tiers` has the tiers that have images,
-    in the order of filling a class; empty if the set has no tiers. `classes` has the classes that have
+    not, and `bins` are CALIBRATION_BINS bins of it; None where no probabilities are known. `tiers` has the tiers that
+    have images, in the order of filling a class; empty if the set has no tiers. `classes` has the classes that have
     images, by class index, sorted. `confusions` has all pairs of a label and another prediction, the most frequent
     first, then by label and prediction. `renumbered` explains an accuracy at chance; None where nothing does.
     """
@@ -196,19 +195,14 @@ def _renumbering(predictions: pd.DataFrame) -> Renumbering | None:
 
 
 def calibration_bins(confidences: Sequence[float], correct: Sequence[bool]) -> Iterator[Bin]:
-    """BINS bins of equal width, each open below and closed above, with the images whose confidence lies in it.
-
-    A confidence of 0 belongs to the first.
-    """
-    edges = [number / BINS for number in range(BINS + 1)]
-    # float32 confidences are compared with edges in float64
-    places = np.digitize(np.asarray(confidences, np.float64), edges[1:-1], right=True)
+    """The CALIBRATION_BINS bins, with the images whose confidence lies in each."""
+    places = bins_of(confidences)
     is_correct = np.asarray(correct, bool)
-    for number in range(BINS):
+    for number in range(CALIBRATION_BINS):
         inside = places == number
         values = np.asarray(confidences, np.float64)[inside]
         mean = math.fsum(values) / len(values) if len(values) else None
-        yield Bin(edges[number], edges[number + 1], len(values), int(is_correct[inside].sum()), mean)
+        yield Bin(BIN_EDGES[number], BIN_EDGES[number + 1], len(values), int(is_correct[inside].sum()), mean)
 
 
 @dataclass(frozen=True, slots=True)

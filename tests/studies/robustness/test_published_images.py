@@ -174,12 +174,11 @@ def test_digests_are_of_the_published_pixels(sources: Sources) -> None:
         expected = hashlib.sha256(image.tobytes()).hexdigest()
     (found,) = run.digests([ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)])
     assert found == expected
-    before = family.as_record()
     Image.new("RGB", (224, 224)).save(path)
-    after = read(sources)[0].as_record()
-    assert before["settings"].keys() == after["settings"].keys() == {"published_sha256"}
-    assert before["settings"] != after["settings"]
-    assert before["changes"] == after["changes"]
+    after, _ = read(sources)
+    assert family.changing.settings.keys() == after.changing.settings.keys() == {"published_sha256"}
+    assert family.changing.settings != after.changing.settings
+    assert family.changes == after.changes
 
 
 def test_the_record_does_not_depend_on_where_the_folder_is(sources: Sources, tmp_path: Path) -> None:
@@ -426,3 +425,13 @@ def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:
         else:
             with pytest.raises(CleansetError, match="rain: no image n01440764/a"):
                 read(one, "scenarios", names=["rain"])
+
+
+def test_another_video_under_the_same_path_is_read_anew(sources: Sources, videos: Path) -> None:
+    """The frames of the last video are kept, as they follow each other."""
+    path = videos / "translate" / "n01443537" / "ILSVRC2012_val_00000002.mp4"
+    _, changed = read(sources, "perturbations")
+    name = ChangeName("n01443537/ILSVRC2012_val_00000002.JPEG", "translate", 0)
+    before = pixels(changed, name)
+    save_video(path, smooth_frames(41)[::-1])
+    assert not np.array_equal(before, pixels(changed, name))

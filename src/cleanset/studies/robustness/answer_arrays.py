@@ -15,7 +15,9 @@ Chosen = npt.NDArray[np.bool_]
 """A flag for each image: whether it is measured."""
 
 
-Answers = Mapping[str, npt.NDArray[Any]]
+AnswerArray = npt.NDArray[Any]
+"""Answers of the type that a family reads: images x steps, with a value or a row of them each."""
+Answers = Mapping[str, AnswerArray]
 """A model's answers by change, CLEAN and UNCHANGED among them: images x steps, with a value or a row of them each."""
 
 
@@ -34,7 +36,7 @@ SHOWN_CELLS = 3
 
 
 def answers_by_change(
-    files: pd.Series, answers: pd.DataFrame, changes: Iterable[tuple[str, int]], values: npt.NDArray[Any], seen: Chosen
+    files: pd.Series, answers: pd.DataFrame, changes: Iterable[tuple[str, int]], values: AnswerArray, seen: Chosen
 ) -> Answers:
     """A model's answers by change; `values` has one, or a row of them, for each answer.
 
@@ -52,8 +54,8 @@ def answers_by_change(
 
 
 def cube(
-    rows: pd.DataFrame, axes: Mapping[str, Sequence[object]], values: npt.NDArray[Any], what: str = "predictions"
-) -> npt.NDArray[Any]:
+    rows: pd.DataFrame, axes: Mapping[str, Sequence[object]], values: AnswerArray, what: str = "predictions"
+) -> AnswerArray:
     """The values of the rows as an array with one axis for each column of `axes`, in the order of its values.
 
     There must be exactly one row for each combination; raises CleansetError, naming some, for combinations that are

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -253,7 +252,7 @@ class AnsweringModel:
     """Whether the record has its own fingerprint and the SHA-256 of the answers, which tell without DVC whether they
     are finished."""
 
-    def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
+    def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, object]:
         """Everything that the answers depend on; nothing in it depends on the machine."""
         return {
             "role": self.name,
@@ -273,7 +272,7 @@ class AnsweringModel:
         return MadeFrom(self.record(wanted, plan) | further)
 
 
-def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
+def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePlan) -> dict[str, object]:
     """The part of a record of answers that is the same for all models that see the same images."""
     return {
         "precision": settings.precision,
@@ -417,7 +416,7 @@ class _FamilyAnswers(ModelInPass):
         write_text(target.answers.record(name, self._stem), json.dumps(record, indent=2) + "\n")
         self.shards.remove()
 
-    def _against_float64(self, answers: pd.DataFrame) -> dict[str, Any] | None:
+    def _against_float64(self, answers: pd.DataFrame) -> dict[str, object] | None:
         """The differences of answers to changed images from float64, on a sample drawn with a fixed seed.
 
         None for a network that does not run in float64, as it has a constant of float32 outside its parameters and

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import JsonValue
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from cleanset.studies.robustness.answering import AnsweringModel
 
 
-DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} for family in FAMILIES}
+DEFAULTS: dict[str, object] = {family.name: {"names": list(family.default_names)} for family in FAMILIES}
 """Without a params file: the 15 corruptions at five severities, the 10 perturbations, and no scenarios."""
 
 
@@ -157,7 +157,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     return evaluated
 
 
-def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, Any]:
+def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, object]:
     """The content of the JSON file of results: by family the card, and every measure of each model.
 
     Shares are between 0 and 1; a value that is missing is None, and `problem` has the reason.
@@ -182,8 +182,8 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _models(lines: Iterable[MeasureLine]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+def _models(lines: Iterable[MeasureLine]) -> list[dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
     for line in lines:
         numbers = (float(each) if np.isfinite(each) else None for each in (line.value, line.low, line.high))
         value, *ends = numbers
@@ -379,7 +379,7 @@ def family_card(
             of_images=measured["class_index"].nunique(),
             of_predictions=len(images.edition_classes) if restricted else len(images.classes),
         ),
-        changes=plan.as_record()["changes"],
+        changes=plan.steps_by_change(),
         settings=_settings(plan, params),
         pixels_sha256=_pixels_digest(digests, classes),
         reference=_reference(family, params, models, images.classes),

@@ -194,7 +194,7 @@ def _clipped(value: float) -> float:
 
 
 Singles = NDArray[np.float32]
-_Float = TypeVar("_Float", bound=np.floating[Any])
+_Float = TypeVar("_Float", bound=np.floating)
 
 VECTORS = 16
 """Columns of the largest disk, of 21, that OpenCV smooths in vectors of AVX2."""
@@ -331,7 +331,7 @@ def _weights(sigma: float, radius: int) -> Floats:
     return normalised
 
 
-def _exp(exponents: NDArray[np.floating[Any]]) -> Floats:
+def _exp(exponents: NDArray[np.floating]) -> Floats:
     return np.array([rounded_exp(each) for each in exponents.tolist()])
 
 

@@ -126,16 +126,19 @@ class ChangePlan:
         changes = [(UNCHANGED, 0), *self.changes]
         return sorted(ChangeName(file, name, step) for file in self.images["file"] for name, step in changes)
 
-    def as_record(self) -> dict[str, Any]:
-        """Everything that the changed images depend on except seed, JPEG quality and libraries."""
-        images = self.images
-        steps = dict[str, list[int]]()
+    def steps_by_change(self) -> dict[str, str]:
+        """The steps of each change, with blanks between."""
+        steps: dict[str, list[int]] = {}
         for name, step in self.changes:
             steps.setdefault(name, []).append(step)
+        return {name: " ".join(map(str, found)) for name, found in steps.items()}
+
+    def as_record(self) -> dict[str, object]:
+        """Everything that the changed images depend on except seed, JPEG quality and libraries."""
         return {
-            "images": len(images),
-            "images_sha256": images_sha256(images),
-            "changes": {name: " ".join(map(str, found)) for name, found in steps.items()},
+            "images": len(self.images),
+            "images_sha256": images_sha256(self.images),
+            "changes": self.steps_by_change(),
             "settings": dict(self.changing.settings),
         }
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from cleanset.classes import ClassTable
 from cleanset.measure.table import Cell, cell
-from cleanset.studies.robustness.answer_arrays import Answers
+from cleanset.studies.robustness.answer_arrays import AnswerArray, Answers
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
@@ -53,7 +52,7 @@ class Changing:
     """
 
     change: Change
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     is_official: bool = False
 
 
@@ -184,7 +183,7 @@ class Family(ABC):
         return ""
 
     @abstractmethod
-    def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[Any]:
+    def read(self, answers: pd.DataFrame, params: CommonParams) -> AnswerArray:
         """Values that its measures need of each answer, one or a row: from answers with the image's `class_index`."""
 
     @abstractmethod
@@ -196,7 +195,7 @@ class Family(ABC):
         return {}
 
     @abstractmethod
-    def page_context(self, data: PagesData) -> dict[str, Any]:
+    def page_context(self, data: PagesData) -> dict[str, object]:
         """The variables of its template, except those that all pages have."""
 
     @property

@@ -321,7 +321,7 @@ def paint_background(
 
 
 def save_missing(
-    folder: Path, images: Mapping[str, Callable[[], Pixels]], made_with: Mapping[str, Any]
+    folder: Path, images: Mapping[str, Callable[[], Pixels]], made_with: Mapping[str, object]
 ) -> Iterator[str]:
     """Write the images that are not there, by image id, as PNG, and yield the id of each.
 

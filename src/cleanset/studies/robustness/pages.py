@@ -74,7 +74,7 @@ def _sheet_changes(family: Family, data: PagesData) -> list[str]:
     return [UNCHANGED, *changes] if family.sheet.is_tiled and family.sheet.has_unchanged else list(changes)
 
 
-def _measures(data: PagesData, family: Family) -> dict[str, Any]:
+def _measures(data: PagesData, family: Family) -> dict[str, object]:
     """The part of a page that every family has: its lines, the selections and the differences."""
     lines = data.tables[family.name]
     differences = data.tables[family.differences]
@@ -91,7 +91,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, Any]:
     }
 
 
-def _selected(lines: pd.DataFrame, selection: str) -> dict[str, Any]:
+def _selected(lines: pd.DataFrame, selection: str) -> dict[str, object]:
     """The number of images in a selection, one or one for each model, and whether it is enough for any of them."""
     of_models = lines[lines["selection"] == selection].drop_duplicates("model")
     counts = dict(zip(of_models["model"], of_models["images"], strict=True))
@@ -103,11 +103,11 @@ def _selected(lines: pd.DataFrame, selection: str) -> dict[str, Any]:
     return {"counts": text, "is_measured": is_measured}
 
 
-def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, ...], dict[str, Any]]:
+def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, ...], dict[str, object]]:
     """Each line by selection, model, measure and change: value and ends, shares in percent, None where undefined."""
     # pandas reads empty cells as NaN
     texts = lines.astype({"change": object, "problem": object}).fillna({"change": "", "problem": ""}).to_dict("records")
-    found = dict[tuple[str, ...], dict[str, Any]]()
+    found = dict[tuple[str, ...], dict[str, object]]()
     for row in texts:
         factor, _ = family.scale(row["measure"])
         ends = {end: None if np.isnan(row[end]) else factor * row[end] for end in ENDS}

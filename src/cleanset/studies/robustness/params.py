@@ -7,7 +7,7 @@ adds its own sections: see `families.StudyParams`.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, WrapValidator, model_validator
 
@@ -58,7 +58,7 @@ class TrainedModel(Model):
         return self
 
 
-def _model_or_callable(entry: object, validate: Callable[[Any], Model]) -> Model | str:
+def _model_or_callable(entry: object, validate: Callable[[object], Model]) -> Model | str:
     if not isinstance(entry, str):
         return validate(entry)
     try:

@@ -178,11 +178,24 @@ class PublishedFrames:
 
     def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
         """A frame, uint8 of shape (224, 224, 3); `step` is its number, from 0. Raises CleansetError as `video` does."""
-        return video(self.files.path(self.places[change, step], file.path), self.counts[change])[step]
+        path = self.files.path(self.places[change, step], file.path)
+        try:
+            found = path.stat()
+        except OSError:
+            raise CleansetError(f"{path}: {EXPECTED_VIDEO}") from None
+        return _kept_video(path, self.counts[change], found.st_mtime_ns, found.st_size)[step]
+
+
+EXPECTED_VIDEO = "cannot be read; expected a whole MP4 video"
 
 
 # the frames of a video follow each other
 @lru_cache(maxsize=1)
+def _kept_video(path: Path, count: int, _modified: int, _size: int) -> list[Pixels]:
+    """The frames of a video; another file under its path has another time of modification, in ns, or size."""
+    return video(path, count)
+
+
 def video(path: Path, count: int) -> list[Pixels]:
     """All frames of a video, red first.
 
@@ -203,7 +216,7 @@ def video(path: Path, count: int) -> list[Pixels]:
     finally:
         capture.release()
     if not frames:
-        raise CleansetError(f"{path}: cannot be read; expected a whole MP4 video")
+        raise CleansetError(f"{path}: {EXPECTED_VIDEO}")
     if len(frames) != count:
         found = f"more than {count}" if len(frames) > count else f"{len(frames)}"
         raise CleansetError(f"{path}: {found} frames; expected {count}: fetch it again")

@@ -127,7 +127,7 @@ def normalised(source: str, name: str, classes: int, size: int, weights: Path | 
 
 
 def _of_timm(name: str, classes: int, size: int, weights: Path | None) -> nn.Module:
-    options: dict[str, Any] = {"num_classes": classes}
+    options: dict[str, object] = {"num_classes": classes}
     if weights is not None:
         options |= {"pretrained": True, "pretrained_cfg_overlay": {"file": str(weights)}}
     try:
@@ -148,7 +148,7 @@ def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) ->
     name = text.partition(".")[0]
     if name not in torchvision_models.list_models(module=torchvision_models):
         raise CleansetError(f"torchvision:{shown(text)}: no such network; expected the name of a classifier")
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     if name in ("googlenet", "inception_v3"):
         # their second classifiers are no part of what is scored
         options = {"aux_logits": False, "init_weights": weights is None}
@@ -208,7 +208,7 @@ def _member(edition: Edition, role: str, entry: FurtherModel) -> FurtherMember:
     )
 
 
-def as_objects(listed: list[FurtherMember]) -> list[dict[str, Any]]:
+def as_objects(listed: list[FurtherMember]) -> list[dict[str, object]]:
     """The models for programs; `study` distinguishes them from the ensemble."""
     return [{"study": "robustness", **asdict(member)} for member in listed]
 

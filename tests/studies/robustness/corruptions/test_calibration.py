@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.calibration import CONFIDENCE_BINS, UNIT, sampled_ece, sampled_nll
+from cleanset.statistics.calibration import CALIBRATION_BINS
+from cleanset.studies.robustness.corruptions.calibration import UNIT, sampled_ece, sampled_nll
 from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
 from cleanset.studies.robustness.sampled import Sampled
@@ -22,9 +23,9 @@ RESAMPLES = Bootstrap(resamples=50).resample([0, 0, 1, 1, 1, 2, 2, 0])
 def ece_by_hand(confidences: list[float], correct: list[bool]) -> float:
     """Bin by bin, as the paper defines it: the bins (0, 1/15], (1/15, 2/15] and so on."""
     total = 0.0
-    for place in range(CONFIDENCE_BINS):
+    for place in range(CALIBRATION_BINS):
         inside = [
-            i for i, each in enumerate(confidences) if place / CONFIDENCE_BINS < each <= (place + 1) / CONFIDENCE_BINS
+            i for i, each in enumerate(confidences) if place / CALIBRATION_BINS < each <= (place + 1) / CALIBRATION_BINS
         ]
         if inside:
             accuracy = sum(correct[i] for i in inside) / len(inside)

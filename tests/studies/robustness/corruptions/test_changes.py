@@ -2,6 +2,7 @@
 
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import imagecorruptions
@@ -119,3 +120,13 @@ def test_the_bytes_are_those_of_the_table() -> None:
     found = list(digests.corruption_rows())
     assert len(expected) == 95
     assert [row for row, wanted in zip(found, expected, strict=True) if row != wanted] == []
+
+
+def test_threads_do_not_share_the_librarys_generator() -> None:
+    """It draws from numpy's global one: interleaved calls would get each other's noise."""
+    seeds = range(8)
+    expected = [corrupted_images(SMALL, "gaussian_noise", [3], seed)[0] for seed in seeds]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            found = pool.map(lambda seed: corrupted_images(SMALL, "gaussian_noise", [3], seed)[0], seeds)
+            assert all(map(np.array_equal, found, expected))

@@ -1,13 +1,14 @@
 """The measures of a study, against sums written out; the selections; what is not defined."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.classes import imagenet
+from cleanset.classes import class_table, imagenet
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY, _by_class
@@ -253,3 +254,13 @@ def test_robust_accuracy_by_class() -> None:
     assert found["class_accuracies"] == {("a", 3): 25, ("a", 7): 100, ("b", 7): 50}
     assert [(index, images) for index, _, images in found["classes"]] == [(3, 2), (7, 1)]
     assert found["all_classes"] == 2
+
+
+def test_other_images_have_no_mce_to_alexnet() -> None:
+    given = study()
+    few = class_table([("cat", "cat"), ("dog", "dog")], "here")
+    own = replace(given, images=replace(given.images, classes=few))
+    for each in (given, own, given):
+        problems = {line.problem for line in each.lines() if line.measure == "mce"}
+        expected = "" if each is given else "no mCE without a reference: name a model in measures.corruptions.reference"
+        assert problems == {expected}

@@ -1,6 +1,7 @@
 """The measures of perturbation sequences, against counts written out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from cleanset.classes import imagenet
+from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
 from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Bootstrap
@@ -395,3 +396,14 @@ def test_a_ratio_needs_ten_flips_of_the_reference() -> None:
     assert found["a", "mfr", ""].problem == "1 of 10 perturbations have no ratio: tilt"
     # nine flips are a distance of 135
     assert found["a", "mt5d", ""].value == pytest.approx((8 + 3 + 30 / 9) / 10)
+
+
+def test_top5_distance_needs_five_classes() -> None:
+    """The class table is that of the images: two studies of different ones are measured by turns."""
+    whole = study(names=["snow"])
+    few = class_table([("cat", "cat"), ("dog", "dog"), ("fox", "fox")], "here")
+    own = replace(whole, images=replace(whole.images, classes=few))
+    first = [each.measure for each in whole.lines()]
+    assert {each.measure for each in own.lines() if each.measure.startswith("t5d")} == set()
+    assert [each.measure for each in whole.lines()] == first
+    assert "t5d" in first

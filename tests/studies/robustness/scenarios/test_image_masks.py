@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from cleanset.classes import imagenet
+from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.images import MASKS
@@ -162,3 +162,12 @@ def test_the_regions_that_models_see() -> None:
     assert regions.object[:, :111].all()
     assert not regions.object[:, 113:].any()
     assert not (regions.object & regions.background).any()
+
+
+def test_masks_of_imagenet_s_are_of_imagenets_classes(tmp_path: Path) -> None:
+    (tmp_path / "drawn").mkdir()
+    (tmp_path / f"drawn/{ID}.png").write_bytes(png(mask((10, 10, 40, 40))))
+    found = find_masks([MaskSource(tmp_path / "drawn", "imagenet_s", "person")])
+    own = class_table([("cat", "cat"), ("dog", "dog")], "here")
+    with pytest.raises(CleansetError, match="a mask of format imagenet_s: needs the images of ImageNet"):
+        mask_table(image().row(), found, lambda _: pytest.fail("decoded"), own, is_placed=False)

@@ -1,8 +1,7 @@
 """Calibration of confidences under shift: expected calibration error (ECE) and negative log-likelihood (NLL).
 
-ECE: C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On Calibration of Modern Neural Networks" (ICML 2017), section 2,
-with bins of equal width. How corruptions affect both: Y. Ovadia and others, "Can You Trust Your Model's
-Uncertainty?" (NeurIPS 2019).
+`statistics.calibration` has the bins of ECE. How corruptions affect both: Y. Ovadia and others, "Can You Trust Your
+Model's Uncertainty?" (NeurIPS 2019).
 """
 
 from functools import reduce
@@ -12,24 +11,22 @@ import numpy.typing as npt
 
 from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
+from cleanset.statistics.calibration import CALIBRATION_BINS, bins_of
 from cleanset.studies.robustness.sampled import Sampled
-
-CONFIDENCE_BINS = 15
-"""Bins of equal width; a confidence between two belongs to the lower one."""
-
 
 UNIT = 2**-20
 """Confidences and losses are rounded to multiples of it, so that sums have the same bytes on every machine."""
 
 
 def gaps_by_bin(confidences: Floats, correct: npt.NDArray[np.bool_]) -> Floats:
-    """By image and bin, the sum of confidence minus correctness over the image's answers: shape images x BINS.
+    """By image and bin, the sum of confidence minus correctness over the image's answers: shape images x
+    CALIBRATION_BINS.
 
     `confidences`, 0 to 1, and `correct` have the shape images x answers.
     """
-    bins = np.clip(np.ceil(confidences * CONFIDENCE_BINS).astype(np.int64) - 1, 0, CONFIDENCE_BINS - 1)
-    gaps = np.zeros((len(confidences), CONFIDENCE_BINS))
-    np.add.at(gaps, (np.arange(len(confidences))[:, np.newaxis], bins), rounded(confidences) - correct)
+    gaps = np.zeros((len(confidences), CALIBRATION_BINS))
+    rows = np.arange(len(confidences))[:, np.newaxis]
+    np.add.at(gaps, (rows, bins_of(confidences)), rounded(confidences) - correct)
     return gaps
 
 

@@ -4,6 +4,7 @@ Of imagecorruptions-imaug 1.1.5, fog and spatter differ from the authors' by at 
 and those in `authors`, have the authors' values. A subset of the images remains: no error here is an official number.
 """
 
+import threading
 from collections.abc import Callable, Iterable
 
 import imagecorruptions
@@ -35,6 +36,10 @@ _EXACT: dict[str, Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]] = {
     "brightness": brightness,
     "saturate": saturate,
 }
+
+
+_ONE_CALL = threading.Lock()
+"""Held while the library runs, which draws from numpy's global generator and has its kernels replaced."""
 
 
 def corrupted_images(
@@ -70,7 +75,7 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
     if name in DRAWN:
         return DRAWN[name](image, severity, np.random.RandomState(own))
     options = {"seed": own} if name in _SEEDED else {}
-    with numpy_seeded(own), exact_kernels():
+    with _ONE_CALL, numpy_seeded(own), exact_kernels():
         result = imagecorruptions.corrupt(image, severity, name, **options)
     return np.ascontiguousarray(result, dtype=np.uint8)
 

@@ -101,7 +101,7 @@ class CorruptionFamily(Family):
 
         return CorruptionStudy(images, answers, params.section(Corruptions), params.section(CorruptionMeasures))
 
-    def page_context(self, data: PagesData) -> dict[str, Any]:
+    def page_context(self, data: PagesData) -> dict[str, object]:
         wanted = data.params.section(Corruptions)
         lines = data.tables[self.name]
         trained_on = data.params.section(CorruptionMeasures).trained_on

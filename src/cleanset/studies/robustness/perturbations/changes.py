@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import cos, fsum, hypot, radians, sin
-from typing import Any
 
 import cv2
 import numpy as np
@@ -133,7 +132,7 @@ def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: 
     return _zoom_blurred(image, size)
 
 
-def _whole(values: NDArray[Any]) -> Pixels:
+def _whole(values: NDArray[np.floating]) -> Pixels:
     """Values clipped to 0..1 as 0..255, truncated as in the published script."""
     whole: Pixels = (np.clip(values, 0, 1) * 255).astype(np.uint8)
     return whole
@@ -245,7 +244,7 @@ def _water(liquid: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 _PALE_TURQUOISE = (np.array([175, 238, 238]) / 255).astype(np.float32)
 
-_NOISES: dict[str, Callable[[NDArray[np.float64], int, np.random.RandomState], NDArray[Any]]]
+_NOISES: dict[str, Callable[[NDArray[np.float64], int, np.random.RandomState], NDArray[np.floating]]]
 _NOISES = {"gaussian_noise": _gaussian_noise, "shot_noise": _shot_noise, "speckle_noise": _speckle_noise}
 _FILTERS = {"motion_blur": _motion_blurred, "brightness": _brightened, "gaussian_blur": _gaussian_blurred}
 _MOVES: dict[str, Callable[[Pixels, int], Pixels]] = {

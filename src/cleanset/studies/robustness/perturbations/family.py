@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,7 +74,7 @@ class PerturbationFamily(Family):
 
         return PerturbationStudy(images, answers, params.section(Perturbations), params.section(PerturbationMeasures))
 
-    def page_context(self, data: PagesData) -> dict[str, Any]:
+    def page_context(self, data: PagesData) -> dict[str, object]:
         wanted = data.params.section(Perturbations)
         frames = data.tables["perturbation_frames"]
         as_written = frames[frames["definition"] == "as_written"]

@@ -65,5 +65,4 @@ def encoded(frames: list[Pixels], change: str) -> list[Pixels]:
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode:
             raise CleansetError(f"ffmpeg: {run.stderr.strip()}; expected it to encode frames, see perturbations.codec")
-        # `video` keeps the last one by path: another video may get the same path
-        return video.__wrapped__(path, len(frames))
+        return video(path, len(frames))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 from PIL import Image
@@ -123,7 +123,7 @@ def masks_of(sources: Sources, images: pd.DataFrame) -> dict[Path, SceneMask]:
     return found
 
 
-def settings_of(wanted: Scenarios, scenes: SceneImage) -> dict[str, Any]:
+def settings_of(wanted: Scenarios, scenes: SceneImage) -> dict[str, object]:
     """Everything that the changed pixels depend on, for the record: the params and a digest of all files."""
     used = [each.file for each in scenes.masks.values()] + list(scenes.photographs)
     used += list((scenes.generated or {}).values())

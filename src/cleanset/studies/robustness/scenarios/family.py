@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,7 +54,7 @@ def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame, class
     return [base.model or first_role, base.scenario or UNCHANGED, classes.names[class_index].name]
 
 
-def _terms(estimates: pd.DataFrame, classes: ClassTable) -> list[dict[str, Any]]:
+def _terms(estimates: pd.DataFrame, classes: ClassTable) -> list[dict[str, object]]:
     """The rows of the regression's table, with class indices as names."""
     rows = records(estimates)
     for row in rows:
@@ -123,7 +122,7 @@ class ScenarioFamily(Family):
     def labels(self, params: CommonParams) -> dict[str, str]:
         return {ANSWERS_COLUMN: params.section(ScenarioMeasures).answers}
 
-    def page_context(self, data: PagesData) -> dict[str, Any]:
+    def page_context(self, data: PagesData) -> dict[str, object]:
         wanted = data.params.section(Scenarios)
         cells = data.tables["scenario_accuracies"]
         masks = data.masks

@@ -13,7 +13,6 @@ With 1,000 classes a general solver such as statsmodels' takes 14 seconds and 1.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -323,7 +322,9 @@ class ScenarioStudy(FamilyStudy):
         return np.array([value for name, value in found.items() if name != ORIGINAL]), found[ORIGINAL]
 
 
-def cells_of(study: ScenarioStudy, key: str, of_images: npt.NDArray[Any]) -> pd.DataFrame:
+def cells_of(
+    study: ScenarioStudy, key: str, of_images: npt.NDArray[np.int64] | npt.NDArray[np.object_]
+) -> pd.DataFrame:
     """Images, correct ones and accuracy by model, scenario (unchanged is one) and key, sorted.
 
     `of_images`: the key of each image, its class_index or the origin of its mask. Of the first of the study's
