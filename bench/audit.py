@@ -52,7 +52,8 @@ def main() -> None:
 
 
 def row(name: str, flawed: Ints, bounds: Ints) -> tuple[str, ...]:
-    covered, shown = float((bounds >= flawed).mean()), sorted({int(flawed.min()), int(flawed.max())})
+    covered = float((bounds >= flawed).mean())
+    shown = sorted({int(flawed.min()), int(flawed.max())})
     return name, " to ".join(map(str, shown)), f"{100 * covered:.2f}", f"{100 * bounds.mean() / IMAGES:.2f}"
 
 
@@ -98,10 +99,12 @@ def print_open() -> None:
     rows = []
     for flawed in numbers_of_flawed(rng):
         lowest = np.full(SETS, IMAGES)
-        found, left = np.zeros(SETS, np.int64), flawed
+        found = np.zeros(SETS, np.int64)
+        left = flawed
         for drawn in range(1, MAX_DRAWN + 1):
             is_flawed = rng.random(SETS) < left / (IMAGES - drawn + 1)
-            found, left = found + is_flawed, left - is_flawed
+            found = found + is_flawed
+            left = left - is_flawed
             lowest = np.minimum(lowest, looked_up(lambda k, drawn=drawn: bound(drawn, k), found))  # type: ignore[misc]
         rows.append(row("open", flawed, lowest))
     print_coverage(f"Open, stopped where the bound is lowest of 1 to {MAX_DRAWN} draws", rows)
@@ -121,7 +124,8 @@ def print_imperfect() -> None:
     )
     for sensitivity in SENSITIVITIES:
         for flawed in (np.full(SETS, 30), np.full(SETS, 89), rng.integers(0, 90, SETS)):
-            golds, golds_before = np.zeros(SETS, np.int64), 0
+            golds = np.zeros(SETS, np.int64)
+            golds_before = 0
             # which of the flawed images that are drawn are found is decided for each once
             drawn_before = np.zeros(SETS, np.int64)
             found = np.zeros(SETS, np.int64)
@@ -131,9 +135,12 @@ def print_imperfect() -> None:
                 new = rng.hypergeometric(
                     flawed - drawn_before, IMAGES - before - (flawed - drawn_before), drawn - before
                 )
-                found, drawn_before, before = found + rng.binomial(new, sensitivity), drawn_before + new, drawn
+                found = found + rng.binomial(new, sensitivity)
+                drawn_before = drawn_before + new
+                before = drawn
                 of = GOLDS * drawn // DRAWN
-                golds, golds_before = golds + rng.binomial(of - golds_before, sensitivity, SETS), of
+                golds = golds + rng.binomial(of - golds_before, sensitivity, SETS)
+                golds_before = of
                 each = pairs(lambda k, g, drawn=drawn, of=of: some(drawn, k, g, of), found, golds)  # type: ignore[misc]
                 lowest = np.minimum(lowest, each)
             name = f"{100 * sensitivity:.0f} % found"

@@ -35,8 +35,15 @@ SAMPLE_MODELS = {
     "corruption_robust": "test_vit",
 }
 LIBRARIES = ("torch", "torchvision", "timm")
-MIN_OF_FORWARD, MIN_OF_SLOWER, MIN_OF_TIMM = 0.95, 0.9, 2.5
-"""Limits: float64 by forward alone; float32 by the slower of forward and decoding; either by the plain timm loop."""
+MIN_OF_FORWARD = 0.95
+"""Limit of the rate in float64, as a share of the rate of the forward pass alone."""
+
+MIN_OF_SLOWER = 0.9
+"""Limit in the other precisions, as a share of the slower of forward pass and decoding."""
+
+MIN_OF_TIMM = 2.5
+"""Limit in each precision, as a multiple of the plain timm loop."""
+
 COLUMNS = {
     "precision": "",
     "forward alone": ",.0f",
@@ -91,7 +98,8 @@ def missing(device: str) -> str | None:
 
 def check(arguments: argparse.Namespace, folder: Path) -> list[str]:
     """Measure and print everything; the problems: models whose stored scores differ, and parts that failed."""
-    begin, failed = perf_counter(), list[str]()
+    begin = perf_counter()
+    failed: list[str] = []
 
     def measured(text: str, part: Callable[[], Any]) -> Any:
         """The result of a part, or None if the budget is used up."""
@@ -175,6 +183,7 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
     """A row of the table COMPARED: images scored on the CPU and on the device, compared as they are stored."""
     import torch
 
+    from cleanset.classes import imagenet
     from cleanset.edition.params import Model
     from cleanset.files import sha256
     from cleanset.machine import available_cores
@@ -188,14 +197,17 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
     model = load_model(named, arguments.folder)
     read = partial(read_file, {path.stem: str(path) for path in images})
     names = sorted(path.stem for path in images)
-    cpu, device = torch.device("cpu"), torch.device(arguments.device)
+    cpu = torch.device("cpu")
+    device = torch.device(arguments.device)
     other_size = CPU_BATCH_SIZE + 3 if device == cpu else arguments.batch_size
-    tables, seconds, written = [], [], []
+    tables = []
+    seconds = []
+    written = []
     for place, size in ((cpu, CPU_BATCH_SIZE), (device, other_size)):
         begin = perf_counter()
         table = score_few(model, read, Settings([device_of(place)], "float64", size, available_cores()), names)
         seconds.append(f"{perf_counter() - begin:.1f}")
-        write_table(arguments.folder / "table", table, SCORES)
+        write_table(arguments.folder / "table", table, SCORES, imagenet())
         tables.append(table)
         written.append((arguments.folder / "table").read_bytes())
     found = compare_scores(*tables)
@@ -241,7 +253,8 @@ def waiting_shares(arguments: argparse.Namespace) -> Any:
 
 def rates(arguments: argparse.Namespace, folder: Path, measured: Measured, precisions: Sequence[str]) -> None:
     """Measure and print a row of rates for each precision, when it is there."""
-    whole, start = folder / "whole", folder / "start"
+    whole = folder / "whole"
+    start = folder / "start"
     if not whole.is_dir():
         source = measured("building the editions", partial(in_process, "build", whole, arguments))
         if source is None:
@@ -383,7 +396,9 @@ class Decoded:
     """A dataset whose items are batches: image ids, and their pixels with zeros after the last."""
 
     def __init__(self, read: Any, preprocessing: Any, batch_size: int) -> None:
-        self._read, self._preprocessing, self._batch_size = read, preprocessing, batch_size
+        self._read = read
+        self._preprocessing = preprocessing
+        self._batch_size = batch_size
 
     def __getitem__(self, group: Sequence[str]) -> tuple[Sequence[str], Any]:
         import numpy as np

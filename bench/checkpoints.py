@@ -35,13 +35,16 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, help="a folder of files such as resnet50.tv_in1k.safetensors")
     parser.add_argument("--download", action="store_true", help="download missing weights, too")
     arguments = parser.parse_args()
-    edition, params = Edition(arguments.edition), read_params(arguments.edition)
+    edition = Edition(arguments.edition)
+    params = read_params(arguments.edition)
+    classes = edition.read_classes()
     role = arguments.role or next(role for role, model in params.models.items() if model.source == "timm")
     models = at_hand(edition, params, arguments.weights, arguments.download)
-    index = read_table(edition.index, INDEX)
+    index = read_table(edition.index, INDEX, classes)
     listed = list_of(edition.published_lists, role, index)
-    read = verified_images(edition, params.dataset.images, index).read
-    image_ids, settings = sorted(listed["image_id"]), settings_for(params.score)
+    read = verified_images(edition, params.dataset.images, index, classes).read
+    image_ids = sorted(listed["image_id"])
+    settings = settings_for(params.score)
     tried: dict[str, ConfidenceComparison] = {}
     for name, model in models.items():
         loaded = load_model(model, edition.folder)
@@ -83,7 +86,8 @@ def at_hand(edition: Edition, params: Params, weights: Path | None, download: bo
     own = {model.name: model for model in params.models.values() if model.source == "timm"}
     found = {}
     for name in names():
-        model, local = own.get(name, Model(source="timm", name=name)), weights and weights / f"{name}{SUFFIX}"
+        model = own.get(name, Model(source="timm", name=name))
+        local = weights and weights / f"{name}{SUFFIX}"
         if local and local.is_file():
             found[name] = with_local_weights(Model(source="timm", name=name), local, edition)
         elif download or weights_path(model, edition.folder).is_file():

@@ -222,7 +222,8 @@ def print_effort(ways: Mapping[str, tuple[Asked, Collection[Key]]], truth: Truth
     def row(name: str, asked: Asked, listed: Collection[Key]) -> tuple[str, ...]:
         boxes = asked.boxes | {key for key in asked.verdicts if truth[key].verdict == "crop"}
         keys = sum(KEY_PRESSES[truth[key].verdict] for key in asked.verdicts) + KEY_PRESSES_OF_BOX * len(asked.boxes)
-        count, beyond = len(asked.verdicts), len(asked.verdicts - set(listed))
+        count = len(asked.verdicts)
+        beyond = len(asked.verdicts - set(listed))
         each = (f"{count / classes:.2f}", f"{keys:,}", f"{keys / classes:.2f}")
         return name, f"{count:,}", *each, f"{len(boxes):,}", f"{beyond:,}"
 
@@ -256,7 +257,8 @@ def print_ways(asked: Asked, tables: Mapping[str, pd.DataFrame], truth: Truth, c
 
 def print_speed(rows: int, seconds: float, turns: list[float]) -> None:
     milliseconds = [1000 * turn for turn in turns]
-    median, slowest = statistics.median(milliseconds), statistics.quantiles(milliseconds, n=100)[-1]
+    median = statistics.median(milliseconds)
+    slowest = statistics.quantiles(milliseconds, n=100)[-1]
     print_measures(
         "Processor time",
         [

@@ -98,9 +98,9 @@ def print_sample() -> None:
     truth = json.loads((PROJECT / "sample" / "truth.json").read_text(encoding="utf-8"))
     edition = Edition(PROJECT)
     params = read_params(edition.folder)
-    index = read_table(edition.index, INDEX)
-    read = verified_images(edition, params.dataset.images, index).read
-    tables = [read_table(edition.candidates(role), CANDIDATES) for role in params.models]
+    index = read_table(edition.index, INDEX, imagenet())
+    read = verified_images(edition, params.dataset.images, index, imagenet()).read
+    tables = [read_table(edition.candidates(role), CANDIDATES, imagenet()) for role in params.models]
     seen = set().union(*(set(table["image_id"]) for table in tables))
     found: dict[str, set[str]] = {}
     fingerprints: dict[int, dict[str, Fingerprint]] = {}
@@ -235,7 +235,8 @@ def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image])
         count = 0
         for place in clean:
             rng = Random(SEED + place)
-            photograph, other = photographs[place], photographs[place - 1].resize(photographs[place].size)
+            photograph = photographs[place]
+            other = photographs[place - 1].resize(photographs[place].size)
             flawed, _ = plant(photograph.copy(), rng, lambda other=other: other)  # type: ignore[misc]
             count += kind in kinds_in(saved(flawed), text=kind == "text")
         rows.append((name, kind, str(len(clean)), str(count), f"{count / len(clean):.2f}"))

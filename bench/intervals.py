@@ -20,11 +20,17 @@ from cleanset.studies.robustness.sampled import MIN_REFERENCE_SUM
 from measuring import print_machine, print_table
 
 Floats = npt.NDArray[np.float64]
-SIMULATIONS, BLOCK = 10_000, 250
-DESIGNS, ERRORS = ((12, 6), (9, 3), (100, 3), (1000, 3)), (0.02, 0.1, 0.5)
-MIN_COVERAGE, MIN_DEFINED = 0.94, 500
-SPREAD_OF_CLASSES, SPREAD_OF_IMAGES, SHARED = 1.0, 1.0, 0.7
-"""Standard deviations of difficulty, that within an image is 1; correlation of an image's difficulty for two models."""
+SIMULATIONS = 10_000
+BLOCK = 250
+DESIGNS = ((12, 6), (9, 3), (100, 3), (1000, 3))
+ERRORS = (0.02, 0.1, 0.5)
+MIN_COVERAGE = 0.94
+MIN_DEFINED = 500
+SPREAD_OF_CLASSES = 1.0
+SPREAD_OF_IMAGES = 1.0
+"""Standard deviations of difficulty between classes and between images; that within an image is 1."""
+SHARED = 0.7
+"""Correlation of an image's difficulty for two models."""
 STEPS = 0.3 * (np.arange(5) - 2)
 """Difficulty of the severities."""
 EASIER = 0.3
@@ -53,7 +59,8 @@ def cell(classes: int, images: int, error: float, spread: float) -> Cell:
     """Classes whose mean error is exactly the wanted one."""
     generator = np.random.default_rng([classes, images])
     hardness = np.repeat(spread * generator.standard_normal(classes), images)
-    low, high = -20.0, 20.0
+    low = -20.0
+    high = 20.0
     indices = np.repeat(np.arange(classes), images)
     for _ in range(60):
         middle = (low + high) / 2
@@ -114,10 +121,12 @@ def simulated(
         for own, name in zip(counts, "ab", strict=True)
     ]
     sums = np.array([each.sum(axis=1, dtype=np.int64) for each in counts])
-    errors, ratio = sums[0, 0] / shape[0], float(truths[0] / truths[1])
+    errors = sums[0, 0] / shape[0]
+    ratio = float(truths[0] / truths[1])
     record("CE", draws[0][0], errors, float(truths[0]) * len(SEVERITIES))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios, values = [own / other for own, other in zip(*draws, strict=True)], sums[0] / sums[1]
+        ratios = [own / other for own, other in zip(*draws, strict=True)]
+        values = sums[0] / sums[1]
         defined = sums[1] >= MIN_REFERENCE_SUM
         record("CE to a model", ratios[0][:, defined[0]], values[0][defined[0]], ratio)
         if all_ratios:
@@ -157,7 +166,8 @@ def main() -> None:
     designs = [design for design in DESIGNS if not sys.argv[1:] or f"{design[0]}x{design[1]}" in sys.argv[1:]]
     print_machine("scipy")
     for spread, what in ((SPREAD_OF_CLASSES, "Classes that differ"), (0.0, "Equal classes")):
-        rows, lowest = [], 1.0
+        rows = []
+        lowest = 1.0
         for classes, images in designs:
             for error in ERRORS:
                 found = coverage(classes, images, error, spread)

@@ -9,9 +9,9 @@ number to one model or three.
 """
 
 import json
-import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -24,15 +24,15 @@ from typing import Any, ClassVar, Protocol
 
 import pandas as pd
 import yaml
-from playwright.sync_api import Page, ViewportSize
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 import effort
-import page as page_bench
 import simulation
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
+from cleanset.files import sha256
 from cleanset.images.boxes import Box
 from cleanset.review.decided import decisions_under
 from cleanset.review.hints.background import BackgroundHints
@@ -44,15 +44,19 @@ from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import Card, cards
 from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import read_top5
-from cleanset.tables import CANDIDATES, INDEX, write_table
-from measuring import PROJECT, PYTHON, print_machine, print_table, scratch, share
+from cleanset.tables import CANDIDATES, INDEX, LOCATIONS, read_table, write_table
+from measuring import BIN, PROJECT, PYTHON, print_machine, print_table, scratch, share
+from photographs import photographs_or_drawings
 from replay import real_labels
 
 GOALS = {("norm_robust",): 2.5, simulation.ROLES: 4.8}
 """Presses a class."""
 TODAY = {("norm_robust",): 5.06, simulation.ROLES: 11.0}
 """Presses a class with one key for each image, by bench/effort.py."""
-SAMPLE_GOAL, SAMPLE_TODAY = 12, 70
+SAMPLE_GOAL = 12
+SAMPLE_TODAY = 70
+CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                    "--disable-component-update", "--disable-sync")  # fmt: skip
 RECALL = {
     "watermark": ("text", 32 / 41), "text": ("text", 32 / 41), "border": ("border", 18 / 25),
     "filter": ("filter", 12 / 18), "collage": ("collage", 3 / 4), "too_small": ("few_pixels", 1.0),
@@ -159,7 +163,7 @@ def sample_row() -> tuple[str, ...]:
         shutil.copy(PROJECT / "params.yaml", folder)
         (folder / "data").symlink_to(PROJECT / "data")
         (folder / "reviews").mkdir()
-        with page_bench.server(folder) as (_, address), page_bench.opened(address) as page:
+        with reviewing(folder) as address, opened(address) as page:
             count = review_all(InBrowser(page), {})
     presses = count.presses.total()
     return (
@@ -213,10 +217,32 @@ def make_edition(folder: Path, roles: Sequence[str], tables: Mapping[str, pd.Dat
     (folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
     edition = Edition(folder)
     edition.reviews.mkdir()
-    write_table(edition.index, simulation.index_of([labels for _, labels in sorted(real_labels().items())]), INDEX)
-    page_bench.write_images(folder, page_bench.images_of([]))
+    write_table(
+        edition.index, simulation.index_of([labels for _, labels in sorted(real_labels().items())]), INDEX, imagenet()
+    )
+    write_images(folder, photographs_or_drawings()[1])
     for role in roles:
-        write_table(edition.candidates(role), tables[role].assign(log_odds=0.0), CANDIDATES)
+        write_table(edition.candidates(role), tables[role].assign(log_odds=0.0), CANDIDATES, imagenet())
+
+
+def write_images(folder: Path, images: list[bytes]) -> None:
+    """One file with all distinct JPEGs, and an index and locations that name them again and again."""
+    edition = Edition(folder)
+    index = read_table(edition.index, INDEX, imagenet())
+    path = folder / "data" / "raw" / "images.bin"
+    path.parent.mkdir(parents=True)
+    places: list[tuple[int, int, str]] = []
+    with path.open("wb") as file:
+        for data in images:
+            places.append((file.tell(), len(data), sha256(data)))
+            file.write(data)
+    of_each = [places[number % len(places)] for number in range(len(index))]
+    index = index.assign(sha256=[each[2] for each in of_each], size=[each[1] for each in of_each])
+    write_table(edition.index, index, INDEX, imagenet())
+    table = pd.DataFrame({"image_id": index["image_id"], "file": "."})
+    table["offset"] = [each[0] for each in of_each]
+    table["size"] = [each[1] for each in of_each]
+    write_table(edition.locations, table, LOCATIONS, imagenet())
 
 
 class DrawnHints(BackgroundHints):
@@ -252,23 +278,53 @@ def serve(folder: Path, hinted: bool) -> None:
 
 
 @contextmanager
+def reviewing(folder: Path) -> Iterator[str]:
+    """Start `cleanset review serve`; yield the address of the page."""
+    command = [str(BIN / "cleanset"), "review", "serve", "--reviewer", "bench", "--no-browser"]
+    with address_of(command, cwd=folder) as address:
+        yield address
+
+
+@contextmanager
 def served(folder: Path, hinted: bool) -> Iterator[str]:
-    command = [str(PYTHON), __file__, "--serve", str(folder), *(["--hinted"] if hinted else [])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    """Start the review page of an edition with drawn hints; yield its address."""
+    with address_of([str(PYTHON), __file__, "--serve", str(folder), *(["--hinted"] if hinted else [])]) as address:
+        yield address
+
+
+@contextmanager
+def address_of(command: Sequence[str], cwd: Path | None = None) -> Iterator[str]:
+    """Start a command that serves a page; yield the address that it prints."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd)
     assert process.stdout is not None
     address = re.search(r"http://\S+", process.stdout.readline())
     if address is None:
-        sys.exit(f"the server of {folder}: exit code {process.wait()}")
+        sys.exit(f"{' '.join(command)}: exit code {process.wait()}")
     try:
         yield address[0]
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)
         process.wait()
+
+
+@contextmanager
+def opened(address: str) -> Iterator[Page]:
+    """The page in Chromium, its view there."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        sys.exit("no Chromium: install the package chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(address)
+        page.wait_for_selector("#view")
+        yield page
+        browser.close()
 
 
 def replay(folder: Path, truth: Truth, hinted: bool, in_browser: bool, is_wide: bool) -> Count:
     if in_browser:
-        with served(folder, hinted) as address, page_bench.opened(address) as page:
+        with served(folder, hinted) as address, opened(address) as page:
             if is_wide:
                 page.set_viewport_size(WIDE)
             count = review_all(InBrowser(page), truth)
@@ -350,13 +406,17 @@ class OnServer:
             self._box = simulation.BOX
             return
         modifier, _, name = key.rpartition("+")
-        card, reason = None, None
+        card = None
+        reason = None
         if name.startswith(("Digit", "Click")):
             place = int(name[5:]) - 1
-            key, card, reason = "guess", ids[place], self._cards[place].likeliest
+            key = "guess"
+            card = ids[place]
+            reason = self._cards[place].likeliest
             key = key if modifier else "focus"
         elif modifier:
-            key, reason = "reason", name[-1].lower()
+            key = "reason"
+            reason = name[-1].lower()
         self._tab.press(
             ReviewKey(
                 key=key, number=0, seen=ids, box=self._box, card=card, reason=reason,
@@ -370,14 +430,18 @@ class OnServer:
 
 def review_all(page: Reviewed, truth: Truth) -> Count:
     """Review every class with the fewest presses; an image that is not in `truth` is clean."""
-    count, wnid, is_after_guess, before = Count(), "", False, 0
+    count = Count()
+    wnid = ""
+    is_after_guess = False
+    before = 0
     while True:
         shown, cards_of_class = page.state()
         if not shown:
             return count
         if shown != wnid:
             count.classes += 1
-            wnid, before = shown, count.presses.total()
+            wnid = shown
+            before = count.presses.total()
         elif count.presses.total() > before + MAX_PRESSES:
             sys.exit(f"{wnid}: not settled after {MAX_PRESSES} presses")
         queued = [card for card in cards_of_class if card["queued"]]
@@ -432,5 +496,6 @@ if __name__ == "__main__":
         serve(Path(sys.argv[2]), "--hinted" in sys.argv)
     else:
         limits = [int(each) for each in sys.argv[1:] if each.isdecimal()]
-        classes, models = limits[0] if limits else CLASSES, limits[1] if limits[1:] else None
+        classes = limits[0] if limits else CLASSES
+        models = limits[1] if limits[1:] else None
         main(classes, models, in_browser="without-browser" not in sys.argv, is_wide="wide" in sys.argv)

@@ -95,8 +95,10 @@ def compare_with_list(index: pd.DataFrame, scores: pd.DataFrame, listed: pd.Data
     The model's images of a class are the first five that it classifies correctly and that have one label, as for
     `pool: model`. Raises CleansetError unless the scores are of exactly the images of the index.
     """
-    published, is_correct = _by_class(listed), correct(index, scores)
-    by_order, found = dict[Order, ListAgreement](), dict[int, list[str]]()
+    published = _by_class(listed)
+    is_correct = correct(index, scores)
+    by_order: dict[Order, ListAgreement] = {}
+    found: dict[int, list[str]] = {}
     for order in ORDERS:
         every = candidates(index, is_correct, scores, range(CLASSES), Rule(MOST, "model", order))
         found = _by_class(every[every["tier"] == "top5"])
@@ -131,7 +133,8 @@ def _by_class(ranked: pd.DataFrame) -> dict[int, list[str]]:
 
 def as_lines(found: ListComparison, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The lines for people, at most 80 columns wide; `rows`: the most different images."""
-    by_log_odds, by_float32 = found.by_order["log_odds"], found.by_order["float32"]
+    by_log_odds = found.by_order["log_odds"]
+    by_float32 = found.by_order["float32"]
     yield f"classes listed        {sum(map(len, by_log_odds)):>8,}"
     for name, of_log_odds, of_float32 in (
         ("the same images", *(len(each.same_order) + len(each.other_order) for each in (by_log_odds, by_float32))),
@@ -185,14 +188,14 @@ def run(scores: Path, lists: Path, edition: Path | None, role: str, most: int, a
     path = Edition(edition).index if edition else Path(os.path.normpath(scores.parent / ".." / "index.parquet"))
     if edition is None and not path.is_file():
         raise CleansetError(f"{path}: missing; expected the index beside the folder of {scores}: give --edition")
-    index = read_table(path, INDEX)
+    index = read_table(path, INDEX, imagenet())
     try:
         listed = list_of(lists, role, index)
     except CleansetError as error:
         raise CleansetError(
             f"{error}; or, if these lists are of other images than the {len(index):,} of {path}, give their --edition"
         ) from None
-    found = compare_with_list(index, read_table(scores, SCORES), listed)
+    found = compare_with_list(index, read_table(scores, SCORES, imagenet()), listed)
     rows: list[dict[str, Any]] = [
         {"wnid": imagenet().keys[row.pop("class_index")], **{str(key): value for key, value in row.items()}}
         for row in found.confidences.differences.head(most).to_dict("records")

@@ -54,7 +54,10 @@ def print_coverage() -> None:
     rng = np.random.default_rng(SEED)
     rows = []
     for real, modified in IMAGES:
-        covered, equivalent, halves, degrees = [], [], [], []
+        covered = []
+        equivalent = []
+        halves = []
+        degrees = []
         for _ in range(STUDIES):
             effect = fit(*study(rng, PEOPLE, real, modified)).modified
             low, high = interval(effect, 0.95)
@@ -71,7 +74,8 @@ def print_coverage() -> None:
 def print_starts() -> None:
     """Print how often the standard error depends on the start of the search, in small studies."""
     rng = np.random.default_rng(SEED + 1)
-    several, alone = mixed.STARTS, sum(OTHER_STARTS, ())
+    several = mixed.STARTS
+    alone = sum(OTHER_STARTS, ())
     apart = dict.fromkeys((*OTHER_STARTS, several), 0)
     for _ in range(SMALL_STUDIES):
         data = study(rng, 4, 4, 4, SMALL_VARIANCES)

@@ -137,7 +137,7 @@ def read_pool(path: Path) -> pd.DataFrame:
     five or than what the model gets right.
     """
     rows: list[_PoolRow] = []
-    for where, row in read_rows(path, POOL_COLUMNS, _PoolRow, MEND):
+    for where, row in read_rows(path, POOL_COLUMNS, _PoolRow, MEND, context=imagenet()):
         if row.class_index != len(rows):
             raise CleansetError(f"{where}: class {row.class_index}; expected {len(rows)}: {MEND}")
         if row.listed > row.correct:
@@ -177,7 +177,8 @@ def extras_of(listed: pd.DataFrame, reviewed: Mapping[int, Sequence[str]]) -> di
     return {index: names for index, names in sorted(extras.items()) if names}
 
 
-SELECTION_CSV, CROPS_LAST_CSV = "selection.csv", "crops_last.csv"
+SELECTION_CSV = "selection.csv"
+CROPS_LAST_CSV = "crops_last.csv"
 
 RuleChange = tuple[int, str, str]
 """Class index, image id, and `added`, `dropped` or `asked` (a verdict on it is missing)."""
@@ -200,7 +201,8 @@ def run(out: Path) -> Replay:
     """
     params = read_params(PUBLISHED_EDITION)
     check_lists(PUBLISHED_EDITION, params)
-    labels, model = real_labels(), params.model(PUBLISHED_MODEL)
+    labels = real_labels()
+    model = params.model(PUBLISHED_MODEL)
     top5 = read_top5(PUBLISHED_EDITION / str(model.file), labels)
     votes = published_verdicts()
     mine = top5[top5["model"] == model.name]

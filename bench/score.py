@@ -33,7 +33,8 @@ READY_IMAGES = 32
 """Images that are decoded beforehand for the pure forward rate, unless a batch is larger."""
 TIMM_BATCH = 64
 """Batch size of the plain loop without a GPU; with one it is score.batch_size."""
-LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
+LIMIT_OF_BOTH = 0.9
+LIMIT_MEMORY = 1.1
 ROLE = "standard"
 CLEANSET = (sys.executable, "-c", "from cleanset.cli import main; main()")
 """The command, which need not be installed as one."""
@@ -41,8 +42,10 @@ START = "forkserver"
 """Start method of the processes of `in_process`."""
 LIBRARIES = ["numpy", "pandas", "PIL.Image", "pyarrow.parquet", "pydantic", "safetensors.torch", "timm", "torch"]
 """Libraries that are imported once for all ways."""
-FEW, MANY = 1_000, 50_000
-TAR, WEIGHTS = "images.tar", "weights.safetensors"
+FEW = 1_000
+MANY = 50_000
+TAR = "images.tar"
+WEIGHTS = "weights.safetensors"
 Times = tuple[float, float]
 """Seconds, and seconds of the processor."""
 
@@ -64,7 +67,8 @@ def main() -> None:
 def speed(arguments: argparse.Namespace, folder: Path) -> None:
     """Measure and print the table of rates."""
     count = arguments.images
-    whole, start = folder / "whole", folder / "start"
+    whole = folder / "whole"
+    start = folder / "start"
     source = in_process("build", whole, arguments)
     in_process("build", start, argparse.Namespace(**(vars(arguments) | {"images": 4})))
     found: dict[str, list[Times]] = {name: [] for name in NAMES}
@@ -169,30 +173,34 @@ def way(arguments: argparse.Namespace) -> Any:
 
 def run_of(arguments: argparse.Namespace) -> tuple[Any, Any, list[str]]:
     """The params of a built edition, the settings of its scoring, and the ids of the images to be scored."""
+    from cleanset.classes import imagenet
     from cleanset.edition.params import read_params
     from cleanset.edition.paths import Edition
     from cleanset.scoring.engine import settings_for
     from cleanset.tables import INDEX, read_table
 
     params = read_params(arguments.folder)
-    image_ids = read_table(Edition(arguments.folder).index, INDEX)["image_id"].tolist()
+    image_ids = read_table(Edition(arguments.folder).index, INDEX, imagenet())["image_id"].tolist()
     return params, settings_for(params.score), image_ids[: arguments.images]
 
 
 def model_and_images(folder: Path, params: Any) -> tuple[Any, Any]:
     """The model of a built edition, loaded, and the function that reads its images."""
+    from cleanset.classes import imagenet
     from cleanset.edition.paths import Edition, verified_images
     from cleanset.scoring.models import load_model
     from cleanset.tables import INDEX, read_table
 
     edition = Edition(folder)
-    return load_model(params.model(ROLE), folder), verified_images(edition, TAR, read_table(edition.index, INDEX)).read
+    images = verified_images(edition, TAR, read_table(edition.index, INDEX, imagenet()), imagenet())
+    return load_model(params.model(ROLE), folder), images.read
 
 
 @contextmanager
 def timed(into: list[float]) -> Iterator[None]:
     """Put the seconds, and those of the processor with its ended children, into a list."""
-    before, begin = os.times(), perf_counter()
+    before = os.times()
+    begin = perf_counter()
     yield
     into.append(perf_counter() - begin)
     into.append(sum(os.times()[:4]) - sum(before[:4]))
@@ -206,7 +214,9 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
     from cleanset.scoring.decoding import PixelBatch, pixels_of
     from cleanset.scoring.scorer import DTYPES, Scorer, arithmetic, grouped
 
-    device, size, found = settings.devices[0], settings.batch_size, list[float]()
+    device = settings.devices[0]
+    size = settings.batch_size
+    found: list[float] = []
     ready = np.stack([pixels_of(name, read, model.preprocessing) for name in image_ids[: max(READY_IMAGES, size)]])
     with arithmetic(settings.precision):
         if not device.is_separate and not inside:
@@ -261,7 +271,8 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
     from cleanset.dataset.archives import locate
     from cleanset.scoring.scorer import DTYPES, arithmetic
 
-    device, dtype = settings.devices[0].torch, DTYPES[settings.precision]
+    device = settings.devices[0].torch
+    dtype = DTYPES[settings.precision]
     network = timm.create_model(params.model(ROLE).name)
     network.load_state_dict(load_file(folder / params.model(ROLE).weights))
     network = network.eval().to(device, dtype)
@@ -291,13 +302,14 @@ def build(arguments: argparse.Namespace) -> str:
     import timm
     from safetensors.torch import save_file
 
-    import export
     import simulation
     from cleanset.dataset.ilsvrc import CLASSES
+    from photographs import photographs_or_drawings
 
-    folder, count = arguments.folder, arguments.images
+    folder = arguments.folder
+    count = arguments.images
     folder.mkdir()
-    source, images = ("drawn, small", small_drawings()) if arguments.memory else export.photographs_or_drawings()
+    source, images = ("drawn, small", small_drawings()) if arguments.memory else photographs_or_drawings()
     index = simulation.index_of([[number % CLASSES] for number in range(count)])
     simulation.write_images(folder, index, images)
 

@@ -34,8 +34,8 @@ from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITI
 from cleanset.studies.robustness.families import CHANGING
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.sections import UNCHANGED
-from export import photographs_or_drawings
 from measuring import REAL, print_machine, print_table, scratch, share
+from photographs import photographs_or_drawings
 
 MAX_WAITING_SHARE = 0.05
 MAX_OF_MODEL_ALONE = 1.15
@@ -73,7 +73,8 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS[:1])
     arguments = parser.parse_args()
     with scratch() as folder:
-        device, size = torch.device(kind), BATCH_SIZES[kind]
+        device = torch.device(kind)
+        size = BATCH_SIZES[kind]
         found = table(folder / "images", arguments.model, arguments.images, device, size, arguments.precisions)
     print_machine("torch", "timm", "imagecorruptions-imaug", "numba", "opencv-python-headless")
     print_table(*found)
@@ -147,7 +148,8 @@ def waited(
     """Make the changed images, classify as many, and do both at once, on all cores."""
     names = sorted(ChangeName(file, *change) for file in files for change in CHANGES)
     images = ChangedImages(files, corrupted_image, 85, 0)
-    groups, cores = partial(grouped, names, batch_size), available_cores()
+    groups = partial(grouped, names, batch_size)
+    cores = available_cores()
     torch.zeros(1, device=device)  # the device's own start does not count as waiting for images
     with arithmetic(precision):
         made, ready = made_alone(images, batch_size, cores, list(groups()))
@@ -155,14 +157,16 @@ def waited(
         with scratch() as folder:
             shards = Shards(folder, "waiting", names, batch_size, classes=imagenet(), table=NAMED_ANSWERS)
             in_pass = {"model": ModelInPass(model, shards, ReadAnswers(range(1000), dict.fromkeys(files, 0)))}
-            settings, times = Settings([device_of(device)], precision, batch_size, cores), list[tuple[float, float]]()
+            settings = Settings([device_of(device)], precision, batch_size, cores)
+            times: list[tuple[float, float]] = []
             begin = perf_counter()
 
             def note(_: int, waiting: float) -> None:
                 times.append((perf_counter() - begin, waiting))
 
             OnePass(in_pass, images, settings, note).answer()
-    (first, first_share), (last, last_share) = times[len(times) // 4], times[-1]
+    (first, first_share) = times[len(times) // 4]
+    (last, last_share) = times[-1]
     later = max(0.0, last * last_share - first * first_share) / max(last - first, 1e-9)
     return Waited(made, classified, len(names) / last, last_share, later)
 

@@ -32,7 +32,9 @@ SUBJECTS = {
     "realness": "how real images look",
 }  # fmt: skip
 """A few words for each box. A package without an entry is an error."""
-BOX, GAP, ROW = (186, 46), 22, 92
+BOX = (186, 46)
+GAP = 22
+ROW = 92
 
 
 def box_of(module: str) -> str | None:

@@ -12,17 +12,19 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import timm_info
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.tables import REJECTED, SELECTION, read_table
-from cleanset.vocabulary import class_indices
 
 ROLE = "norm_robust"
 CLASSES = ("n02782093", "n04254680", "n04507155", "n06874185")
 SHOWN = 6
-CELL, CAPTION, LABEL = 150, 22, 110
+CELL = 150
+CAPTION = 22
+LABEL = 110
 INK, GREEN, AMBER, RED = "#222222", "#2e7d32", "#b26a00", "#b3261e"
 
 
@@ -30,8 +32,8 @@ def main() -> None:
     """Write the image."""
     edition = Edition(Path())
     locations = locate(edition.path(read_params(edition.folder).dataset.images))
-    kept = read_table(edition.selection(ROLE), SELECTION)
-    others = read_table(edition.rejected(ROLE), REJECTED)
+    kept = read_table(edition.selection(ROLE), SELECTION, imagenet())
+    others = read_table(edition.rejected(ROLE), REJECTED, imagenet())
     every = pd.concat([kept, others]).sort_values(["class_index", "rank"])
     width = LABEL + (SHOWN + 3) * CELL + 40
     sheet = Image.new("RGB", (width, 30 + len(CLASSES) * (CELL + CAPTION + 8)), "white")
@@ -40,13 +42,13 @@ def main() -> None:
     for row, wnid in enumerate(CLASSES):
         top = 30 + row * (CELL + CAPTION + 8)
         _text(sheet, (6, top + CELL // 2 - 10), _name(wnid), INK)
-        of_class = every[every["class_index"] == class_indices()[wnid]].head(SHOWN)
+        of_class = every[every["class_index"] == imagenet().indices[wnid]].head(SHOWN)
         for column, row in enumerate(of_class.to_dict("records")):
             image = Image.open(io.BytesIO(locations[row["image_id"]].read())).convert("RGB")
             caption, colour = _verdict(row)
             _paste(sheet, image, (LABEL + column * CELL, top), caption, colour, row["crop"])
         folder = edition.export(ROLE) / wnid
-        finished = kept[kept["class_index"] == class_indices()[wnid]].sort_values("place")
+        finished = kept[kept["class_index"] == imagenet().indices[wnid]].sort_values("place")
         for column, image_id in enumerate(finished["image_id"]):
             image = ImageOps.exif_transpose(Image.open(next(folder.glob(f"{image_id}.*"))).convert("RGB"))
             _paste(sheet, image, (LABEL + (SHOWN + column) * CELL + 40, top), "", GREEN, None)
@@ -76,7 +78,8 @@ def _paste(
     small = image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS)
     if isinstance(crop, np.ndarray):
         ImageDraw.Draw(small).rectangle([round(edge * scale) for edge in crop], outline=AMBER, width=3)
-    left, top = at[0] + (CELL - small.width) // 2, at[1] + (CELL - small.height) // 2
+    left = at[0] + (CELL - small.width) // 2
+    top = at[1] + (CELL - small.height) // 2
     sheet.paste(small, (left, top))
     frame = (left - 3, top - 3, left + small.width + 2, top + small.height + 2)
     ImageDraw.Draw(sheet).rectangle(frame, outline=colour, width=2)

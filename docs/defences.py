@@ -41,7 +41,8 @@ class Defended(nn.Module):
 
     def __init__(self, step: nn.Module) -> None:
         super().__init__()
-        self.step, self.network = step, Normalised("standard")
+        self.step = step
+        self.network = Normalised("standard")
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits."""

@@ -323,7 +323,8 @@ def _values(field: Mapping[str, Any], name: str = "") -> str:
 
 def _range(field: Mapping[str, Any]) -> str:
     """The bounds of a number, in words."""
-    least, most = field.get("minimum"), field.get("maximum")
+    least = field.get("minimum")
+    most = field.get("maximum")
     above = field.get("exclusiveMinimum", field.get("gt"))
     text = f" from {least:,}" if least is not None else f" above {above:,}" if above is not None else ""
     return text + (f" to {most:,}" if most is not None else "")

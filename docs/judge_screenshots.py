@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.conftest import CHROMIUM_OPTIONS
 from tests.studies.contest.judging_page import ADA, Judging, serve, unjudged
 
-DOCS, ROOT = Path("docs"), Path()
+DOCS = Path("docs")
+ROOT = Path()
 SIZE = {"width": 1280, "height": 800}
 CORNERS = [
     [67, 106], [70, 74], [80, 58], [97, 52], [97, 44], [110, 43], [130, 49], [143, 41], [150, 54], [149, 66], [172, 76],

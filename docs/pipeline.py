@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 PEOPLE, MODELS, TABLES = "#fde7c2", "#cfe3fb", "#e8ecef"
-WIDTH, ROW, BOX, TOP = 500, 62, 44, 64
-PEOPLE_AT, STEP_AT, FILE_AT, STEP_WIDTH = 12, 148, 320, 156
+WIDTH = 500
+ROW = 62
+BOX = 44
+TOP = 64
+PEOPLE_AT = 12
+STEP_AT = 148
+FILE_AT = 320
+STEP_WIDTH = 156
 INK, LINE = "#1f2933", "#7b8794"
 DASHED = f'stroke="{LINE}" stroke-dasharray="4 4"'
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-WIDTH, HEIGHT, GAP = 820, 1010, 20
+WIDTH = 820
+HEIGHT = 1010
+GAP = 20
 VIEWS = {
     "report": ("report/index.html", "report/sheet-1.html#n04254680"),
     "robustness": ("studies/robustness/report/index.html#ce", "studies/robustness/report/images.html"),

@@ -22,7 +22,8 @@ SIZE = (1280, 800)
 LARGEST = 250_000
 """Bytes of an image."""
 
-BALL, BANANA = "n04254680", "n07753592"
+BALL = "n04254680"
+BANANA = "n07753592"
 
 
 def main() -> None:

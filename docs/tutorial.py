@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent
-PAGE, NOTEBOOK = DOCS / "tutorial.md", DOCS / "tutorial.ipynb"
+PAGE = DOCS / "tutorial.md"
+NOTEBOOK = DOCS / "tutorial.ipynb"
 WORK = DOCS.parent / "build" / "tutorial"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 CELL = re.compile(r"(?ms)^```(python|bash)\n(.*?)\n```$")

@@ -73,10 +73,8 @@ def sand(canvas: Canvas, rng: Random) -> None:
         canvas.stroke(wave, 3, mix(tone, (140, 104, 66), 16))
     _grains(canvas, rng, tone, 0, 420)
     for _ in range(rng.randrange(4, 10)):
-        centre, reach = (
-            (rng.randrange(canvas.width), rng.randrange(canvas.height)),
-            rng.randrange(4, 10),
-        )
+        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        reach = rng.randrange(4, 10)
         stone = rng.choice([(150, 142, 134), (196, 180, 164), (112, 108, 110), (232, 214, 206)])
         canvas.shaded(
             oval(centre, reach, reach * 0.7),
@@ -92,7 +90,8 @@ def water(canvas: Canvas, rng: Random) -> None:
     deep = rng.choice([(10, 62, 110), (8, 84, 110), (20, 92, 128)])
     canvas.gradient(mix(deep, (130, 214, 226), 75), deep, 0, canvas.height)
     for _ in range(4):
-        x, lean = rng.randrange(canvas.width), rng.randrange(20, 90)
+        x = rng.randrange(canvas.width)
+        lean = rng.randrange(20, 90)
         ray = [
             (x, -4.0),
             (x + 24, -4.0),
@@ -110,10 +109,8 @@ def water(canvas: Canvas, rng: Random) -> None:
             mix((40, 130, 70), deep, rng.randrange(10, 60)),
         )
     for _ in range(rng.randrange(5, 16)):
-        centre, reach = (
-            (rng.randrange(canvas.width), rng.randrange(canvas.height)),
-            rng.randrange(2, 7),
-        )
+        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        reach = rng.randrange(2, 7)
         canvas.polygon(oval(centre, reach, reach), (214, 244, 248), 90)
         canvas.polygon(oval((centre[0] - reach / 3, centre[1] - reach / 3), reach / 4, reach / 4), WHITE)
 
@@ -167,10 +164,8 @@ def foliage(canvas: Canvas, rng: Random) -> None:
     canvas.gradient(mix(green, WHITE, 24), mix(green, BLACK, 46), 0, canvas.height)
     for _ in range(26):
         centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
-        reach, tone = (
-            rng.randrange(10, 44),
-            mix(green, rng.choice([WHITE, BLACK, (206, 214, 70)]), rng.randrange(8, 45)),
-        )
+        reach = rng.randrange(10, 44)
+        tone = mix(green, rng.choice([WHITE, BLACK, (206, 214, 70)]), rng.randrange(8, 45))
         canvas.polygon(oval(centre, reach, reach), tone, 130)
     canvas.soften(3)
     for _ in range(rng.randrange(9, 18)):
@@ -191,10 +186,8 @@ def big_leaf(canvas: Canvas, rng: Random) -> None:
         for side in (-1, 1):
             canvas.stroke([(x, y), (x + 70, y + side * 110), (x + 170, y + side * 260)], 2, vein)
     for _ in range(rng.randrange(3, 12)):
-        centre, reach = (
-            (rng.randrange(canvas.width), rng.randrange(canvas.height)),
-            rng.randrange(3, 8),
-        )
+        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        reach = rng.randrange(3, 8)
         canvas.shaded(
             oval(centre, reach, reach * 0.85),
             WHITE,
@@ -210,7 +203,8 @@ def street(canvas: Canvas, rng: Random) -> None:
     _heaven(canvas, rng, ground)
     x = -20
     while x < canvas.width:
-        wide, top = rng.randrange(44, 96), ground * rng.randrange(14, 62) / 100
+        wide = rng.randrange(44, 96)
+        top = ground * rng.randrange(14, 62) / 100
         wall = rng.choice([(178, 120, 96), (206, 186, 156), (140, 150, 160), (190, 160, 110), (108, 112, 124)])
         _house(canvas, (x, top), wide, ground, wall, rng)
         x += wide + rng.randrange(0, 8)
@@ -230,7 +224,8 @@ def sea(canvas: Canvas, rng: Random) -> None:
     canvas.gradient(mix(blue, WHITE, 25), mix(blue, BLACK, 28), horizon, canvas.height)
     for _ in range(36):
         y = rng.randrange(int(horizon) + 3, canvas.height)
-        x, long = rng.randrange(canvas.width), 5 + 30 * (y - horizon) / canvas.height
+        x = rng.randrange(canvas.width)
+        long = 5 + 30 * (y - horizon) / canvas.height
         canvas.stroke([(x, y), (x + long, y)], 1.2, mix(blue, WHITE, rng.randrange(30, 60)))
     rock = rng.choice([(96, 92, 84), (104, 120, 84), (124, 106, 88)])
     _hills(canvas, rng, canvas.height * rng.randrange(86, 94) / 100, rock, 12)
@@ -267,7 +262,8 @@ def snow(canvas: Canvas, rng: Random) -> None:
     _heaven(canvas, rng, ground + 16)
     _hills(canvas, rng, ground - 18, (190, 206, 224), 16)
     for _ in range(rng.randrange(5, 12)):
-        x, tall = rng.randrange(canvas.width), rng.randrange(26, 70)
+        x = rng.randrange(canvas.width)
+        tall = rng.randrange(26, 70)
         tone = mix((40, 86, 74), WHITE, rng.randrange(5, 35))
         for step in range(3):
             top = ground + 8 - tall + step * tall * 0.25
@@ -304,7 +300,8 @@ def _heaven(canvas: Canvas, rng: Random, end: float) -> None:
         sun = (rng.randrange(canvas.width), end * rng.randrange(15, 50) / 100)
         canvas.glow(oval(sun, 26, 26), (255, 250, 220), 230, 9)
     for _ in range(rng.randrange(1, 5)):
-        x, y = rng.randrange(canvas.width), end * rng.randrange(8, 75) / 100
+        x = rng.randrange(canvas.width)
+        y = end * rng.randrange(8, 75) / 100
         long = rng.randrange(24, 64)
         for step in (-1, 0, 1):
             puff = oval((x + step * long * 0.55, y - (5 if step == 0 else 0)), long * 0.6, long * 0.2 + 2)
@@ -312,7 +309,8 @@ def _heaven(canvas: Canvas, rng: Random, end: float) -> None:
 
 
 def _hills(canvas: Canvas, rng: Random, height: float, colour: Colour, swing: int) -> None:
-    first, second = rng.randrange(60, 120), rng.randrange(25, 50)
+    first = rng.randrange(60, 120)
+    second = rng.randrange(25, 50)
     shift = rng.randrange(300)
     line: list[Point] = [
         (
@@ -327,21 +325,25 @@ def _hills(canvas: Canvas, rng: Random, height: float, colour: Colour, swing: in
 
 def _grains(canvas: Canvas, rng: Random, tone: Colour, top: float, count: int) -> None:
     for _ in range(count):
-        x, y = rng.randrange(canvas.width), rng.randrange(int(top), canvas.height)
+        x = rng.randrange(canvas.width)
+        y = rng.randrange(int(top), canvas.height)
         grain = mix(tone, rng.choice([WHITE, (100, 76, 50)]), rng.randrange(12, 40))
         canvas.polygon([(x, y), (x + 1.5, y), (x + 1.5, y + 1.2), (x, y + 1.2)], grain)
 
 
 def _weed(canvas: Canvas, rng: Random, x: int, colour: Colour) -> None:
-    tall, sway = rng.randrange(40, 120), rng.randrange(6, 16)
+    tall = rng.randrange(40, 120)
+    sway = rng.randrange(6, 16)
     stalk = [(x + sway * math.sin(step / 2), canvas.height - tall * step / 12) for step in range(13)]
     for step, (point, following) in enumerate(pairwise(stalk)):
         canvas.stroke([point, following], 7 - step * 0.45, colour)
 
 
 def _leaf(canvas: Canvas, rng: Random, centre: Point, colour: Colour) -> None:
-    size, angle = rng.randrange(18, 46), math.radians(rng.randrange(360))
-    cos, sin = math.cos(angle) * size, math.sin(angle) * size
+    size = rng.randrange(18, 46)
+    angle = math.radians(rng.randrange(360))
+    cos = math.cos(angle) * size
+    sin = math.sin(angle) * size
     shape = smooth([(-1.0, 0.0), (-0.3, -0.36), (0.4, -0.3), (1.0, 0.0), (0.4, 0.3), (-0.3, 0.36)])
     placed = [(centre[0] + x * cos - y * sin, centre[1] + x * sin + y * cos) for x, y in shape]
     canvas.shaded(
@@ -359,7 +361,8 @@ def _leaf(canvas: Canvas, rng: Random, centre: Point, colour: Colour) -> None:
 
 
 def _window(canvas: Canvas, rng: Random, edge: float) -> None:
-    left, wide = rng.randrange(10, max(11, canvas.width - 110)), rng.randrange(70, 110)
+    left = rng.randrange(10, max(11, canvas.width - 110))
+    wide = rng.randrange(70, 110)
     frame = [(left, -5.0), (left + wide, -5.0), (left + wide, edge * 0.7), (left, edge * 0.7)]
     canvas.polygon(frame, (244, 242, 236))
     half = wide / 2

@@ -63,7 +63,8 @@ def _between(around: Sequence[Point], t: float) -> Point:
 def ramp(first: Colour, last: Colour) -> npt.NDArray[np.uint8]:
     """A table of 257 colours from the first to the last; shape (257, 3)."""
     share = np.arange(257, dtype=np.int64)[:, None]
-    start, stop = np.array(first, dtype=np.int64), np.array(last, dtype=np.int64)
+    start = np.array(first, dtype=np.int64)
+    stop = np.array(last, dtype=np.int64)
     return (start + (stop - start) * share // 256).astype(np.uint8)
 
 
@@ -81,7 +82,9 @@ class Canvas:
     """
 
     def __init__(self, width: int, height: int, scale: int = 3) -> None:
-        self.width, self.height, self.scale = width, height, scale
+        self.width = width
+        self.height = height
+        self.scale = scale
         self.image = Image.new("RGB", (width * scale, height * scale))
 
     def pixel(self, point: Point) -> Pixel:
@@ -115,7 +118,8 @@ class Canvas:
         box = self._clip(pixels)
         if not box:
             return
-        centre, radius = self.pixel(lamp), max(1, to_int(reach * self.scale))
+        centre = self.pixel(lamp)
+        radius = max(1, to_int(reach * self.scale))
         x = np.arange(box[0], box[2], dtype=np.int64) - centre[0]
         y = np.arange(box[1], box[3], dtype=np.int64) - centre[1]
         share = np.minimum(((x * x)[None] + (y * y)[:, None]) * 256 // (radius * radius), 256)
@@ -124,7 +128,8 @@ class Canvas:
 
     def gradient(self, top: Colour, bottom: Colour, start: float, end: float) -> None:
         """Fill the rows from `start` to `end` with a vertical gradient."""
-        first, last = self.pixel((0, start))[1], self.pixel((0, end))[1]
+        first = self.pixel((0, start))[1]
+        last = self.pixel((0, end))[1]
         if last <= first:
             return
         share = np.arange(last - first, dtype=np.int64) * 256 // (last - first)
@@ -154,8 +159,10 @@ class Canvas:
 
     def _clip(self, pixels: Sequence[Pixel]) -> Box | None:
         """The bounding box of the pixels inside the image; None if there is none."""
-        columns, rows = [p[0] for p in pixels], [p[1] for p in pixels]
-        left, top = max(0, min(columns)), max(0, min(rows))
+        columns = [p[0] for p in pixels]
+        rows = [p[1] for p in pixels]
+        left = max(0, min(columns))
+        top = max(0, min(rows))
         right = min(self.image.width, max(columns) + 1)
         bottom = min(self.image.height, max(rows) + 1)
         return (left, top, right, bottom) if left < right and top < bottom else None
@@ -180,7 +187,8 @@ class Cover:
         """Where something opaque is painted, black and white paper end in the same colour."""
         papers = []
         for paper in ("black", "white"):
-            canvas, rng = Canvas(*self.size), Random()
+            canvas = Canvas(*self.size)
+            rng = Random()
             canvas.image.paste(paper, (0, 0, *canvas.image.size))
             rng.setstate(state)  # type: ignore[arg-type]
             paint(canvas, rng)
@@ -214,14 +222,19 @@ class Pen:
         mirror: bool = False,
         light: int = -1,
     ) -> None:
-        self.canvas, self.place, self.size, self.mirror = canvas, place, size, mirror
+        self.canvas = canvas
+        self.place = place
+        self.size = size
+        self.mirror = mirror
         self.lamp = (place[0] + 0.4 * light * size, place[1] - 0.5 * size)
-        self._cos, self._sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+        self._cos = math.cos(math.radians(angle))
+        self._sin = math.sin(math.radians(angle))
         self._seen: list[Point] = []
 
     def at(self, point: Point) -> Point:
         """Where a point of the object lies in the image."""
-        x, y = (-point[0] if self.mirror else point[0]), point[1]
+        x = -point[0] if self.mirror else point[0]
+        y = point[1]
         placed = (
             self.place[0] + self.size * (x * self._cos - y * self._sin),
             self.place[1] + self.size * (x * self._sin + y * self._cos),
@@ -232,7 +245,8 @@ class Pen:
     @property
     def extent(self) -> Box:
         """Left, top, right, bottom in pixels, with a little room; right and bottom excluded."""
-        columns, rows = [p[0] for p in self._seen], [p[1] for p in self._seen]
+        columns = [p[0] for p in self._seen]
+        rows = [p[1] for p in self._seen]
         return (
             to_int(min(columns)) - 3,
             to_int(min(rows)) - 3,

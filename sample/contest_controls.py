@@ -18,9 +18,14 @@ from scenes import Scene, draw_masked
 
 JUDGES = Path("sample", "contest", "judges")
 SIDE = 224
-GOLDFISH, LADYBUG, STARFISH, LIGHTHOUSE = "n01443537", "n02165456", "n02317335", "n02814860"
-STRAWBERRY, BANANA = "n07745940", "n07753592"
-CREATURES, FRUIT = (GOLDFISH, LADYBUG, STARFISH), (STRAWBERRY, BANANA)
+GOLDFISH = "n01443537"
+LADYBUG = "n02165456"
+STARFISH = "n02317335"
+LIGHTHOUSE = "n02814860"
+STRAWBERRY = "n07745940"
+BANANA = "n07753592"
+CREATURES = (GOLDFISH, LADYBUG, STARFISH)
+FRUIT = (STRAWBERRY, BANANA)
 CONTROLS = [(GOLDFISH,), (STRAWBERRY,), (BANANA, LADYBUG), (LIGHTHOUSE,)]
 SURE = "the object is large and plain to see"
 EXAMPLES = [
@@ -51,7 +56,8 @@ def outline(mask: Image.Image) -> list[list[int]]:
     """The edge of a mask, as seen from its middle: exact for shapes that hide no part of their edge from there."""
     inside = np.asarray(mask.convert("L")) > 127
     rows, columns = np.nonzero(inside)
-    x, y = float(columns.mean()), float(rows.mean())
+    x = float(columns.mean())
+    y = float(rows.mean())
     corners: list[list[int]] = []
     for number in range(ANGLES):
         dx, dy = (f(2 * math.pi * number / ANGLES) for f in (math.cos, math.sin))
@@ -63,13 +69,15 @@ def outline(mask: Image.Image) -> list[list[int]]:
 
 
 def _at(inside: np.ndarray, x: float, y: float) -> bool:
-    row, column = round(y), round(x)
+    row = round(y)
+    column = round(x)
     return 0 <= row < SIDE and 0 <= column < SIDE and bool(inside[row, column])
 
 
 def main() -> None:
     """Write images, masks and the two files that name them."""
-    controls, examples = ["controls:\n"], ["examples:\n"]
+    controls = ["controls:\n"]
+    examples = ["examples:\n"]
     for number, shown in enumerate(CONTROLS, start=1):
         image, mask = control(shown)
         digest = _written(f"control_{number}.png", image)

@@ -25,7 +25,8 @@ ATTACKS: dict[str, tuple[str, int, float]] = {
 def turned(image: Image.Image, angle: int, scale: float) -> Image.Image:
     """An image scaled on black, and turned around its center."""
     side = round(image.width * scale)
-    out, corner = Image.new("RGB", image.size), (image.width - side) // 2
+    out = Image.new("RGB", image.size)
+    corner = (image.width - side) // 2
     out.paste(image.resize((side, side), Image.Resampling.BILINEAR), (corner, corner))
     return out.rotate(angle, Image.Resampling.BILINEAR)
 

@@ -18,8 +18,10 @@ from cleanset.studies.contest.entering import check_lines, edition_of, enter, en
 from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, DraftLine, append
 from cleanset.studies.contest.rules import parse_instant
 
-CONTEST, MAIL = Path("studies", "contest"), Path("sample", "contest")
-PUBLISH, RUNS = "publish", "runs"
+CONTEST = Path("studies", "contest")
+MAIL = Path("sample", "contest")
+PUBLISH = "publish"
+RUNS = "runs"
 TEAMS_DEFENCES = ("reef/colors", "reef/corruption_robust", "reef/uninteresting", "tide/standard")
 JUDGES = ("3f9c2a71", "8b04d6e5", "c17e590a")
 STORY: tuple[tuple[str, tuple[str, ...]], ...] = (

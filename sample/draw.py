@@ -17,8 +17,8 @@ from rich.progress import track
 
 import archives
 from canvas import Box
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import class_of_ilsvrc_id
-from cleanset.vocabulary import class_keys
 from flaws import LOST, PLANTERS, STAMP_SHARE
 from plan import LOOKALIKES, SEED, Plan, plans
 from scenes import Scene, draw_masked, draw_scene
@@ -76,7 +76,8 @@ def draw(plan: Plan, *, masked: bool = False) -> Drawn:
 
 def _scene(plan: Plan, long: int, shape: tuple[int, int]) -> Scene:
     wide, high = (3, 4) if plan.flaw == "pair" else shape
-    width, height = long * wide // max(wide, high), long * high // max(wide, high)
+    width = long * wide // max(wide, high)
+    height = long * high // max(wide, high)
     clear = STAMP_SHARE + 2 if plan.flaw == "stamp" else 0
     return Scene(width, height, plan.shown, plan.difficulty, clear)
 
@@ -92,7 +93,9 @@ def _check(plan: Plan, covered: Box, crop: Box | None) -> None:
 
 def _store(image: Image.Image, crop: Box | None, rng: Random, mask: Image.Image | None) -> Drawn:
     """The image as JPEG: one in thirty grey, one in sixty CMYK, one in twenty stored turned."""
-    kind, turn, quality = rng.randrange(60), rng.randrange(60), rng.randrange(76, 96)
+    kind = rng.randrange(60)
+    turn = rng.randrange(60)
+    quality = rng.randrange(76, 96)
     exif = Image.Exif()
     if turn < 3:
         orientation = [3, 6, 8][turn]
@@ -111,7 +114,8 @@ def _store(image: Image.Image, crop: Box | None, rng: Random, mask: Image.Image 
 
 def _turned(box: Box, size: tuple[int, int], orientation: int) -> Box:
     """A box of the upright image of this size, in the pixels of the stored, turned one."""
-    (left, top, right, bottom), (width, height) = box, size
+    (left, top, right, bottom) = box
+    (width, height) = size
     if orientation == 3:
         return width - right, height - bottom, width - left, height - top
     if orientation == 6:
@@ -161,7 +165,7 @@ def main() -> None:
         results = pool.map(draw, planned, chunksize=8)
         drawn = list(progress(results, len(planned)))
     members = ((f"{image_id(p.number)}.JPEG", d.jpeg) for p, d in zip(planned, drawn, strict=True))
-    number_of = {class_keys()[index]: number for number, index in class_of_ilsvrc_id().items()}
+    number_of = {imagenet().keys[index]: number for number, index in class_of_ilsvrc_id().items()}
     kit = archives.devkit([plan.wnid for plan in planned], number_of)
     files = {
         RAW / "ILSVRC2012_img_val.tar": archives.tar(members),

@@ -13,11 +13,18 @@ from flaws import PLANTERS, STAMP_SHARE
 from scenes import Scene, draw_masked, draw_scene
 
 FOLDER = Path(__file__).parents[1] / "src/cleanset/review/page/static/examples"
-WIDTH, HEIGHT = 320, 240
+WIDTH = 320
+HEIGHT = 240
 SHOWN_PIXELS = 300
 
-GOLDFISH, LADYBUG, BALLOON, LIGHTHOUSE = "n01443537", "n02165456", "n02782093", "n02814860"
-BALL, UMBRELLA, STRAWBERRY, BANANA = "n04254680", "n04507155", "n07745940", "n07753592"
+GOLDFISH = "n01443537"
+LADYBUG = "n02165456"
+BALLOON = "n02782093"
+LIGHTHOUSE = "n02814860"
+BALL = "n04254680"
+UMBRELLA = "n04507155"
+STRAWBERRY = "n07745940"
+BANANA = "n07753592"
 
 PLANTED = {
     "watermark": ("stamp", LIGHTHOUSE), "text": ("caption", BALLOON), "border": ("frame", UMBRELLA),

@@ -54,7 +54,8 @@ def normalise(role: str, images: torch.Tensor) -> torch.Tensor:
     """Images with values 0..1 as the network wants them."""
     config = timm.get_pretrained_cfg(ARCHITECTURES[role])
     assert config is not None
-    mean, std = torch.tensor(config.mean), torch.tensor(config.std)
+    mean = torch.tensor(config.mean)
+    std = torch.tensor(config.std)
     return (images - mean[:, None, None]) / std[:, None, None]
 
 

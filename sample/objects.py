@@ -282,8 +282,10 @@ def _icosahedron() -> list[Vector]:
 def _turned(points: list[Vector], degrees: list[int]) -> list[Vector]:
     """The points turned about the three axes, one after the other."""
     for axis, turn in enumerate(degrees):
-        cos, sin = math.cos(math.radians(turn)), math.sin(math.radians(turn))
-        first, second = (axis + 1) % 3, (axis + 2) % 3
+        cos = math.cos(math.radians(turn))
+        sin = math.sin(math.radians(turn))
+        first = (axis + 1) % 3
+        second = (axis + 2) % 3
         turned: list[Vector] = []
         for point in points:
             moved = list(point)
@@ -307,7 +309,8 @@ def _on_ball(start: Vector, end: Vector, part: float) -> Vector:
 
 def _around(near: list[Vector]) -> list[Vector]:
     """The five neighbours of a corner in the order in which they lie around it."""
-    ordered, left = [near[0]], near[1:]
+    ordered = [near[0]]
+    left = near[1:]
     while left:
         following = min(left, key=lambda other: _distance(ordered[-1], other))
         ordered.append(following)

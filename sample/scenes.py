@@ -125,7 +125,8 @@ def _two_places(scene: Scene, size: float, rng: Random) -> list[tuple[Point, flo
     places: list[tuple[Point, float]] = []
     for side in rng.choice([(-1, 1), (1, -1)]):
         drift = rng.randrange(-6, 7) * size / 40
-        along, across = side * apart, drift
+        along = side * apart
+        across = drift
         x = scene.width / 2 + (along if wide or scene.clear else across)
         y = usable / 2 + (across if wide or scene.clear else along)
         places.append(((x, min(max(y, size + 3), usable - size - 3)), size))
@@ -159,7 +160,8 @@ def _draw_object(
 
 def _post(canvas: Canvas, point: Point, size: float) -> None:
     """The pole of a traffic light."""
-    left, right = point[0] - 0.06 * size, point[0] + 0.06 * size
+    left = point[0] - 0.06 * size
+    right = point[0] + 0.06 * size
     corners = [(left, point[1]), (right, point[1]), (right, canvas.height), (left, canvas.height)]
     canvas.polygon(corners, (96, 98, 104))
 

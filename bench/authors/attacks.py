@@ -34,10 +34,15 @@ from cleanset.studies.attacks.library_attacks import keep_nearest
 OLD = ("torchvision", "cleverhans", "foolbox", "unrestricted_advex")
 ABSTRACT = ("Iterable", "Sequence")
 KIT = "the kit's code"
-LIMITS, GRID, BORDER = (18, 18, 30), (5, 5, 31), 0.15
+LIMITS = (18, 18, 30)
+GRID = (5, 5, 31)
+BORDER = 0.15
 EVERY = 29
 """Of the grid's 775 changes every 29th is made: 27, with all values of each parameter but four of the 31."""
-STEPS, ITERATIONS, ATTACKED, RADIUS = 60, 300, 4, 10
+STEPS = 60
+ITERATIONS = 300
+ATTACKED = 4
+RADIUS = 10
 
 
 def rows(programs: Path, photographs: list[Path]) -> Iterator[Row]:
@@ -109,7 +114,8 @@ def _spatial(attacks: ModuleType, subjects: list[Subject]) -> Iterator[Row]:
 def _network() -> PixelNetwork:
     """A random network of two classes, to which an image's negative is of the other class."""
     torch.manual_seed(1)
-    first, second = torch.nn.Linear(588, 64), torch.nn.Linear(64, 2, bias=False)
+    first = torch.nn.Linear(588, 64)
+    second = torch.nn.Linear(64, 2, bias=False)
     with torch.no_grad():
         first.bias.copy_(-first.weight.sum(dim=1) / 2)
         second.weight *= 8
@@ -128,7 +134,8 @@ def _spsa(network: PixelNetwork, subjects: list[Subject], tensorflow: Any) -> It
     """Candidates and queries with the same start and the same signs."""
     attack = SpsaAttack(steps=STEPS, after=None)
     program: Any = import_module("cleverhans.attacks_tf")
-    pairs, queries = [], []
+    pairs = []
+    queries = []
     for one in subjects:
         result = attack.result(network, one, Known(0))
         center = to_unit([one.pixels], network)[0]
@@ -146,7 +153,8 @@ def _spsa(network: PixelNetwork, subjects: list[Subject], tensorflow: Any) -> It
                 logits = network(torch.from_numpy(np.asarray(images).transpose(0, 3, 1, 2).copy())).numpy()
             return -program.margin_logit_loss(logits, label, num_classes=2)
 
-        before, tensorflow.random_uniform = network.queries, draw
+        before = network.queries
+        tensorflow.random_uniform = draw
         image = center.numpy().transpose(1, 2, 0)[None].view(_Array)
         optimizer = program.SPSAAdam(lr=attack.learning_rate, delta=attack.delta, num_samples=attack.samples)
         found = program.pgd_attack(
@@ -167,7 +175,9 @@ def _boundary_of_kit(
     """Queries, L2 after them, and queries until the threshold, by the kit's attack; the start is the negative."""
     found = list[tuple[int, float, float]]()
     for one in subjects:
-        image, asked, reached = (one.pixels.transpose(1, 2, 0) / 255).astype(np.float32), [0], [np.nan]
+        image = (one.pixels.transpose(1, 2, 0) / 255).astype(np.float32)
+        asked = [0]
+        reached = [np.nan]
 
         def model(
             images: Any, image: Any = image, label: int = one.class_index, asked: Any = asked, reached: Any = reached
@@ -197,7 +207,8 @@ def _boundary(network: PixelNetwork, subjects: list[Subject], of_kit: list[tuple
 
     ours = []
     for one, (queries, _, _) in zip(subjects, of_kit, strict=True):
-        image, label = to_unit([one.pixels], network), torch.tensor([one.class_index])
+        image = to_unit([one.pixels], network)
+        label = torch.tensor([one.class_index])
         for radius in (0.0, RADIUS):
             nearest = keep_nearest(network, image, label, Ball("L2", radius), queries)
             model = PyTorchModel(nearest, bounds=(0, 1), device=network.device)
@@ -253,12 +264,18 @@ def _tensorflow() -> Any:
     found = mock.MagicMock(unsafe=True)
     for name in ("zeros_like", "sqrt", "sign", "reshape", "expand_dims", "concatenate", "shape"):
         setattr(found, name, getattr(np, name))
-    found.concat, found.pow, found.clip_by_value, found.less = np.concatenate, np.power, np.clip, np.less
-    found.reduce_mean, found.reduce_sum, found.reduce_max = np.mean, np.sum, np.max
+    found.concat = np.concatenate
+    found.pow = np.power
+    found.clip_by_value = np.clip
+    found.less = np.less
+    found.reduce_mean = np.mean
+    found.reduce_sum = np.sum
+    found.reduce_max = np.max
     found.identity = found.constant = found.stop_gradient = lambda value: value
     found.cond = lambda condition, first, second: (first if condition else second)()
     found.one_hot = lambda label, depth, axis: np.eye(depth)[label]
-    found.while_loop, found.TensorArray = _while_loop, lambda **_: _Written()
+    found.while_loop = _while_loop
+    found.TensorArray = lambda **_: _Written()
     nest = found.contrib.framework.nest
     # sorted by key, as TensorFlow does
     nest.flatten = lambda state: [*state["m"], state["t"], *state["u"]]

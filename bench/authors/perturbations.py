@@ -81,7 +81,8 @@ def measures(programs: Path) -> Iterator[Row]:
     logits = generator.random((40, 1, 1000)) + 0.1 * generator.random((40, 31, 1000))
     ordered = (-logits).argsort(axis=-1)
     ranks = ordered.argsort(axis=-1) + 1
-    found, expected = [], []
+    found = []
+    expected = []
     for name, difficulty in (("gaussian_noise", 1), ("snow", 1), ("snow", 2), ("snow", 3)):
         defined: dict[str, Any] = {"np": np, "args": SimpleNamespace(perturbation=name, difficulty=difficulty)}
         exec(compile(text, "test.py", "exec"), defined)
@@ -90,7 +91,8 @@ def measures(programs: Path) -> Iterator[Row]:
         found.append(np.array(both) / (40 * len(chosen[0])))
         # rounded: each mean has other roundings in its last digits
         expected.append((defined["flip_prob"](ordered[..., 0]), defined["ranking_dist"](ranks)))
-    ours, theirs = np.round(found, 12), np.round(expected, 12)
+    ours = np.round(found, 12)
+    theirs = np.round(expected, 12)
     for place, measure in enumerate(("FP", "T5D")):
         yield compared(measure, "test.py", "40 videos of drawn logits", ours[:, place], theirs[:, place])
 
@@ -157,7 +159,9 @@ class Draws:
     """The draws of cleanset: those of noise from a seed for each frame, all others from one."""
 
     def __init__(self, name: str, seed: int) -> None:
-        self.name, self.seed, self.frame = name, seed, 0
+        self.name = name
+        self.seed = seed
+        self.frame = 0
 
     def next(self) -> np.random.RandomState:
         self.frame += self.name in NOISE_PERTURBATIONS

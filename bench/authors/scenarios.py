@@ -58,7 +58,8 @@ class _Pair:
     """A photograph with its mask and background, for both programs."""
 
     def __init__(self, folder: Path, path: Path, background: Path) -> None:
-        self.folder, self.name = folder / path.stem, path.stem
+        self.folder = folder / path.stem
+        self.name = path.stem
         self.pixels, behind = (np.asarray(Image.open(each).convert("RGB")) for each in (path, background))
         self.mask = ellipse(*self.pixels.shape[:2]).astype(np.uint8) * 255
         for place, pixels in (("image/c", self.pixels), ("masks/c", self.mask), ("behind", behind)):
@@ -99,7 +100,8 @@ class _Pair:
             found = self._run(program / "utils.py", ("blur", "image/c", "masks/c", name.removeprefix("blur_")))
         elif name == "transparent_image":
             found = self._run(program / "utils.py", ("convert_to_transparent_v2", "image/c", "image/c"))
-            colors, alpha = found[..., :3], found[..., 3:]
+            colors = found[..., :3]
+            alpha = found[..., 3:]
             found = np.where(alpha == 0, np.uint8(0), colors)
         elif name in ("segmented_image", "random_background"):
             found = self._run(program / "segementwithRGB.py")

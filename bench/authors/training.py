@@ -27,8 +27,12 @@ from cleanset.studies.training.loop import _scheduler, parameter_groups
 from cleanset.studies.training.recipes import Adversarial, Augmix, Standard
 from cleanset.studies.training.run_params import Network, Optimization, Run
 
-SIZE, CLASSES, STEPS_PER_EPOCH = 224, 12, 4
-AUGMIX, MADRY, FAST = "augmix/imagenet.py", "MadryLab/robustness", "locuslab/fast_adversarial"
+SIZE = 224
+CLASSES = 12
+STEPS_PER_EPOCH = 4
+AUGMIX = "augmix/imagenet.py"
+MADRY = "MadryLab/robustness"
+FAST = "locuslab/fast_adversarial"
 
 
 def rows(programs: Path, photographs: Sequence[Path]) -> Iterator[Row]:
@@ -63,7 +67,8 @@ def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tenso
     known = {"np": np, "torch": torch, "F": functional, "augmentations": operations, "args": args, "time": time}
     known["accuracy"] = lambda *_, **__: (0, 0)
     script = functions(program / "imagenet.py", ("aug", "adjust_learning_rate", "train"), known)
-    ours, theirs = [], []
+    ours = []
+    theirs = []
     for number, image in enumerate(images):
         # their draws come from the global generator of numpy, ours from a new one of its older kind
         draws: Any = LegacyDraws(number)
@@ -74,8 +79,10 @@ def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tenso
     yield compared("AugMix's mixture", AUGMIX, on, np.stack(ours), np.stack(theirs), "nothing: rounding of float32")
 
     views = torch.stack([batch.float(), *(torch.from_numpy(np.stack(each)) for each in (ours, theirs))], dim=1)
-    views, labels = views[:8] / 255, torch.arange(8) % CLASSES
-    one, other = network(), network()
+    views = views[:8] / 255
+    labels = torch.arange(8) % CLASSES
+    one = network()
+    other = network()
     torch.autograd.backward(Augmix().learn(one, views, labels, torch.Generator()).loss)
     rate = SimpleNamespace(zero_grad=lambda: None, step=lambda: None)
     with patch.object(torch.Tensor, "cuda", lambda self: self):
@@ -115,7 +122,8 @@ def madry_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor
         lighting = importlib.import_module("robustness.data_augmentation")
         attacker = importlib.import_module("robustness.attacker")
         training = importlib.import_module("robustness.train")
-    net, labels = network().eval(), torch.arange(8) % CLASSES
+    net = network().eval()
+    labels = torch.arange(8) % CLASSES
     pixels = batch[:8].float() / 255
     dataset = SimpleNamespace(mean=torch.zeros(3), std=torch.ones(3))
     balls: tuple[tuple[Norm, str, float], ...] = (("Linf", "inf", 4 / 255), ("L2", "2", 3.0))
@@ -172,7 +180,8 @@ def rates(**keys: Any) -> np.ndarray:
     settings = Optimization.model_validate(keys)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], settings.rate)
     steps = STEPS_PER_EPOCH * (settings.epochs or 0)
-    scheduler, found = _scheduler(optimizer, settings, steps, STEPS_PER_EPOCH), []
+    scheduler = _scheduler(optimizer, settings, steps, STEPS_PER_EPOCH)
+    found = []
     for step in range(steps):
         scheduler.step_update(step)
         found.append(optimizer.param_groups[0]["lr"])

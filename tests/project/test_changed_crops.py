@@ -15,7 +15,8 @@ from tests.checkouts import Checkout
 pytestmark = pytest.mark.exhaustive
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
-WNID, CLASS_INDEX = "n04254680", 805
+WNID = "n04254680"
+CLASS_INDEX = 805
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,8 @@ def error_of(checkout: Checkout, *command: str) -> str:
 
 
 def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
-    edition, image_id = Edition(pulled.folder), kept_whole(pulled)[0]
+    edition = Edition(pulled.folder)
+    image_id = kept_whole(pulled)[0]
     index = read_table(edition.index, INDEX).set_index("image_id")
     box = (0, 0, int(index.loc[image_id, "width"]) - 8, int(index.loc[image_id, "height"]))  # type: ignore[arg-type]
     crop = {"verdict": "crop", "reason": "border", "crop": list(box), "object_fully_visible": True}

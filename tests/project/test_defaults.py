@@ -51,7 +51,8 @@ def defaults_in(source: Path) -> dict[str, dict[str, object]]:
 
 
 def test_every_default_is_the_listed_one(repository: Path) -> None:
-    found, expected = defaults_in(repository / "src"), yaml.safe_load(DEFAULTS.read_text())
+    found = defaults_in(repository / "src")
+    expected = yaml.safe_load(DEFAULTS.read_text())
     assert list(found) == list(expected)
     for name, fields in found.items():
         assert (name, fields) == (name, expected[name])

@@ -333,7 +333,8 @@ def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
 
 def test_comparing(repository: Path, checkout: Checkout) -> None:
     scores, exports = block(repository, COMPARE).splitlines()
-    of_scores, of_exports = shell(checkout, scores), shell(checkout, exports)
+    of_scores = shell(checkout, scores)
+    of_exports = shell(checkout, exports)
     assert (of_scores.returncode, of_scores.stderr) == (of_exports.returncode, of_exports.stderr) == (1, "")
     assert re.search(r"^standard: \d+$", of_scores.stdout, re.MULTILINE)
     assert json.loads(of_exports.stdout)["same"] is False

@@ -47,8 +47,10 @@ def network() -> nn.Module:
 
 def test_a_gpu_that_is_not_there_refuses_what_a_real_one_refuses(gpu: Gpu) -> None:
     """And gives the values and gradients of the CPU."""
-    pixels, label = torch.ones(2, 3, 12, 12, dtype=torch.float64), torch.tensor([0, 1])
-    on_cpu, on_gpu = network(), network().to(GPU)
+    pixels = torch.ones(2, 3, 12, 12, dtype=torch.float64)
+    label = torch.tensor([0, 1])
+    on_cpu = network()
+    on_gpu = network().to(GPU)
     for network_on_one, pixels_on_another in ((on_cpu, pixels.to(GPU)), (on_gpu, pixels)):
         with pytest.raises(RuntimeError, match="on the same device"):
             network_on_one(pixels_on_another)
@@ -73,7 +75,8 @@ def test_a_gpu_that_is_not_there_refuses_what_a_real_one_refuses(gpu: Gpu) -> No
 
 def test_scores(gpu: Gpu) -> None:
     images = many(21)
-    model, found = linear(), {}
+    model = linear()
+    found = {}
     for device in ("cpu", "cuda"):
         settings = replace(settings_for(Score(device=device, batch_size=4)), workers=1)
         found[device] = score_few(model, images.__getitem__, settings, list(images))
@@ -84,7 +87,8 @@ def test_scores(gpu: Gpu) -> None:
 
 def test_shards(gpu: Gpu, tmp_path: Path) -> None:
     """Three shards of eight images; the next batch is copied while the one before is computed."""
-    images, found = many(21), {}
+    images = many(21)
+    found = {}
     for device in ("cpu", "cuda"):
         shards = Shards(tmp_path / device, "f", list(images), 4, classes=imagenet(), min_images=8)
         settings = replace(settings_for(Score(device=device, batch_size=4)), workers=1)
@@ -116,7 +120,8 @@ def asked(network: nn.Module, device: torch.device) -> PixelNetwork:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks(gpu: Gpu, name: str) -> None:
     """SPSA draws on the GPU, where a real one draws other numbers."""
-    group, results = correct_subjects(network(), 4, side=32, least=60, most=200), []
+    group = correct_subjects(network(), 4, side=32, least=60, most=200)
+    results = []
     for device in (CPU, GPU):
         source = asked(nn.Sequential(ResizedPixels(40), SOURCE), device)
         known = Known(3, lambda: {"other": Other(9, lambda: drawn(70, 32))}, lambda source=source: {"other": source})  # type: ignore[misc]
@@ -135,7 +140,8 @@ def test_verdicts_and_signs(gpu: Gpu) -> None:
     judges = [Judge(loaded(wrapped), device) for device in (CPU, GPU)]
     judged = [[judge.logits(one.pixels, seed) for seed, one in enumerate(group)] for judge in judges]
     assert np.array_equal(judged[0], judged[1])
-    spsa, found = SpsaAttack(steps=2, samples=8, stop_margin=5, after=None), []
+    spsa = SpsaAttack(steps=2, samples=8, stop_margin=5, after=None)
+    found = []
     for each in (CPU, GPU):
         known = Known(3, sources=lambda each=each: {"a": asked(SOURCE, each)})  # type: ignore[misc]
         found.append(probe(asked(network(), each), group, known, PGD, [spsa]))

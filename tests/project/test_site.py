@@ -213,7 +213,8 @@ def test_the_tutorial_shows_what_its_cells_print(site: Path) -> None:
 def page(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     """A page without a network, and the addresses of requests that failed or went elsewhere, and the errors."""
     context = browser.new_context(offline=True)
-    page, problems = context.new_page(), list[str]()
+    page = context.new_page()
+    problems: list[str] = []
 
     def requested(asked: Request) -> None:
         if not asked.url.startswith(("file:", "data:", "blob:", "about:")):
@@ -273,7 +274,8 @@ def test_what_people_search_for_is_found_from_the_disk(site: Path, page: tuple[P
     shown.set_viewport_size({"width": width, "height": 900})
     shown.goto((site / "index.html").as_uri())
     shown.evaluate("document.getElementById('__search').click()")  # what all its labels do
-    field, told = shown.locator("input.md-search__input"), shown.locator(".md-search-result__meta")
+    field = shown.locator("input.md-search__input")
+    told = shown.locator(".md-search-result__meta")
     for asked, most, answers in SEARCHED:
         told.and_(shown.get_by_text("Type to start searching")).wait_for()
         field.fill(asked[:-1])

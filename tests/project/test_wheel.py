@@ -23,7 +23,8 @@ from tests.ten_images import drawn_image
 
 MAX_BYTES = 300e6
 MAX_IMPORT_SECONDS = 0.2
-OTHER_TORCH, OTHER_TIMM = "2.13.0+cpu", "1.0.31"
+OTHER_TORCH = "2.13.0+cpu"
+OTHER_TIMM = "1.0.31"
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python")
 """This environment's pip; the path of another one's Python follows. To install pip in each takes longer."""
 VENV = (sys.executable, "-m", "venv", "--without-pip")
@@ -161,7 +162,8 @@ def test_it_is_small_and_imported_at_once(core: Environment) -> None:
 def test_the_published_set(core: Environment, tmp_path: Path) -> None:
     """Without torch, DVC and pyarrow, from the lists and verdicts in the wheel; loaded from the cache, too."""
     archive = draw_archive(tmp_path / "val.tar", select_images(PublishedChoice()).candidates["image_id"])
-    table, out = tmp_path / "digests.csv", tmp_path / "scooter"
+    table = tmp_path / "digests.csv"
+    out = tmp_path / "scooter"
     assert core.run("cleanset", "digests", "--images", archive, "--out", table).returncode == 0
     done = core.run("cleanset", "published", "--images", archive, "--out", out, "--digests", table)
     assert done.stdout.startswith(f"{out}: 2,857 whole images of 989 classes, model norm_robust\n"), done.stderr
@@ -182,7 +184,8 @@ def test_the_set_of_the_sample(
     assert found["bases"] == ["cleanset.sets.image_set.ImageSet", "builtins.object"]
     assert found["loaded"] == []
     assert Path(found["cleanset"]).is_relative_to(core.folder)
-    out, rebuilt = tmp_path / "out", tmp_path / "rebuilt"
+    out = tmp_path / "out"
+    rebuilt = tmp_path / "rebuilt"
     hidden = repository_of_set.with_name("hidden")
     repository_of_set.rename(hidden)
     again = core.run("cleanset", "fetch", address, "standard", "--out", out)
@@ -206,7 +209,8 @@ def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
         path = tmp_path / "images" / ["cat", "dog"][position % 2] / f"{position}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         drawn_image(80, 90, seed=position).save(path)
-    own, imagenet = tmp_path / "own", tmp_path / "imagenet"
+    own = tmp_path / "own"
+    imagenet = tmp_path / "imagenet"
     done = complete.run("cleanset", "edition", own, "--images", tmp_path / "images")
     assert done.stdout.startswith(f"{own}: 8 images of 2 classes (cat, dog); run there\ndvc repro\n"), done.stderr
     assert complete.run("cleanset", "edition", imagenet).returncode == 0

@@ -207,7 +207,8 @@ def all_counted(root: Path, paths: Sequence[str]) -> list[tuple[str, int, str]]:
 
 def check(root: Path, paths: Sequence[str], exceptions: Mapping[tuple[str, str], str]) -> list[str]:
     """A line for each phrase that no exception allows, and for each exception of these files that allows nothing."""
-    lines, used = [], set[tuple[str, str]]()
+    lines = []
+    used: set[tuple[str, str]] = set()
     for path in paths:
         for found in findings(path, (root / path).read_text(encoding="utf-8"), exceptions):
             used |= found.allowed_by
