@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
 
@@ -59,20 +60,35 @@ def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
         yield move
 
 
-@contextmanager
-def training_bar(text: str, is_shown: bool = True) -> Iterator[Callable[[int, int, int, float, float], None]]:
-    """A bar named `text` for a training, and the function that moves it on.
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """A finished step of a training."""
 
-    Its arguments are the number of finished steps and of all, epoch, loss, and images per second, which the bar shows
-    beside the time left. Nothing is shown unless `is_shown`.
+    number: int
+    """Its number, from 1."""
+    total: int
+    """Number of steps of the whole training."""
+    epoch: int
+    """Its epoch, from 1."""
+    loss: float
+    """The loss of its batch."""
+    images_per_second: float
+    """Images per second since the training began."""
+
+
+@contextmanager
+def training_bar(text: str, *, is_shown: bool = True) -> Iterator[Callable[[TrainingStep], None]]:
+    """A bar named `text` for a training, and the function that moves it on after a step.
+
+    It shows epoch, loss and images per second beside the time left. Nothing is shown unless `is_shown`.
     """
     # one refresh a second: two trainings that share a terminal take turns in its last line, and both can be read
     with _bar(TextColumn("{task.fields[last]}"), is_shown=is_shown, refresh_per_second=1) as progress:
         task = progress.add_task(text, total=None, last="")
 
-        def move(step: int, steps: int, epoch: int, loss: float, rate: float) -> None:
-            last = f"epoch {epoch}, loss {loss:.4f}, {rate:,.0f} images/s"
-            progress.update(task, completed=step, total=steps, last=last)
+        def move(step: TrainingStep) -> None:
+            last = f"epoch {step.epoch}, loss {step.loss:.4f}, {step.images_per_second:,.0f} images/s"
+            progress.update(task, completed=step.number, total=step.total, last=last)
 
         yield move
 

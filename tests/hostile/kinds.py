@@ -35,7 +35,7 @@ from cleanset.images.codec import cropped, inspect
 from cleanset.measure.predictions import read_predictions
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.scoring.record import read_record
-from cleanset.studies.training.loop import STATE_FILE, StateFolder
+from cleanset.studies.training.state import STATE_FILE, StateFolder, TrainingState
 from cleanset.tables import read_table
 from cleanset.vocabulary import class_keys
 from cleanset.yaml_files import read_yaml
@@ -287,17 +287,23 @@ def make_state(rng: random.Random) -> bytes:
     return pick(rng, [lambda: damaged(rng, _state()), lambda: damaged(rng, b""), lambda: b"0" * 64 + _state()[64:]])
 
 
+STATE: TrainingState = {
+    "network": {}, "optimizer": {}, "weights": {}, "epoch": 1, "history": [{"epoch": 1, "train_loss": 0.5}] * 30,
+    "images": 100, "seconds": 2.5,
+}  # fmt: skip
+
+
 @cache
 def _state() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        StateFolder(Path(folder), {"rate": 0.1}).save({"epoch": 1, "weights": [0.5] * 100})
+        StateFolder(Path(folder), {"rate": 0.1}).save(STATE)
         return (Path(folder) / STATE_FILE).read_bytes()
 
 
 def read_state(path: Path) -> None:
     (path.parent / STATE_FILE).write_bytes(path.read_bytes())
     found = StateFolder(path.parent, {"rate": 0.1}).load()
-    assert found == {"epoch": 1, "weights": [0.5] * 100}
+    assert found == STATE
 
 
 KINDS = {

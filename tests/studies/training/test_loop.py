@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.loop import Outcome, StateFolder, best_epoch, stops_early, train
+from cleanset.progress import TrainingStep
+from cleanset.studies.training.loop import Outcome, best_epoch, stops_early, train
+from cleanset.studies.training.state import StateFolder, TrainingState
 from tests.studies.training.toy_task import STEPS, Points, ToyTask, settings, trained
 
 pytestmark = pytest.mark.slow
@@ -68,6 +70,15 @@ def test_training_keeps_the_epoch_that_is_best_under_attack(tmp_path: Path) -> N
     assert len(found.history) == 5
 
 
+def test_training_leaves_the_random_numbers_of_others(tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    wanted = torch.rand(3)
+    task = ToyTask()
+    torch.manual_seed(7)
+    trained(task, tmp_path)
+    assert torch.equal(torch.rand(3), wanted)
+
+
 def test_training_stops_and_keeps_the_best_epoch(tmp_path: Path) -> None:
     losses = [3.0, 1.0, 2.0, 2.0, 0.5, 0.1]
     found = trained(ToyTask(losses), tmp_path / "a", epochs=6, early_stopping=2)
@@ -80,15 +91,15 @@ def test_training_stops_and_keeps_the_best_epoch(tmp_path: Path) -> None:
 
 
 def test_the_history_has_means_and_rates(tmp_path: Path) -> None:
-    reports: list[tuple[float, ...]] = []
+    reports: list[TrainingStep] = []
     task = ToyTask([2.0, 1.0])
     wanted = settings(epochs=2, schedule="constant")
-    found = train(task, wanted, StateFolder(tmp_path, {}), lambda *report: reports.append(report))
+    found = train(task, wanted, StateFolder(tmp_path, {}), reports.append)
     assert [row["step"] for row in found.history] == [3, 6]
     assert [row["rate"] for row in found.history] == [0.1, 0.1]
-    assert found.history[0]["train_loss"] == pytest.approx(sum(loss for _, _, _, loss, _ in reports[:3]) / 3, rel=1e-6)
+    assert found.history[0]["train_loss"] == pytest.approx(sum(each.loss for each in reports[:3]) / 3, rel=1e-6)
     assert 0 < found.history[0]["train_accuracy"] <= 1
-    assert [report[:3] for report in reports] == [
+    assert [(each.number, each.total, each.epoch) for each in reports] == [
         (1, 6, 1), (2, 6, 1), (3, 6, 1), (4, 6, 2), (5, 6, 2), (6, 6, 2),
     ]  # fmt: skip
 
@@ -222,8 +233,13 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         trained(ToyTask(), tmp_path, rate=0.2)
 
 
+EMPTY: TrainingState = {
+    "network": {}, "optimizer": {}, "weights": {}, "epoch": 0, "history": [], "images": 0, "seconds": 0.0,
+}  # fmt: skip
+
+
 def test_inner_settings_are_named(tmp_path: Path) -> None:
-    StateFolder(tmp_path, {"settings": {"network": {"name": "a"}}, "seed": 0}).save({})
+    StateFolder(tmp_path, {"settings": {"network": {"name": "a"}}, "seed": 0}).save(EMPTY)
     with pytest.raises(CleansetError, match=r"begun with network.name 'a', now 'b'; expected the same settings"):
         StateFolder(tmp_path, {"settings": {"network": {"name": "b"}}, "seed": 0}).load()
 
@@ -293,7 +309,9 @@ def test_the_roots_of_adam_are_not_those_of_mkl(tmp_path: Path) -> None:
     """MKL's vector roots depend on the processor's maker: 20 % of them are not the nearest float32."""
     state = StateFolder(tmp_path, {})
     train(ToyTask(), settings(optimizer="adamw", epochs=1), state)
-    assert [group["fused"] for group in (state.load() or {})["optimizer"]["param_groups"]] == [True]
+    loaded = state.load()
+    assert loaded is not None
+    assert [group["fused"] for group in loaded["optimizer"]["param_groups"]] == [True]
 
 
 def test_parameters_can_be_spared_from_weight_decay_by_name(tmp_path: Path) -> None:

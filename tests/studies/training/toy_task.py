@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cleanset.studies.training.loop import LOSS, Outcome, StateFolder, Trained, train
+from cleanset.studies.training.loop import LOSS, Outcome, Trained, train
 from cleanset.studies.training.run_params import Optimization
+from cleanset.studies.training.state import StateFolder
 
 STEPS = 3
 Points = tuple[Tensor, Tensor]

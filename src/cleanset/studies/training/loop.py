@@ -1,96 +1,66 @@
-"""The training loop: any task, optimizer and schedule of timm, early stopping, and a state that survives kills."""
+"""The training loop: any task, optimizer and schedule of timm, and early stopping."""
 
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass, field
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from timm.optim import create_optimizer_v2
 from timm.scheduler import create_scheduler_v2
+from timm.scheduler.scheduler import Scheduler
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, sha256, write_bytes
-from cleanset.scoring.validity import MadeFrom
+from cleanset.progress import TrainingStep
+from cleanset.scoring.devices import device_of
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
 from cleanset.studies.training.run_params import Optimization
+from cleanset.studies.training.state import Row, StateFolder, TrainingState
 
 LOSS = "loss"
 ROBUST_LOSS = "robust_loss"
 """The loss under the attack that a network is trained against."""
 Batch = TypeVar("Batch")
+Source = TypeVar("Source")
 Item = TypeVar("Item")
-Row = dict[str, float]
-"""A line of the history: epoch, step, train_*, validation_*, rate."""
 
 # timm's sgd is Nesterov's; its momentum is the plain one
 _OPTIMIZERS = {"sgd": "momentum", "adam": "adam", "adamw": "adamw"}
-# timm's step schedule that decays by 1 is constant, and has a warm-up
-_SCHEDULES: dict[str, dict[str, Any]] = {
-    "constant": {"sched": "step", "decay_epochs": 1, "decay_rate": 1.0},
-    "step": {"sched": "step", "decay_rate": 0.1},
-    "cosine": {"sched": "cosine"},
+
+
+class _Schedule(NamedTuple):
+    """A schedule of timm: its name, and its `decay_rate`."""
+
+    name: str
+    decay_rate: float = 0.1
+
+
+_SCHEDULES = {
+    # timm's step schedule that decays by 1 is constant, and has a warm-up
+    "constant": _Schedule("step", 1.0),
+    "step": _Schedule("step", 0.1),
+    "cosine": _Schedule("cosine"),
     # timm takes poly's power from here; MMSegmentation's is .9, and 1 for transformers
-    "poly": {"sched": "poly", "decay_rate": 0.9},
-    "linear": {"sched": "poly", "decay_rate": 1.0},
+    "poly": _Schedule("poly", 0.9),
+    "linear": _Schedule("poly", 1.0),
 }
-STATE_FILE = "state.pt"
-_STATE_REMEDY = "remove the folder to begin again"
-
-
-class StateFolder:
-    """A folder with the state after the last finished epoch: a line with a SHA-256, and the bytes that it is of.
-
-    `settings`: everything that the result depends on, of JSON's types; a state of other settings is refused.
-    """
-
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.folder, self._settings = folder, settings
-
-    def load(self) -> dict[str, Any] | None:
-        """The state, or None if it is missing. Raises CleansetError for one of other settings, and a damaged file."""
-        remove_abandoned(self.folder)
-        path = self.folder / STATE_FILE
-        if not path.is_file():
-            return None
-        # torch itself reads a weight with a flipped bit as another weight
-        digest, _, content = path.read_bytes().partition(b"\n")
-        if digest != sha256(content).encode():
-            raise CleansetError(
-                f"{path}: damaged, or not the state of a training; expected the bytes whose SHA-256 it begins with: "
-                f"{_STATE_REMEDY}"
-            )
-        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        if differences := MadeFrom(self._settings).differences(found["settings"]):
-            raise CleansetError(
-                f"{self.folder}: begun with {differences[0].removeprefix('settings.')}; expected the same settings: "
-                f"put it back, or {_STATE_REMEDY}"
-            )
-        return dict(found["state"])
-
-    def save(self, state: Mapping[str, Any]) -> None:
-        """Replace the state; a killed process or a full disk leaves the one before."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # into memory first: torch's own writer reports a full disk as an error of its own
-        buffer = io.BytesIO()
-        torch.save({"settings": dict(self._settings), "state": dict(state)}, buffer)
-        content = buffer.getvalue()
-        write_bytes(self.folder / STATE_FILE, b"%b\n%b" % (sha256(content).encode(), content))
 
 
 class Outcome(NamedTuple):
-    """The loss of a batch, a scalar with its graph; the number of images; means over the batch, such as accuracy."""
+    """What a batch gives."""
 
     loss: Tensor
+    """The loss, a scalar with its graph."""
     images: int
-    measures: Mapping[str, Tensor] = {}
+    """Number of images in the batch."""
+    measures: Mapping[str, Tensor] = MappingProxyType({})
+    """Means over the batch by name, such as accuracy."""
 
 
 class Task(Protocol[Batch]):
@@ -123,58 +93,49 @@ class Task(Protocol[Batch]):
         """
 
 
-OnStep = Callable[[int, int, int, float, float], None]
-"""Called after each step: its number from 1, the number of all, its epoch and loss, images per second so far."""
+OnStep = Callable[[TrainingStep], object]
+"""Called after each step."""
 
 
 @dataclass(eq=False)
 class Trained:
-    """A finished training. `weights`: of `epoch`, which is the best one or the last one.
-
-    `images` and `seconds` count all that was trained, before an interruption, too.
-    """
+    """A finished training."""
 
     weights: dict[str, Tensor]
+    """The network's state after `epoch`."""
     epoch: int = 0
+    """The epoch that is kept: the best one, or the last one."""
     history: list[Row] = field(default_factory=list)
+    """A row for each epoch."""
     images: int = 0
+    """Number of images trained on, repeated ones and those before an interruption too."""
     seconds: float = 0.0
+    """Seconds of training, those before an interruption too."""
 
 
 def train(
     task: Task[Batch],
     settings: Optimization,
     state: StateFolder,
-    report: OnStep = lambda *_: None,
+    report: OnStep = lambda _: None,
     share: ProcessShare = ALONE,
 ) -> Trained:
     """Train until the settings' end, from the state if it exists.
 
     Of several processes that share each batch all call it, and the first one alone validates and saves. Raises
     CleansetError for a loss, in training or validation, or a gradient that is not finite; the state of the epoch before
-    is kept. Call it within `deterministic`.
+    is kept. Call it within `deterministic`. Torch's global generators are as before at the end.
     """
-    learning = _Learning(task, settings, report, share, state.load())
-    trained, optimizer = learning.trained, learning.optimizer
-    for epoch in range(len(trained.history) + 1, math.ceil(learning.steps / task.steps_per_epoch) + 1):
-        if settings.early_stopping and stops_early(trained.history, settings.early_stopping, task.chosen_by):
-            break
-        means, step = learning.epoch(epoch)
-        validation = [task.validate(epoch) if share.rank == 0 else {}]
-        if share.processes > 1:
-            distributed.broadcast_object_list(validation, src=0)
-        learning.check_finite(f"validation {task.chosen_by}", validation[0].get(task.chosen_by, 0.0), epoch, step)
-        # an epoch's last step, or the statistics of a normalization, may overflow without showing in a loss
-        numbers = [each for each in task.network.state_dict().values() if each.is_floating_point()]
-        learning.check_finite("weights' length", float(torch.nn.utils.get_total_norm(numbers)), epoch, step)
-        row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation[0].items()}}
-        trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
-        if settings.keep == "last" or epoch == best_epoch(trained.history, task.chosen_by):
-            trained.weights, trained.epoch = _copy(task.network.state_dict()), epoch
-        trained.seconds = learning.seconds
-        if share.rank == 0:
-            parts = {"network": task.network.state_dict(), "optimizer": optimizer.state_dict()}
-            state.save(parts | vars(trained))
+    device = device_of(next(task.network.parameters()).device)
+    with torch.random.fork_rng(device.generators()):
+        learning = _Learning(task, settings, share, state.load())
+        trained = learning.trained
+        for epoch in range(len(trained.history) + 1, math.ceil(learning.steps / task.steps_per_epoch) + 1):
+            if settings.early_stopping and stops_early(trained.history, settings.early_stopping, task.chosen_by):
+                break
+            learning.train_epoch(epoch, report)
+            if share.rank == 0:
+                state.save(learning.state())
     return trained
 
 
@@ -182,14 +143,11 @@ class _Learning(Generic[Batch]):
     """A task with its optimizer and schedule, over `steps` in all, and what is trained so far, from a state if any."""
 
     def __init__(
-        self,
-        task: Task[Batch],
-        settings: Optimization,
-        report: OnStep,
-        share: ProcessShare,
-        state: Mapping[str, Any] | None,
+        self, task: Task[Batch], settings: Optimization, share: ProcessShare, state: TrainingState | None
     ) -> None:
-        self.task, self.settings, self.report = task, settings, report
+        self.task = task
+        self.settings = settings
+        self.share = share
         self.steps = settings.steps or task.steps_per_epoch * (settings.epochs or 0)
         self.optimizer = create_optimizer_v2(
             parameter_groups(task.network, settings.undecayed),
@@ -205,30 +163,80 @@ class _Learning(Generic[Batch]):
         if state is not None:
             task.network.load_state_dict(state["network"])
             self.optimizer.load_state_dict(state["optimizer"])
-            self.trained = Trained(**{each.name: state[each.name] for each in fields(Trained)})
+            self.trained = Trained(
+                weights=state["weights"],
+                epoch=state["epoch"],
+                history=state["history"],
+                images=state["images"],
+                seconds=state["seconds"],
+            )
         # its gradients are the means over all processes
         self.network = DistributedDataParallel(task.network) if share.processes > 1 else task.network
         self._start = perf_counter() - self.trained.seconds
+
+    def state(self) -> TrainingState:
+        """The state after the last epoch."""
+        return {
+            "network": self.task.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "weights": self.trained.weights,
+            "epoch": self.trained.epoch,
+            "history": self.trained.history,
+            "images": self.trained.images,
+            "seconds": self.trained.seconds,
+        }
+
+    def train_epoch(self, epoch: int, report: OnStep) -> None:
+        """Train an epoch, validate, and add a row to the history; keep the weights if they are the best so far."""
+        task = self.task
+        trained = self.trained
+        means, step = self._steps_of_epoch(epoch, report)
+        validation = [task.validate(epoch) if self.share.rank == 0 else {}]
+        if self.share.processes > 1:
+            distributed.broadcast_object_list(validation, src=0)
+        self.check_finite(f"validation {task.chosen_by}", validation[0].get(task.chosen_by, 0.0), epoch, step)
+        # an epoch's last step, or the statistics of a normalization, may overflow without showing in a loss
+        numbers = [each for each in task.network.state_dict().values() if each.is_floating_point()]
+        self.check_finite("weights' length", float(torch.nn.utils.get_total_norm(numbers)), epoch, step)
+        row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation[0].items()}}
+        trained.history.append({**row, "rate": float(self.optimizer.param_groups[0]["lr"])})
+        if self.settings.keep == "last" or epoch == best_epoch(trained.history, task.chosen_by):
+            trained.weights = _copy(task.network.state_dict())
+            trained.epoch = epoch
+        trained.seconds = self.seconds
 
     @property
     def seconds(self) -> float:
         """Seconds of training so far, those before an interruption included."""
         return perf_counter() - self._start
 
-    def epoch(self, epoch: int) -> tuple[dict[str, float], int]:
-        """Train an epoch, and leave the network in evaluation mode; the means of its measures, and its last step."""
+    def _steps_of_epoch(self, epoch: int, report: OnStep) -> tuple[dict[str, float], int]:
+        """Take the steps of an epoch; the means of its measures, and its last step.
+
+        The network is left in evaluation mode.
+        """
         torch.manual_seed(epoch_seed(self.settings.seed, epoch))
-        totals, images, history = dict[str, Tensor](), 0, self.trained.history
+        history = self.trained.history
         step = int(history[-1]["step"]) if history else 0
+        totals: dict[str, Tensor] = {}
+        images = 0
         self.task.network.train()
         for batch in self.task.batches(epoch):
-            outcome, step = self._step(batch, epoch, step), step + 1
+            outcome = self._step(batch, epoch, step)
+            step += 1
             images += outcome.images
             for name, value in {LOSS: outcome.loss, **outcome.measures}.items():
                 totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
             self.trained.images += outcome.images
-            rate = self.trained.images / self.seconds
-            self.report(step, self.steps, epoch, float(outcome.loss.detach()), rate)
+            report(
+                TrainingStep(
+                    number=step,
+                    total=self.steps,
+                    epoch=epoch,
+                    loss=float(outcome.loss.detach()),
+                    images_per_second=self.trained.images / self.seconds,
+                )
+            )
             if step == self.steps:
                 break
         self.task.network.eval()
@@ -258,11 +266,16 @@ class _Learning(Generic[Batch]):
             )
 
 
-def loaded(make: Callable[[Any], Item], items: Sequence[Any], workers: int) -> Iterable[Item]:
+def loaded(make: Callable[[Source], Item], items: Sequence[Source], workers: int) -> Iterable[Item]:
     """The result of `make` for each item, in their order; computed ahead by worker processes, if any."""
     # without a batch size, torch calls collate_fn on every item, in the process that reads it
-    options: dict[str, Any] = {"prefetch_factor": 4} if workers else {}
-    return DataLoader(items, batch_size=None, collate_fn=make, num_workers=workers, **options)  # type: ignore[arg-type]
+    return DataLoader(
+        items,  # type: ignore[arg-type]
+        batch_size=None,
+        collate_fn=make,  # type: ignore[arg-type]
+        num_workers=workers,
+        prefetch_factor=4 if workers else None,
+    )
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
@@ -287,16 +300,20 @@ def parameter_groups(network: nn.Module, undecayed: Sequence[str]) -> list[dict[
 
     timm, given a network, would spare all biases and norms.
     """
-    decayed, spared = list[nn.Parameter](), list[nn.Parameter]()
+    decayed: list[nn.Parameter] = []
+    spared: list[nn.Parameter] = []
     for name, each in network.named_parameters():
         (spared if any(part in name for part in undecayed) else decayed).append(each)
     return [{"params": decayed}, *([{"params": spared, "weight_decay": 0.0}] if spared else [])]
 
 
-def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: int, per_epoch: int) -> Any:
+def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: int, per_epoch: int) -> Scheduler:
+    schedule = _SCHEDULES[settings.schedule]
     scheduler, _ = create_scheduler_v2(
         optimizer,
-        **{"decay_epochs": settings.decay_epochs * per_epoch, **_SCHEDULES[settings.schedule]},
+        sched=schedule.name,
+        decay_rate=schedule.decay_rate,
+        decay_epochs=settings.decay_epochs * per_epoch,
         min_lr=settings.end_rate,
         # an epoch may be longer than the whole training; timm counts in epochs
         num_epochs=steps,

@@ -8,46 +8,55 @@ import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 from rich.table import Table
+from torch import nn
 
 from cleanset.edition.options import show
 from cleanset.errors import CleansetError
 from cleanset.measure.table import Cell, MeasureTable
-from cleanset.progress import tracked
+from cleanset.progress import TrainingStep, tracked
 from cleanset.scoring.devices import Device
 from cleanset.studies.training.experiments import grid_runs
 from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.fold_data import ProcessShare, read_fold
-from cleanset.studies.training.loop import StateFolder, train
+from cleanset.studies.training.loop import Batch, Outcome, Task, train
 from cleanset.studies.training.run_params import Run
+from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import deterministic, device_named, task_of
 
-# not timed: memory is allocated, and libraries choose their algorithms
 WARM_UP_STEPS = 5
+"""Steps that are not timed first: memory is allocated, and libraries choose their algorithms."""
 HOUR = 3600
+"""Seconds of an hour."""
 
 
 class StepTimes(NamedTuple):
-    """Seconds of a step and of a validation, and the number of steps in an epoch."""
+    """The times that were measured of a run."""
 
     step: float
+    """Seconds of a step."""
     validation: float
+    """Seconds of a validation."""
     steps_per_epoch: int
+    """Number of steps in an epoch."""
 
 
 class PlannedRun(NamedTuple):
-    """A run with the time that its measured steps promise; `measured` is None for one that is finished."""
+    """A run with the time that its measured steps promise."""
 
     name: str
+    """Name of the run in params.yaml."""
     run: Run
+    """Its settings."""
     measured: StepTimes | None
+    """The times that were measured; None for a finished run."""
 
     @property
     def folds(self) -> int:
@@ -88,38 +97,52 @@ def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
     data = read_fold(inputs, name, run.fold_names()[0], device.torch, ProcessShare(0, run.devices))
     settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})
     with deterministic(inputs.params.threads), tempfile.TemporaryDirectory() as folder:
-        timed = _Timed(task_of(data), device)
+        # mypy infers no type of batch from a union
+        timed = _Timed(task_of(data), device)  # type: ignore[misc]
         train(timed, settings, StateFolder(Path(folder), {}), timed.count)
     # the first validation may read its images, too
     validation = timed.validations[-1] if timed.validations else 0.0
     return StepTimes(mean(timed.steps[WARM_UP_STEPS:]), validation, timed.steps_per_epoch)
 
 
-class _Timed:
+class _Timed(Generic[Batch]):
     """A task whose steps and validations are timed, in seconds; a step's time is without the validation before it."""
 
-    def __init__(self, task: Any, device: Device) -> None:
-        self._task, self._device, self._last = task, device, 0.0
-        self.steps, self.validations = list[float](), list[float]()
+    def __init__(self, task: Task[Batch], device: Device) -> None:
+        self._task = task
+        self._device = device
+        self._last = 0.0
+        self.network = task.network
+        self.name = task.name
+        self.steps_per_epoch = task.steps_per_epoch
+        self.chosen_by = task.chosen_by
+        self.steps: list[float] = []
+        self.validations: list[float] = []
 
-    def __getattr__(self, name: str) -> Any:
-        """Network, batches and loss are the task's."""
-        return getattr(self._task, name)
+    def batches(self, epoch: int) -> Iterable[Batch]:
+        """The task's batches."""
+        return self._task.batches(epoch)
 
-    def count(self, *_: object) -> None:
+    def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
+        """The task's loss."""
+        return self._task.loss(network, batch, epoch)
+
+    def count(self, _: TrainingStep) -> None:
         """Note the end of a step; the loss of each has been read, so that a GPU has finished its forward pass."""
         self.steps.append(self._lap())
 
     def validate(self, epoch: int) -> Mapping[str, float]:
+        """The task's validation, timed."""
         self._lap()
-        found: Mapping[str, float] = self._task.validate(epoch)
+        found = self._task.validate(epoch)
         self.validations.append(self._lap())
         return found
 
     def _lap(self) -> float:
         """The seconds since the last lap, once the device has finished its work."""
         self._device.synchronize()
-        before, self._last = self._last, perf_counter()
+        before = self._last
+        self._last = perf_counter()
         return self._last - before
 
 
@@ -128,8 +151,7 @@ def duration(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    parts = [(whole // 3600, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
     first = next(place for place, (value, _) in enumerate(parts) if value)
     return " ".join(f"{value} {unit}" for value, unit in parts[first:])
 
@@ -140,19 +162,23 @@ def plan_table(runs: Sequence[PlannedRun], hours: float) -> Table:
     for each in runs:
         cells = [" ", " ", " ", "finished"]
         if each.measured is not None:
-            rate, step = f"{each.run.batch / each.measured.step:,.1f}", f"{1000 * each.measured.step:,.1f}"
-            cells = [f"{each.steps:,}", rate, step, duration(each.seconds)]
+            images_per_second = f"{each.run.batch / each.measured.step:,.1f}"
+            milliseconds = f"{1000 * each.measured.step:,.1f}"
+            cells = [f"{each.steps:,}", images_per_second, milliseconds, duration(each.seconds)]
         names = each.name, network_name(each.run.network)
         rows.append((names, [Cell(text) for text in (str(each.folds), *cells)]))
     titles = ("folds", "steps", "images/s", "ms a step", "time")
     table = MeasureTable(("run", "network"), titles, rows).in_terminal()
-    table.add_row(f"all: {hours:,.2f} hours", "", "", "", "", "", duration(hours * HOUR), style="bold")
+    blank = [""] * (len(table.columns) - 2)
+    table.add_row(f"all: {hours:,.2f} hours", *blank, duration(hours * HOUR), style="bold")
     return table
 
 
 def run(study: TrainingStudy, grid: str | None, steps: int, *, starts: bool) -> None:
-    """Print the plan of a grid, of all runs without one, and start unfinished runs on request. A run with a folder is
-    finished and not measured. Raises CleansetError for an unknown grid, one over budget, and if DVC fails.
+    """Print the plan of a grid, of all runs without one, and start unfinished runs on request.
+
+    A run with a folder is finished and not measured. Raises CleansetError for an unknown grid, one over budget, and if
+    DVC fails.
     """
     inputs = StudyInputs.read(study)
     params = inputs.params

@@ -26,8 +26,9 @@ from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare, read_fold
-from cleanset.studies.training.loop import STATE_FILE, Row, StateFolder, Trained, train
+from cleanset.studies.training.loop import Trained, train
 from cleanset.studies.training.run_params import Run
+from cleanset.studies.training.state import STATE_FILE, Row, StateFolder
 from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def train_fold(inputs: StudyInputs, name: str, fold: str, device: Device, share:
         if (module := data.run.network.module) is not None:  # imported by now
             settings["module_sha256"] = sha256(Path(str(sys.modules[module].__file__)).read_bytes())
         check_length(data.run, task.steps_per_epoch, data.name)
-        with training_bar(data.name, share.rank == 0) as move:
+        with training_bar(data.name, is_shown=share.rank == 0) as move:
             # mypy infers no type of batch from a union
             trained = train(task, data.run, StateFolder(folder, settings), move, share)  # type: ignore[misc]
         if share.rank:

@@ -15,7 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.studies.training.fold_data import FoldData, ProcessShare
 from cleanset.studies.training.images import TRAINING_IMAGES
-from cleanset.studies.training.loop import StateFolder, train
+from cleanset.studies.training.loop import train
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.run_params import Network
 from cleanset.studies.training.segmentation.examples import Example, Labels
@@ -33,6 +33,7 @@ from cleanset.studies.training.segmentation.task import (
     pixel_accuracy,
     shown_images,
 )
+from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import write_table
 from tests.studies.training.segmentation.drawn import CLASSES, READ, WNIDS, draw, file_of, write_examples

@@ -1,0 +1,81 @@
+"""The state of a training that may be killed: written after each epoch, and read to continue."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypedDict
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import StateDict
+
+from cleanset.errors import CleansetError
+from cleanset.files import remove_abandoned, sha256, write_bytes
+from cleanset.scoring.validity import MadeFrom
+
+STATE_FILE = "state.pt"
+_REMEDY = "remove the folder to begin again"
+
+Row = dict[str, float]
+"""A line of the history: epoch, step, train_*, validation_*, rate."""
+
+
+class TrainingState(TypedDict):
+    """A training after an epoch."""
+
+    network: dict[str, Tensor]
+    """The network's state."""
+    optimizer: StateDict
+    """The optimizer's state."""
+    weights: dict[str, Tensor]
+    """The weights that are kept so far."""
+    epoch: int
+    """The epoch of these weights."""
+    history: list[Row]
+    """A row for each epoch."""
+    images: int
+    """Number of images trained on, repeated ones too."""
+    seconds: float
+    """Seconds of training."""
+
+
+class StateFolder:
+    """A folder with the state after the last finished epoch: a line with its SHA-256, then its bytes.
+
+    `settings`: everything that the result depends on, of JSON's types; a state of other settings is refused.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, object]) -> None:
+        self.folder = folder
+        self._settings = settings
+
+    def load(self) -> TrainingState | None:
+        """The state, or None if it is missing. Raises CleansetError for one of other settings, and a damaged file."""
+        remove_abandoned(self.folder)
+        path = self.folder / STATE_FILE
+        if not path.is_file():
+            return None
+        # torch itself reads a weight with a flipped bit as another weight
+        digest, _, content = path.read_bytes().partition(b"\n")
+        if digest != sha256(content).encode():
+            raise CleansetError(
+                f"{path}: damaged, or not the state of a training; expected the bytes whose SHA-256 it begins with: "
+                f"{_REMEDY}"
+            )
+        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        if differences := MadeFrom(self._settings).differences(found["settings"]):
+            raise CleansetError(
+                f"{self.folder}: begun with {differences[0].removeprefix('settings.')}; expected the same settings: "
+                f"put it back, or {_REMEDY}"
+            )
+        state: TrainingState = found["state"]
+        return state
+
+    def save(self, state: TrainingState) -> None:
+        """Replace the state; a killed process or a full disk leaves the one before."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # into memory first: torch's own writer reports a full disk as an error of its own
+        buffer = io.BytesIO()
+        torch.save({"settings": dict(self._settings), "state": dict(state)}, buffer)
+        content = buffer.getvalue()
+        write_bytes(self.folder / STATE_FILE, b"%b\n%b" % (sha256(content).encode(), content))
