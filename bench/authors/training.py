@@ -22,8 +22,9 @@ from torchvision import transforms
 
 from authors.rows import Row, compared
 from cleanset.studies.attacks.base import Norm
-from cleanset.studies.training.classification import TrainingBatches, build_network
+from cleanset.studies.training.batches import TrainingBatches
 from cleanset.studies.training.loop import _scheduler, parameter_groups
+from cleanset.studies.training.networks import build_network
 from cleanset.studies.training.recipes import Adversarial, Augmix, Standard
 from cleanset.studies.training.run_params import Network, Optimization, Run
 
@@ -53,7 +54,7 @@ def functions(path: Path, names: Sequence[str], known: dict[str, Any]) -> Simple
 
 def network() -> nn.Module:
     """The sample's network with new weights, behind its normalisation."""
-    return build_network(Network(name="test_efficientnet"), CLASSES, SIZE, Path(), 0)
+    return build_network(Network(name="test_efficientnet"), classes=CLASSES, size=SIZE, edition=Path(), seed=0)
 
 
 def augmix_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor) -> Iterator[Row]:
@@ -139,7 +140,7 @@ def madry_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor
 
     run = Run(network=Network(name="any"), recipe="madry", trained_on=["brightness", "contrast", "saturate"])
     pixels_of: Any = SimpleNamespace(size=SIZE, image=images.__getitem__)
-    batches = TrainingBatches(pixels_of, Standard(), run)
+    batches = TrainingBatches(pixels=pixels_of, recipe=Standard(), run=run)
     torch.manual_seed(5)
     ours = batches._augmented(range(8)).numpy()
     torch.manual_seed(5)
@@ -165,7 +166,7 @@ def madry_rows(program: Path, images: Sequence[Image.Image], batch: torch.Tensor
 
 def fast_rows(program: Path) -> Iterator[Row]:
     """The parameters that locuslab's script decays: all but those of batch norm, which `undecayed` can name."""
-    net = build_network(Network(source="torchvision", name="resnet50"), 1000, SIZE, Path(), 0)
+    net = build_network(Network(source="torchvision", name="resnet50"), classes=1000, size=SIZE, edition=Path(), seed=0)
     lines = [line[4:] for line in (program / "main_fast.py").read_text().splitlines()]
     first = lines.index("param_to_moduleName = {}")
     known: dict[str, Any] = {"model": net}

@@ -13,7 +13,7 @@ from cleanset.validation import shown, validate
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
 # the module and callable of what a training study has trained; named, because studies import this package
-TRAINED = "cleanset.studies.training.classification", "trained_network"
+TRAINED = "cleanset.studies.training.networks", "trained_network"
 EXPECTED_SPEC = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
     "MODULE:CALLABLE, command:PROGRAM, or a role of the edition"

@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from cleanset.studies.training.classification import TrainingBatches
+from cleanset.studies.training.batches import TrainingBatches
 from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import Augmix, Standard
 from cleanset.studies.training.run_params import Network, Run
@@ -68,5 +68,5 @@ def test_crops_jitter_and_light_are_those_of_madrylab(photographs: list[Image.Im
     run = Run(network=Network(name="any"), recipe="madry", trained_on=trained_on)
     pixels = cast(TrainingPixels, SimpleNamespace(size=SIZE, image=photographs.__getitem__))
     torch.manual_seed(5)
-    found = TrainingBatches(pixels, Standard(), run)._augmented(range(len(photographs)))
+    found = TrainingBatches(pixels=pixels, recipe=Standard(), run=run)._augmented(range(len(photographs)))
     assert found.double().mean(dim=(2, 3)).flatten().tolist() == pytest.approx(np.ravel(JITTERED).tolist(), abs=1e-4)

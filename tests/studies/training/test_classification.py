@@ -11,16 +11,16 @@ from PIL import Image
 
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Resized
-from cleanset.studies.training.classification import (
+from cleanset.studies.training.batches import (
     EIGENVALUES,
     EIGENVECTORS,
     ClassificationBatch,
     TrainingBatches,
-    build_network,
     lit,
     shifted_and_mirrored,
 )
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
+from cleanset.studies.training.networks import build_network
 from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import Standard
 from cleanset.studies.training.run_params import Network, Run
@@ -42,7 +42,7 @@ def pixels(tmp_path_factory: pytest.TempPathFactory) -> TrainingPixels:
 
 def batches(pixels: TrainingPixels, share: ProcessShare = ALONE, size: int = 4, **keys: object) -> TrainingBatches:
     settings = {"network": {"name": "any"}, "augmentation": "none", "batch": size, "seed": 3, "epochs": 2, **keys}
-    return TrainingBatches(pixels, Standard(), Run.model_validate(settings), share=share)
+    return TrainingBatches(pixels=pixels, recipe=Standard(), run=Run.model_validate(settings), share=share)
 
 
 def numbers(batch: ClassificationBatch) -> list[int]:
@@ -102,8 +102,8 @@ def test_jitter_and_light_of_madrylab(pixels: TrainingPixels) -> None:
 
 def test_a_network_without_normalisation_sees_0_to_1(tmp_path: Path) -> None:
     wanted = Network(name="test_efficientnet", normalised=False)
-    network = build_network(wanted, 3, 32, tmp_path, 0)
-    whole = build_network(wanted.model_copy(update={"normalised": True}), 3, 32, tmp_path, 0)
+    network = build_network(wanted, classes=3, size=32, edition=tmp_path, seed=0)
+    whole = build_network(wanted.model_copy(update={"normalised": True}), classes=3, size=32, edition=tmp_path, seed=0)
     images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
     mean, std = (torch.tensor(each)[:, None, None] for each in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     network.eval(), whole.eval()

@@ -19,9 +19,9 @@ from safetensors.torch import load_file
 from cleanset.classes import class_table
 from cleanset.errors import CleansetError
 from cleanset.studies.training import data, train
-from cleanset.studies.training.classification import build_network, trained_network
 from cleanset.studies.training.fold_data import read_fold
 from cleanset.studies.training.images import TRAINING_IMAGES
+from cleanset.studies.training.networks import build_network, trained_network
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy, model_entry
 from cleanset.tables import read_table
@@ -152,7 +152,9 @@ def test_a_trained_network_has_its_weights_at_their_classes(study: TrainingStudy
     probabilities = network.eval()(pixels).softmax(dim=1)
     assert study.read_classes().keys == ("red fox", "toad", "Äsche")
     assert probabilities[:, 1].tolist() == [0] * 4
-    alone = build_network(Run.model_validate(CUSTOM | keys).network, 2, 32, study.folder, 1).eval()
+    alone = build_network(
+        Run.model_validate(CUSTOM | keys).network, classes=2, size=32, edition=study.folder, seed=1
+    ).eval()
     alone[1].load_state_dict(load_file(files.weights))  # type: ignore[index]
     assert torch.equal(alone(pixels).softmax(dim=1), probabilities[:, [0, 2]])
     others = class_table([("red fox", "red fox"), ("toad", "toad")], "here")

@@ -23,8 +23,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import Resized
 from cleanset.studies.training import data, train
-from cleanset.studies.training.classification import Classification, trained_network
+from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import read_fold
+from cleanset.studies.training.networks import trained_network
 from cleanset.studies.training.recipes import Standard
 from cleanset.studies.training.study import StudyInputs, TrainingStudy, model_entry
 from tests.browser_tab import SOURCE
