@@ -38,7 +38,9 @@ WARNED: dict[str, Any] = {
 }  # fmt: skip
 SHARED_ROWS = {"image_id": ["ILSVRC2012_val_00000001"], "class_index": [1]}
 DIGESTS = {"file": ["a.png"], "change": ["tilt"], "frame": [1], "sha256": [SHA]}
-RECORD_OF_RUN = {"epoch": 2, "parameters_in_millions": 0.5}
+RECORD_OF_RUN = {
+    "epoch": 2, "epochs": 3, "parameters_in_millions": 0.5, "training_images": 8, "kept": "the last epoch",
+}  # fmt: skip
 HISTORY = "epoch,step,train_loss\n1,2,0.5\n2,4,0.25\n"
 TESTED = "scenario,class_index,images,correct\noriginal,0,3,2\n"
 

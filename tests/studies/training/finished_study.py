@@ -10,6 +10,7 @@ import pandas as pd
 import yaml
 from PIL import Image
 
+from cleanset.studies.training.finished import FoldRecord
 from cleanset.studies.training.study import TrainingStudy
 
 CLASSES = (3, 8)
@@ -45,6 +46,13 @@ CORRECT = {
     ("adversarial", "original"): (14, 15, 16),
 }  # fmt: skip
 """Correct ones of 20 images of each of the two classes, by run, scenario and fold."""
+
+
+def record_of(parameters_in_millions: float = 1.0, epoch: int = 1) -> FoldRecord:
+    """The record of a fold of which nothing else is known."""
+    return FoldRecord(
+        parameters_in_millions=parameters_in_millions, epoch=epoch, epochs=3, training_images=54, kept="the last epoch"
+    )
 
 
 def finished_study(folder: Path, params: dict[str, Any] | None = None) -> TrainingStudy:

@@ -17,6 +17,7 @@ from cleanset.studies.training.recipes import Adversarial
 from cleanset.studies.training.run_params import Run
 from cleanset.yaml_files import parse_document
 from tests.documents import blocks
+from tests.studies.training.finished_study import record_of
 
 SHA256 = "0123456789abcdef" * 4
 PAGE = "docs/training.md"
@@ -32,7 +33,7 @@ def test_the_run_of_the_page(repository: Path) -> None:
 def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:
     (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("ex1"))
     runs = yaml.safe_load(text)
-    fold = FinishedFold("fold_01", {"parameters_in_millions": 1.0}, pd.DataFrame(), pd.DataFrame())
+    fold = FinishedFold("fold_01", record_of(), pd.DataFrame(), pd.DataFrame())
     finished = [FinishedRun(name, Run.model_validate(each), [fold]) for name, each in runs.items()]
     (pair,) = pairs(finished)
     assert (pair.ex1.name, list(pair.ex2)) == ("ex1", ["random_background"])

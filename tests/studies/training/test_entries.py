@@ -10,7 +10,8 @@ from cleanset.errors import CleansetError
 from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.robustness.trained_models import as_objects, as_table, further_members, load_trained
 from cleanset.studies.training import data, train
-from cleanset.studies.training.study import RunFiles, TrainingStudy, as_yaml, model_entry
+from cleanset.studies.training.records import as_yaml, model_entry
+from cleanset.studies.training.study import RunFiles, TrainingStudy
 from tests.checkouts import Checkout
 from tests.studies.training.coloured_study import COLOURS, coloured_study
 

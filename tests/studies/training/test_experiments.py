@@ -8,20 +8,12 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.experiments import (
-    deviations,
-    fold_accuracies,
-    gains,
-    grid_runs,
-    in_order,
-    inner_section,
-    mean_accuracies,
-    pairs,
-    table_2,
-    trained_scores,
-)
+from cleanset.studies.training.accuracies import fold_accuracies, in_order, mean_accuracies
+from cleanset.studies.training.experiments import deviations, gains, inner_section, pairs, table_2, trained_scores
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.params import grid_runs
 from cleanset.studies.training.run_params import AMOUNTS_TO, Run
+from tests.studies.training.finished_study import record_of
 
 CLASSES = (3, 8)
 NOTHING = pd.DataFrame()
@@ -43,7 +35,7 @@ def run_of(name: str, scenario: str, **changed: object) -> FinishedRun:
     given = {"network": {"name": "test"}, "protocol": "as_coded", "scenario": scenario, "rate": 0.1, **changed}
     trained_on = list(AMOUNTS_TO.get(scenario, ()))
     run = Run.model_validate({"trained_on": trained_on, **given})
-    return FinishedRun(name, run, [FinishedFold("fold_01", {"parameters_in_millions": 7}, NOTHING, NOTHING)])
+    return FinishedRun(name, run, [FinishedFold("fold_01", record_of(7), NOTHING, NOTHING)])
 
 
 RUNS = [run_of("one", "original"), run_of("two", "blur_object"), run_of("three", "random_background")]

@@ -9,18 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.finished import FinishedFold, FinishedRun, final_values, history_rows, smoothed
-from cleanset.studies.training.pages import (
-    PLOT_BOTTOM,
-    PLOT_LEFT,
-    PLOT_RIGHT,
-    PLOT_TOP,
-    Curve,
-    chart,
-    run_charts,
-    tick_step,
-)
+from cleanset.studies.training.charts import PLOT_BOTTOM, PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, Curve, chart, tick_step
+from cleanset.studies.training.curves import run_charts
+from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.histories import final_values, history_rows, smoothed
 from cleanset.studies.training.run_params import Run
+from tests.studies.training.finished_study import record_of
 
 NAN = math.nan
 ROWS = pd.DataFrame(
@@ -39,7 +33,7 @@ ROWS = pd.DataFrame(
 def finished(*histories: pd.DataFrame, chosen: int = 2) -> FinishedRun:
     """A run of which only histories are known, one for each fold."""
     folds = [
-        FinishedFold(f"fold_{number:02d}", {"epoch": chosen}, each, pd.DataFrame())
+        FinishedFold(f"fold_{number:02d}", record_of(epoch=chosen), each, pd.DataFrame())
         for number, each in enumerate(histories, 1)
     ]
     return FinishedRun("one", Run.model_validate({"network": {"name": "a"}, "epochs": 3}), folds)

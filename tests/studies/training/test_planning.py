@@ -16,12 +16,13 @@ from torchvision import models
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.studies.training.experiments import grid_runs, pairs
+from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
-from cleanset.studies.training.params import TrainingParams, read_training_params
+from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
 from cleanset.studies.training.planning import PlannedRun, StepTimes, check_budget, duration, plan_table
 from cleanset.studies.training.run_params import Run
 from cleanset.yaml_files import read_yaml
+from tests.studies.training.finished_study import record_of
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +142,7 @@ def test_each_ex2_is_paired_with_its_ex1(of_imagenet: TrainingParams) -> None:
 
 
 def _unfinished(name: str, params: TrainingParams) -> FinishedRun:
-    fold = FinishedFold("fold_01", {"parameters_in_millions": 1.0}, pd.DataFrame(), pd.DataFrame())
+    fold = FinishedFold("fold_01", record_of(), pd.DataFrame(), pd.DataFrame())
     return FinishedRun(name, params.runs[name], [fold])
 
 

@@ -27,7 +27,8 @@ from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import read_fold
 from cleanset.studies.training.networks import trained_network
 from cleanset.studies.training.recipes import Standard
-from cleanset.studies.training.study import StudyInputs, TrainingStudy, model_entry
+from cleanset.studies.training.records import model_entry
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
 from tests.forked_commands import forking

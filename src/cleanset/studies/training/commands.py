@@ -53,11 +53,12 @@ def entry(
     study: StudyFolder = HERE,
 ) -> None:
     """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
-    from cleanset.studies.training import study as entries
+    from cleanset.studies.training import records as entries
+    from cleanset.studies.training.study import StudyInputs
     from cleanset.validation import check_known
 
     here = _study(study)
-    folds = entries.StudyInputs.read(here).params.run(run).fold_names()
+    folds = StudyInputs.read(here).params.run(run).fold_names()
     check_known("fold", fold or folds[0], folds)
     found = entries.model_entry(here, here.fold(run, fold or folds[0]), weights)
     typer.echo(entries.as_yaml(role, found), nl=False)

@@ -1,7 +1,8 @@
-"""Finished runs of a training study, read from the output of stage `train`, and the rows of their histories."""
+"""Finished runs of a training study, read from the output of stage `train`."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -13,29 +14,47 @@ from cleanset.studies.training.run_params import Network, Run
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 from cleanset.validation import join_names
 
-# weight of what came before: the default of TensorBoard, whose curves source 002 shows in figure 3
-SMOOTHING = 0.6
-DATA_PARTS = ("train", "validation")
-"""The parts of the data that a history has values of."""
-VALUE = ["run", "fold", "measure", "part"]
-"""The columns that name the subject of a value."""
+
+@dataclass(frozen=True, slots=True)
+class FoldRecord:
+    """What is read of a fold's record."""
+
+    parameters_in_millions: float
+    """The network's parameters in millions."""
+    epoch: int
+    """The epoch whose weights are kept, from 1."""
+    epochs: int
+    """Number of epochs trained."""
+    training_images: int
+    """Number of images that were trained on."""
+    kept: str
+    """Which epoch's weights are kept, and why, in words."""
+    has_groups: bool = False
+    """Whether the images have groups, which no division splits."""
 
 
 class FinishedFold(NamedTuple):
-    """The result of a run on a fold: its record, its history and its test results on the images left out."""
+    """The result of a run on a fold."""
 
     fold: str
-    record: Mapping[str, Any]
+    """Name of the fold."""
+    record: FoldRecord
+    """Its record."""
     history: pd.DataFrame
+    """Its history: epoch, step, train_*, validation_*, rate."""
     test: pd.DataFrame
+    """Its test results on the images left out; empty without any."""
 
 
 class FinishedRun(NamedTuple):
-    """A run whose folds are all finished, with its settings."""
+    """A run whose folds are all finished."""
 
     name: str
+    """Name of the run in params.yaml."""
     run: Run
+    """Its settings."""
     folds: Sequence[FinishedFold]
+    """The results of its folds, in their order."""
 
     @property
     def network(self) -> str:
@@ -45,7 +64,7 @@ class FinishedRun(NamedTuple):
     @property
     def parameters(self) -> float:
         """The network's parameters in millions."""
-        return float(self.folds[0].record["parameters_in_millions"])
+        return self.folds[0].record.parameters_in_millions
 
     def tests(self) -> pd.DataFrame:
         """The rows of all folds' test tables, with run and fold before them; empty for a run that tests nothing."""
@@ -69,7 +88,8 @@ def finished_runs(study: TrainingStudy, params: TrainingParams) -> tuple[list[Fi
 
     Raises CleansetError if no run is finished, and for a file that is missing or damaged.
     """
-    found, missing = [], []
+    found: list[FinishedRun] = []
+    missing: list[str] = []
     for name, run in params.runs.items():
         folder = study.run(name)
         if not folder.is_dir():
@@ -85,62 +105,25 @@ def finished_runs(study: TrainingStudy, params: TrainingParams) -> tuple[list[Fi
     return found, missing
 
 
+NUMBERS = ("parameters_in_millions", "epoch", "epochs", "training_images")
+"""The numbers of a run's record that are read."""
+
+
 def read_fold(files: RunFiles, run: str, fold: str) -> FinishedFold:
     """The result of a run on a fold. Raises CleansetError for a file that is missing or damaged."""
     remedy = f"run dvc checkout data/runs/{run}, or train it again"
-    record = json_record(files.record, "the record of a run", remedy, ("parameters_in_millions", "epoch"))
+    content = json_record(files.record, "the record of a run", remedy, NUMBERS)
+    if not isinstance(kept := content.get("kept"), str):
+        raise CleansetError(f"{files.record}: no kept as text; expected the record of a run: {remedy}")
+    record = FoldRecord(
+        parameters_in_millions=float(content["parameters_in_millions"]),
+        epoch=int(content["epoch"]),
+        epochs=int(content["epochs"]),
+        training_images=int(content["training_images"]),
+        kept=kept,
+        has_groups="split_by" in content,
+    )
     history = read_frame(files.history, ("epoch", "step"), remedy)
     tested = ("scenario", "class_index", "images")
     test = read_frame(files.test, tested, remedy) if files.test.is_file() else pd.DataFrame()
     return FinishedFold(fold, record, history, test)
-
-
-def smoothed(values: "pd.Series[float]", weight: float = SMOOTHING) -> "pd.Series[float]":
-    """The exponential moving average of values in order, without the pull of its beginning.
-
-    Each is divided by the sum of the weights so far, as TensorBoard does, so that the first equals the first value.
-    """
-    # as a loop: the sum of pandas leaves out infinite values, and differs in the last digit
-    found, average, total = list[float](), 0.0, 0.0
-    for value in values:
-        average = weight * average + (1 - weight) * value
-        total = weight * total + (1 - weight)
-        found.append(average / total)
-    return pd.Series(found, values.index, "float64")
-
-
-def history_rows(runs: Iterable[FinishedRun]) -> pd.DataFrame:
-    """Every value of all histories, a row each: run, fold, measure, part, epoch, step, value, smoothed."""
-    found = []
-    for run in runs:
-        for fold in run.folds:
-            history, names = fold.history, [str(name).partition("_") for name in fold.history]
-            for measure in dict.fromkeys(rest for part, _, rest in names if part in DATA_PARTS):
-                for part in (each for each in DATA_PARTS if f"{each}_{measure}" in history):
-                    values = history[["epoch", "step"]].assign(value=history[f"{part}_{measure}"].astype(float))
-                    values = values.dropna(subset="value").assign(run=run.name, fold=fold.fold, measure=measure)
-                    found.append(values.assign(part=part, smoothed=smoothed(values["value"])))
-    return pd.concat(found, ignore_index=True)[[*VALUE, "epoch", "step", "value", "smoothed"]]
-
-
-def final_values(runs: Iterable[FinishedRun], rows: pd.DataFrame) -> pd.DataFrame:
-    """The last value of each measure and part, smoothed and raw, and its place, from `history_rows` of the runs.
-
-    `chosen`: the epoch whose weights are kept; `value_of_chosen`: NaN where it was not measured then. Raises
-    CleansetError for a chosen epoch that is not there.
-    """
-    chosen = []
-    for run in runs:
-        for fold in run.folds:
-            epoch = int(fold.record["epoch"])
-            if epoch not in fold.history["epoch"].tolist():
-                raise CleansetError(
-                    f"run {run.name}, {fold.fold}: epoch {epoch} is chosen, but its history has {len(fold.history)} "
-                    "epochs; expected that epoch: train the run again"
-                )
-            chosen.append((run.name, fold.fold, epoch))
-    last = rows.groupby(VALUE, sort=False).tail(1)
-    last = last.merge(pd.DataFrame(chosen, columns=["run", "fold", "chosen"]), on=["run", "fold"])
-    kept = rows[[*VALUE, "epoch", "value"]].rename(columns={"epoch": "chosen", "value": "value_of_chosen"})
-    found = last.merge(kept, how="left", on=[*VALUE, "chosen"])
-    return found[[*VALUE, "smoothed", "value", "epoch", "step", "chosen", "value_of_chosen"]]

@@ -15,8 +15,8 @@ from cleanset.measure.user_model import returned_by
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.models import weights_at_hand
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
+from cleanset.studies.training.records import network_of_record, record_of_weights
 from cleanset.studies.training.run_params import Network
-from cleanset.studies.training.study import network_of_record, record_of_weights
 from cleanset.validation import shown
 
 
@@ -69,8 +69,7 @@ def trained_network(weights: Path, known: ClassTable) -> tuple[nn.Module, str | 
     )
     load_checkpoint(cast(nn.Sequential, network)[1], weights, None)
     whole = OnClasses(network, [known.indices[key] for key in classes], len(known))
-    # the record of an older version names no resizing
-    if (resizing := record["settings"].get("resizing", "cropped")) != "cropped":
+    if (resizing := record["settings"]["resizing"]) != "cropped":
         return whole, Resized(size, resizing == "nearest")
     return whole, trained_preprocessing(size).name
 

@@ -1,8 +1,9 @@
-"""The params.yaml of a training study: its data, its runs and their matrix, checked on reading."""
+"""The params.yaml of a training study: its data, its runs with their matrix and grids, checked on reading."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,10 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from cleanset.classes import ClassTable
+from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.scenarios.params import Baselines
 from cleanset.studies.training.run_params import Run
-from cleanset.validation import Role, Section, check_known, validate
+from cleanset.validation import Role, Section, check_known, join_names, shown, validate
 from cleanset.yaml_files import read_yaml
 
 _WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
@@ -149,6 +151,26 @@ class TrainingParams(Section):
         """The stage of dvc.yaml that trains a run."""
         names = self.matrix.combinations.get(name)
         return f"train@{name}" if names is None else f"train_each@{'-'.join(names)}"
+
+
+def grid_runs(grids: Mapping[str, Sequence[str]], runs: Iterable[str], name: str) -> list[str]:
+    """The runs of a grid, in the order of the runs; a grid is of names, and of patterns such as `ex2_*`.
+
+    Raises CleansetError for an unknown grid, and for a name or pattern that fits no run.
+    """
+    known = list(runs)
+    if not grids:
+        raise CleansetError(f"grids: missing in params.yaml; expected {shown(name)} as a list of runs: add it")
+    check_known("grid", name, grids)
+    found = set[str]()
+    for pattern in grids[name]:
+        fitting = {run for run in known if fnmatchcase(run, pattern)}
+        if not fitting:
+            raise CleansetError(
+                f"grids.{name}: {shown(pattern)} fits no run; expected names or patterns of {join_names(known)}"
+            )
+        found |= fitting
+    return [run for run in known if run in found]
 
 
 def read_training_params(path: Path, classes: ClassTable) -> TrainingParams:

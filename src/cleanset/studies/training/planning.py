@@ -22,10 +22,10 @@ from cleanset.errors import CleansetError
 from cleanset.measure.table import Cell, MeasureTable
 from cleanset.progress import TrainingStep, tracked
 from cleanset.scoring.devices import Device
-from cleanset.studies.training.experiments import grid_runs
 from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.fold_data import ProcessShare, read_fold
 from cleanset.studies.training.loop import Batch, Outcome, Task, train
+from cleanset.studies.training.params import grid_runs
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy

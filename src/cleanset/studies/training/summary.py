@@ -9,9 +9,10 @@ import yaml
 from cleanset.files import replacing, write_text
 from cleanset.json_files import json_record
 from cleanset.metrics import Lines, write_metrics
-from cleanset.studies.training.experiments import Summary, summarise
 from cleanset.studies.training.finished import FinishedRun, finished_runs
-from cleanset.studies.training.pages import write_report
+from cleanset.studies.training.histories import history_rows
+from cleanset.studies.training.pages import ReportData, write_report
+from cleanset.studies.training.results import Summary, summarise
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 
 TRAINED_YAML = "trained.yaml"
@@ -83,9 +84,11 @@ def run(study: TrainingStudy) -> None:
     """Read the finished runs, write data/measures/, metrics/ and report/, and costs/costs.csv, outside DVC."""
     inputs = StudyInputs.read(study)
     runs, missing = finished_runs(study, inputs.params)
-    summary = summarise(runs, inputs.params.measures.segmentation)
+    histories = history_rows(runs)
+    summary = summarise(runs, histories, inputs.params.measures.segmentation)
     write_measures(study.measures, summary)
     write_metrics(study.metrics, metric_values(summary))
-    write_report(study, inputs.classes, runs, missing, summary)
+    report = ReportData(classes=inputs.classes, runs=runs, missing=missing, histories=histories, summary=summary)
+    write_report(study, report)
     study.costs.mkdir(parents=True, exist_ok=True)
     write_text(study.costs / "costs.csv", costs_table(study, runs).to_csv(index=False, lineterminator="\n"))

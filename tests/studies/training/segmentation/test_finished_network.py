@@ -41,6 +41,7 @@ pytestmark = pytest.mark.slow
 
 NETWORK = {"source": "smp", "name": "deeplabv3plus", "encoder": "test_efficientnet", "pretrained": False}
 SETTINGS = {"task": "segmentation", "network": NETWORK, "epochs": 1, "size": 32, "seed": 5}
+RECORDED = {**SETTINGS, "resizing": "cropped", "trained_on": []}
 PARAMS = {"data": {"images": "images"}, "runs": {"small": SETTINGS}}
 
 
@@ -58,7 +59,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
     write_weights(files.weights, dict(network.state_dict()), "inner")
     record = {
         "run": "small",
-        "settings": SETTINGS,
+        "settings": RECORDED,
         "classes": WNIDS,
         "weights_sha256": sha256(files.weights.read_bytes()),
     }
@@ -144,7 +145,7 @@ def test_a_run_that_is_not_finished_or_damaged_is_refused(finished: TrainingStud
     ):
         finished_network(StudyInputs.read(copy), "small", "fold_01")
     record = json.loads(files.record.read_text())
-    classifying = {**SETTINGS, "task": "classification", "network": {"name": "test_efficientnet"}}
+    classifying = {**RECORDED, "task": "classification", "network": {"name": "test_efficientnet"}}
     files.record.write_text(json.dumps({**record, "settings": classifying}))
     with pytest.raises(CleansetError, match="small: a run of classification; expected a run of segmentation"):
         finished_network(StudyInputs.read(copy), "small", "fold_01")

@@ -19,19 +19,21 @@ from cleanset.studies.training.loop import train
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.run_params import Network
 from cleanset.studies.training.segmentation.examples import Example, Labels
-from cleanset.studies.training.segmentation.measures import SHEET_COLUMNS
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
-from cleanset.studies.training.segmentation.task import (
+from cleanset.studies.training.segmentation.sheets import (
     OTHER_CLASS,
     OWN_CLASS,
-    SEGMENTATION_TEST_COLUMNS,
+    SHEET_COLUMNS,
     TINT,
+    draw_tile,
+    shown_images,
+)
+from cleanset.studies.training.segmentation.task import (
+    SEGMENTATION_TEST_COLUMNS,
     Segmentation,
     build_network,
     cross_entropy,
-    draw_tile,
     pixel_accuracy,
-    shown_images,
 )
 from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy

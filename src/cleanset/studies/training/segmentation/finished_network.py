@@ -25,10 +25,11 @@ from cleanset.scoring.checkpoints import read_tensors
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
 from cleanset.studies.robustness.params import MaskFolder
 from cleanset.studies.robustness.scenarios.masks import Mask
+from cleanset.studies.training.records import network_of_record, record_of_weights
 from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import build_network, image_logits
-from cleanset.studies.training.study import StudyInputs, TrainingStudy, network_of_record, record_of_weights
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import check_known, shown
 

@@ -1,9 +1,6 @@
 """Segmentation as a training task: cross-entropy of every pixel on random crops, and the test by scenario.
 
-The test counts pixels by scenario and class, and the IoU of every image. A sheet has the images of a scenario with the
-largest and the smallest IoU. In a tile, pixels that are predicted as the image's class are blue, as another class
-orange; the object's outline, as its mask has it, is white. So blue within the outline is correct, and everything else
-is not.
+The test counts pixels by scenario and class, and draws sheets of the images with the largest and the smallest IoU.
 """
 
 from collections import Counter
@@ -12,11 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-import cv2
 import numpy as np
 import pandas as pd
 import torch
-from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -34,7 +29,6 @@ from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.pixels import generated_file, photographs_for
 from cleanset.studies.training.run_params import Network, Run
 from cleanset.studies.training.segmentation.examples import (
-    BACKGROUND,
     IGNORED_LABEL,
     Example,
     ExampleReader,
@@ -47,7 +41,6 @@ from cleanset.studies.training.segmentation.examples import (
 from cleanset.studies.training.segmentation.measures import (
     BACKGROUND_CLASS,
     COUNTS,
-    SHEET_COLUMNS,
     intersection_over_unions,
     label_counts,
 )
@@ -57,78 +50,21 @@ from cleanset.studies.training.segmentation.networks import (
     decoder_and_encoder,
     segmentation_network,
 )
+from cleanset.studies.training.segmentation.sheets import IMAGE_COLUMNS, JPEG_QUALITY, draw_tile, shown_images
 from cleanset.studies.training.study import StudyInputs
 from cleanset.tables import read_table
 
 SEGMENTATION_TEST_COLUMNS: Final = ("scenario", "class_index", "images", *COUNTS)
 """The columns of test.csv. `images`: the images of the class; all of them for the background."""
 
-IMAGE_COLUMNS: Final = ("scenario", "file", "class_index", "iou")
-"""The columns of the table of images; `iou` covers the image's own class, NaN where it is nowhere."""
-
-BEST, WORST = "best", "worst"
-SHOWN_IMAGES: Final = 3
-"""Number of images on each side of a scenario's sheet."""
-TILE_SIDE: Final = 256
-"""Longer side of a tile in pixels."""
-JPEG_QUALITY: Final = 88
-
-# two of the colours by Okabe and Ito, which people with any colour vision tell apart
-OWN_CLASS: Final = (0, 114, 178)
-OTHER_CLASS: Final = (230, 120, 0)
-OUTLINE: Final = (255, 255, 255)
-# weight of a tile's colours: the image must still show through
-TINT: Final = 0.55
-
-
-def shown_images(images: pd.DataFrame, number: int = SHOWN_IMAGES) -> pd.DataFrame:
-    """Rows of SHEET_COLUMNS: of each scenario the best and worst rows of IMAGE_COLUMNS by IoU, equal ones by file.
-
-    Of few images no one is on both sides: the better half is among the best.
-    """
-    measured = images.dropna(subset="iou")
-    ordered = measured.sort_values(["iou", "file"], ascending=[False, True])
-    groups = ordered.groupby("scenario")["iou"]
-    count, first, last = groups.transform("size"), groups.cumcount() + 1, groups.cumcount(ascending=False) + 1
-    best = np.minimum(number, (count + 1) // 2)
-    is_worst = last <= np.minimum(number, count - best)
-    sides = [(BEST, first, first <= best), (WORST, last, is_worst)]
-    found = pd.concat([ordered[rows].assign(place=place, number=numbers[rows]) for place, numbers, rows in sides])
-    found["tile"] = found["scenario"] + "_" + found["place"] + "_" + found["number"].astype(str) + ".jpg"
-    order = {scenario: position for position, scenario in enumerate(measured["scenario"].unique())}
-    found = found.sort_values(["place", "number"]).sort_values(
-        "scenario", key=lambda each: each.map(order), kind="stable"
-    )
-    return found[list(SHEET_COLUMNS)]
-
-
-def draw_tile(example: Example, predicted: Labels, label: int) -> Image.Image:
-    """The image with the prediction over it and the object's outline; `label` is the class's."""
-    longer = max(example.image.shape[:2])
-    factor = min(1.0, TILE_SIDE / longer)
-    # labels are scaled without mixing them; the outline is drawn after that, so that its width is always the same
-    size = (max(1, round(example.image.shape[1] * factor)), max(1, round(example.image.shape[0] * factor)))
-    image = np.asarray(Image.fromarray(example.image).resize(size, Image.Resampling.BILINEAR), np.float64)
-    shown, truth = (_scaled(each, size) for each in (predicted, example.labels))
-    for color, where in ((OWN_CLASS, shown == label), (OTHER_CLASS, (shown != label) & (shown != BACKGROUND))):
-        image = np.where(where[..., np.newaxis], TINT * np.array(color) + (1 - TINT) * image, image)
-    pixels: Pixels = np.rint(image).astype(np.uint8)
-    inside = ((truth != BACKGROUND) & (truth != IGNORED_LABEL)).astype(np.uint8)
-    contours, _ = cv2.findContours(inside, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-    # black below white, so that the line shows on any background
-    drawn = cv2.drawContours(np.ascontiguousarray(pixels), contours, -1, (0, 0, 0), 3)
-    return Image.fromarray(np.asarray(cv2.drawContours(drawn, contours, -1, OUTLINE, 1), np.uint8))
-
-
-def _scaled(labels: Labels, size: tuple[int, int]) -> Labels:
-    return np.asarray(Image.fromarray(labels).resize(size, Image.Resampling.NEAREST))
-
 
 class SegmentationBatch(NamedTuple):
-    """Images, float32 of shape (N, 3, size, size), values 0 to 1, and label maps, int64 of shape (N, size, size)."""
+    """A batch of crops in memory."""
 
     images: Tensor
+    """The images, float32 of shape (N, 3, size, size), values 0 to 1."""
     labels: Tensor
+    """The label maps, int64 of shape (N, size, size)."""
 
 
 def crop_batch(
@@ -138,7 +74,8 @@ def crop_batch(
 
     With shift_and_mirror half of them are mirrored.
     """
-    images, labels = [], []
+    images: list[Tensor] = []
+    labels: list[Tensor] = []
     for file in (files[place] for place in places):
         drawn = np.random.RandomState(change_seed(image_seed(run.seed, file.file), "segmentation", "crop", epoch))
         crop = random_crop(read(file), run.size, drawn)
@@ -167,8 +104,11 @@ class Segmentation:
     """The name of the library's network in its weights, behind the normalisation."""
 
     def __init__(self, data: FoldData) -> None:
-        run, study, params = data.run, data.study, data.params
-        self.data, self.name = data, data.name
+        run = data.run
+        study = data.study
+        params = data.params
+        self.data = data
+        self.name = data.name
         if run.size % STRIDE:
             raise CleansetError(f"{self.name}: size {run.size}; expected a multiple of {STRIDE} for segmentation")
         self.training, self.validated, self.left_out = (

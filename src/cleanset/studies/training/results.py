@@ -1,0 +1,80 @@
+"""All tables of a training study's finished runs."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cleanset.json_files import JsonObject
+from cleanset.studies.robustness.results import records
+from cleanset.studies.training.accuracies import fold_accuracies, mean_accuracies
+from cleanset.studies.training.experiments import deviations, gains, inner_section, pairs, table_2, trained_scores
+from cleanset.studies.training.finished import FinishedRun
+from cleanset.studies.training.histories import final_values
+from cleanset.studies.training.params import SegmentationMeasures
+from cleanset.studies.training.segmentation.tables import tables as segmentation_tables
+
+DIGITS = 6
+"""Decimals of numbers in tables and metrics: processors differ in the last digits of sums."""
+
+
+class Summary(NamedTuple):
+    """The tables of a study's finished runs."""
+
+    tables: Mapping[str, pd.DataFrame]
+    """The tables by the stem of their CSV file."""
+    trained: Mapping[str, Mapping[str, float]]
+    """EX1 beside EX2 for the robustness study: by network its accuracies on originals and scenarios."""
+
+    def records(self, name: str) -> list[JsonObject]:
+        """The rows of a table, NaN as None; empty without the table."""
+        return records(self.tables[name]) if name in self.tables else []
+
+
+def summarise(runs: Sequence[FinishedRun], histories: pd.DataFrame, measures: SegmentationMeasures) -> Summary:
+    """All tables of finished runs; `histories`: their rows, of `history_rows`."""
+    tables = {
+        "runs": pd.DataFrame(map(_run_row, runs)),
+        "histories": histories,
+        "final_values": final_values(runs, histories),
+    }
+    trained: dict[str, dict[str, float]] = {}
+    tested = [(each, tests) for each in runs if len(tests := each.tests())]
+    classified = [(each, tests) for each, tests in tested if each.run.task == "classification"]
+    if classified:
+        of_class = pd.concat([tests for _, tests in classified], ignore_index=True)
+        by_fold = fold_accuracies(of_class)
+        means = mean_accuracies(by_fold)
+        tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold, "accuracies": means}
+        if found := pairs(each for each, _ in classified):
+            deviating = deviations(found, means)
+            tables |= {"gains": gains(found, by_fold), "table_2": table_2(found, means), "deviations": deviating}
+            tables["trained_scores"] = trained_scores(found, deviating)
+            trained = inner_section(found, means)
+    segmented = [tests for each, tests in tested if each.run.task == "segmentation"]
+    if segmented:
+        tables |= segmentation_tables(pd.concat(segmented, ignore_index=True), measures)
+    return Summary({name: table.round(DIGITS) for name, table in tables.items()}, trained)
+
+
+def _run_row(each: FinishedRun) -> JsonObject:
+    run = each.run
+    records = [fold.record for fold in each.folds]
+    return {
+        "run": each.name,
+        "task": run.task,
+        "recipe": run.recipe,
+        "settings": run.training_recipe.settings_text(),
+        "network": each.network,
+        "parameters_in_millions": each.parameters,
+        "scenario": run.scenario,
+        "protocol": run.protocol,
+        "size": run.size,
+        "folds": len(records),
+        "training_images": max(record.training_images for record in records),
+        "epochs": round(float(np.mean([record.epochs for record in records])), 1),
+        "kept_epochs": " ".join(str(record.epoch) for record in records),
+        "kept": records[0].kept,
+        "trained_on": " ".join(run.trained_on),
+    }
