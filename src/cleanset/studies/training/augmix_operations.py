@@ -36,8 +36,11 @@ class Operation:
     """The test corruptions that it amounts to."""
 
 
-def moved(image: Image.Image, *matrix: float) -> Image.Image:
-    """The image under an affine map of its pixels; pixels from beyond its edges are black."""
+def moved(image: Image.Image, matrix: tuple[float, float, float, float, float, float]) -> Image.Image:
+    """The image under an affine map of its pixels; pixels from beyond its edges are black.
+
+    `matrix`: (a, b, c, d, e, f) maps the pixel (x, y) of the result to (a x + b y + c, d x + e y + f) of the image.
+    """
     return image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
 
 
@@ -68,22 +71,22 @@ def solarize(image: Image.Image, given: Magnitudes) -> Image.Image:
 
 def shear_x(image: Image.Image, given: Magnitudes) -> Image.Image:
     """Shear along the rows by up to .3."""
-    return moved(image, 1, given.signed(given.drawn(0.3)), 0, 0, 1, 0)
+    return moved(image, (1, given.signed(given.drawn(0.3)), 0, 0, 1, 0))
 
 
 def shear_y(image: Image.Image, given: Magnitudes) -> Image.Image:
     """Shear along the columns by up to .3."""
-    return moved(image, 1, 0, 0, given.signed(given.drawn(0.3)), 1, 0)
+    return moved(image, (1, 0, 0, given.signed(given.drawn(0.3)), 1, 0))
 
 
 def translate_x(image: Image.Image, given: Magnitudes) -> Image.Image:
     """Move along the rows by up to a third of the width."""
-    return moved(image, 1, 0, given.signed(int(given.drawn(image.width / 3))), 0, 1, 0)
+    return moved(image, (1, 0, given.signed(int(given.drawn(image.width / 3))), 0, 1, 0))
 
 
 def translate_y(image: Image.Image, given: Magnitudes) -> Image.Image:
     """Move along the columns by up to a third of the height."""
-    return moved(image, 1, 0, 0, 0, 1, given.signed(int(given.drawn(image.height / 3))))
+    return moved(image, (1, 0, 0, 0, 1, given.signed(int(given.drawn(image.height / 3)))))
 
 
 def color(image: Image.Image, given: Magnitudes) -> Image.Image:

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.folder import GROUP, groups_of
+from cleanset.dataset.folder import GROUP
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -21,10 +21,11 @@ from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.review.hints.hints import NearDuplicates
 from cleanset.review.hints.measures import Packed, packed_hashes
-from cleanset.sets.folder import read_entries, read_regular_file
+from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
 from cleanset.studies.robustness.scenarios.mask_files import MaskFile, MaskSource, why_left_out
 from cleanset.studies.training.division import folds_table, images_to_divide
+from cleanset.studies.training.held_out import held_out_images
 from cleanset.studies.training.images import TRAINING_IMAGES, decoded, find_images
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.segmentation.examples import (
@@ -35,28 +36,36 @@ from cleanset.studies.training.segmentation.examples import (
     read_class_ids,
 )
 from cleanset.studies.training.study import CLASS_TABLE_NAME, StudyInputs, TrainingStudy
-from cleanset.tables import INDEX, read_table, text_of_table, write_table
+from cleanset.tables import write_table
 from cleanset.validation import check_known, join_names
 
 CHUNK = 32
+"""Images that a process is given at a time."""
 Facts = tuple[str, str, str, Packed | None, str | None, str | None, str | None]
-"""File, SHA-256 of bytes and pixels, hashes, mask, SHA-256 of the mask, reason why the image is in no scenario."""
+"""File, SHA-256 of bytes and pixels, hashes, mask, SHA-256 of the mask, reason why the image is in no scenario.
+
+A tuple, since there is one for each image, and it goes between processes.
+"""
 MIN_LARGE = 5
 LARGE_SHARE = 0.01
-"""More images than both that are alike are a kind of photograph, such as one background: they are not kept together."""
+"""More images that are alike than both, a number and a share of all, are a kind of photograph, such as one background:
+they are not kept together."""
 
 
-class Folders(NamedTuple):
-    """The folders of images and masks, the format of the masks, and the number of classes of the images.
-
-    `are_compared`: near-duplicates are looked for.
-    """
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders of images and masks, and what their reader needs to know."""
 
     images: Path
+    """The folder of images."""
     masks: Path
+    """The folder of masks."""
     mask_format: str
+    """The format of the masks, one of LABEL_FORMATS."""
     classes: int
+    """Number of classes of the images."""
     are_compared: bool = False
+    """Whether near-duplicates are looked for."""
 
 
 def run(study: TrainingStudy) -> None:
@@ -129,7 +138,8 @@ def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
 
     Prints how many are alike, and the images with too many duplicates.
     """
-    linked, compared = list(range(len(images))), NearDuplicates[int](len(images))
+    linked = list(range(len(images)))
+    compared = NearDuplicates[int](len(images))
     for row, hashes in enumerate(images["hashes"]):
         for other in compared.add(row, hashes) if hashes is not None else ():
             linked[_first(linked, other)] = _first(linked, row)
@@ -143,7 +153,8 @@ def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
         return images
     print(f"{kept:,} near-duplicates are kept on one side of each fold")
     linked = [row if alone else each for row, (each, alone) in enumerate(zip(first, is_large, strict=True))]
-    names, heads = images[GROUP if GROUP in images else "file"].tolist(), dict[str, int]()
+    names = images[GROUP if GROUP in images else "file"].tolist()
+    heads: dict[str, int] = {}
     for row, name in enumerate(names):
         linked[_first(linked, row)] = _first(linked, heads.setdefault(name, row))
     return images.assign(**{GROUP: [names[_first(linked, row)] for row in linked]})
@@ -202,66 +213,3 @@ def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) 
             f"{folders.masks / name}: missing{others}; expected a mask of each training "
             f"image, since run {needing[0]} segments"
         )
-
-
-class HeldOut(NamedTuple):
-    """The images of an edition: where each is, by the SHA-256 of its bytes and of its pixels, and by its group."""
-
-    files: Mapping[str, str]
-    pixels: Mapping[str, str]
-    groups: Mapping[str, str]
-
-    def kinds(self, images: pd.DataFrame) -> dict[str, "pd.Series[str]"]:
-        """For each kind of duplicate, the held-out image that each row has it in common with, or NaN."""
-        found = {
-            "bytes are those": images["sha256"].map(self.files),
-            "pixels are those": images["pixels_sha256"].map(self.pixels),
-        }
-        return found | ({"group is that": images[GROUP].map(self.groups)} if GROUP in images else {})
-
-    def check(self, images: pd.DataFrame) -> None:
-        """Raise CleansetError if one of the rows of TRAINING_IMAGES is held out."""
-        for what, others in self.kinds(images).items():
-            for file, other in zip(images["file"], others, strict=True):
-                if isinstance(other, str):
-                    raise CleansetError(
-                        f"{file}: its {what} of {other} of the edition, which may not be trained on; expected other "
-                        "images: remove it"
-                    )
-
-    def without(self, images: pd.DataFrame, classes: ClassTable) -> pd.DataFrame:
-        """The rows that are not held out, nor of the group of one that is. Raises CleansetError for a class of none."""
-        is_held = pd.concat(self.kinds(images), axis=1).notna().any(axis=1)
-        if GROUP in images:
-            is_held |= images[GROUP].isin(images.loc[is_held, GROUP])
-        kept = images[~is_held].reset_index(drop=True)
-        if lost := sorted(set(images["class_index"]) - set(kept["class_index"])):
-            raise CleansetError(
-                f"{classes.keys[lost[0]]}: every training image is in a finished set, or its group is; expected some "
-                "to train on: add images"
-            )
-        why = "as finished sets have them, their groups or near-duplicates"
-        print(f"{is_held.sum():,} of {len(images):,} images are held out, {why}")
-        return kept
-
-
-def held_out_images(edition: Edition, classes: ClassTable, *, only_sets: bool = False) -> HeldOut:
-    """The images of the edition's index and of its finished sets; `only_sets`: of the index those that a set has.
-
-    Raises CleansetError for a missing table or set.
-    """
-    index = read_table(edition.index, INDEX, classes, columns=["image_id", "sha256", "pixels_sha256"])
-    group_of = groups_of(text_of_table(edition.index, "groups"), str(edition.index))
-    delivered = [
-        (role, each) for role in read_params(edition.folder).models for each in read_entries(edition.export(role))
-    ]
-    if only_sets:
-        index = index[index["image_id"].isin({entry.image_id for _, entry in delivered})]
-    files = dict(zip(index["sha256"], index["image_id"], strict=True))
-    pixels = dict(zip(index["pixels_sha256"], index["image_id"], strict=True))
-    for role, entry in delivered:
-        # a crop has other bytes and other pixels than its image
-        name = f"{entry.image_id}, in the set of {role},"
-        files.setdefault(entry.file_sha256, name)
-        pixels.setdefault(entry.pixels_sha256, name)
-    return HeldOut(files, pixels, {group_of[name]: name for name in index["image_id"] if name in group_of})

@@ -110,7 +110,7 @@ def split_names(images: ImagesToDivide, seed: int) -> list[str]:
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """
-    is_test = _share_of_each_class(images, seed, "split", TEST_SHARE, "test on")
+    is_test = _share_of_each_class(images, seed, kind="split", share=TEST_SHARE, purpose="test on")
     return [TEST if each else TRAIN for each in is_test]
 
 
@@ -126,7 +126,9 @@ def split_as_coded(files: Sequence[str], class_indices: Sequence[int]) -> list[s
     return found
 
 
-def _share_of_each_class(images: ImagesToDivide, seed: int, kind: str, share: float, purpose: str) -> NDArray[np.bool_]:
+def _share_of_each_class(
+    images: ImagesToDivide, seed: int, *, kind: str, share: float, purpose: str
+) -> NDArray[np.bool_]:
     """Flags of a share of each class, which is at least one image and not all; groups are whole."""
     labels = images.class_indices
     found = np.zeros(len(labels), np.bool_)
@@ -176,7 +178,11 @@ def set_aside(images: pd.DataFrame, classes: ClassTable, seed: int, fold: str) -
 
     Raises CleansetError for a class with fewer than two images, or groups.
     """
-    kind = f"validation of {fold}"
-    purpose = f"validate on in {fold}"
-    aside = _share_of_each_class(images_to_divide(images, classes), seed, kind, VALIDATION_SHARE, purpose)
+    aside = _share_of_each_class(
+        images_to_divide(images, classes),
+        seed,
+        kind=f"validation of {fold}",
+        share=VALIDATION_SHARE,
+        purpose=f"validate on in {fold}",
+    )
     return images[~aside].reset_index(drop=True), images[aside].reset_index(drop=True)

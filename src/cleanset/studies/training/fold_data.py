@@ -91,9 +91,7 @@ class FoldData:
                 f"{scenario}: no training image has a mask that shows an object; expected some in data.masks"
             )
         data = self.params.data
-        scenes = None
-        if scenario != ORIGINAL:
-            scenes = scenes_of(self.study, data, found, self.inputs.classes, scenario)
+        scenes = None if scenario == ORIGINAL else scenes_of(self.inputs, found, scenario)
         return TrainingPixels(
             folder=self.study.folder / data.images,
             files=found["file"].tolist(),

@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Resized, base_image
 from cleanset.sets.folder import read_regular_file
@@ -18,8 +17,7 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
 from cleanset.studies.training.images import SUFFIXES, decoded, read_unchanged
-from cleanset.studies.training.params import Data
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import StudyInputs, TrainingStudy
 
 # OpenCV and SciPy are loaded for scenarios only
 if TYPE_CHECKING:
@@ -92,20 +90,19 @@ class TrainingPixels:
         return Resized(self.size, self.is_nearest)(self.image(place))
 
 
-def scenes_of(
-    study: TrainingStudy, data: Data, images: pd.DataFrame, classes: ClassTable, scenario: str
-) -> "SceneImage":
+def scenes_of(inputs: StudyInputs, images: pd.DataFrame, scenario: str) -> "SceneImage":
     """The function that makes the images of a scenario, from rows of TRAINING_IMAGES that all have a mask."""
     from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask
     from cleanset.studies.robustness.scenarios.photographs import StoredFile
 
-    folder = study.folder / data.images
+    data = inputs.params.data
+    folder = inputs.study.folder
     masks = {}
     columns = (images[name] for name in ("file", "class_index", "mask", "mask_sha256"))
     for file, class_index, mask, digest in zip(*columns, strict=True):
-        stored = StoredFile(study.folder / data.masks / mask, digest)
-        masks[folder / file] = SceneMask(stored, data.mask_format, classes.keys[class_index], None)
-    return SceneImage(masks, photographs_for(study, [scenario]))
+        stored = StoredFile(folder / data.masks / mask, digest)
+        masks[folder / data.images / file] = SceneMask(stored, data.mask_format, inputs.classes.keys[class_index], None)
+    return SceneImage(masks, photographs_for(inputs.study, [scenario]))
 
 
 def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> "tuple[StoredFile, ...]":

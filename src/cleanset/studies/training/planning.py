@@ -94,7 +94,7 @@ def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
     run = inputs.params.run(name)
     device = device_named(inputs.params.device)
     # of several devices one is measured, on its part of each batch
-    data = read_fold(inputs, name, run.fold_names()[0], device.torch, ProcessShare(0, run.devices))
+    data = read_fold(inputs, name, run.fold_names()[0], device.torch, share=ProcessShare(0, run.devices))
     settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})
     with deterministic(inputs.params.threads), tempfile.TemporaryDirectory() as folder:
         # mypy infers no type of batch from a union

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cleanset.studies.training.segmentation.task import Segmentation
 
 TRAINING_LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
+"""The libraries that decide a network's weights, whose versions are recorded."""
 CODE = ("studies/robustness", "studies/attacks", "studies/training")
 """The packages that decide a network's weights."""
 LIBRARIES_BY_TASK = {
@@ -59,7 +60,7 @@ def run(study: TrainingStudy, name: str) -> None:
     remove_abandoned(study.runs)
     with process_share(device_named(params.device), settings.devices) as (device, share):
         for fold in settings.fold_names():
-            train_fold(inputs, name, fold, device, share)
+            train_fold(inputs, name, fold, device=device, share=share)
     if share.rank:
         return
     unfinished = study.partial(name)
@@ -96,7 +97,8 @@ def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Proc
         yield device, ALONE
         return
     if device.is_separate:
-        number, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        number = int(os.environ["LOCAL_RANK"])
+        gpus = torch.cuda.device_count()
         if number >= gpus:
             raise CleansetError(f"devices: {processes}, but {gpus} CUDA devices found; expected at most that number")
         device = device_of(torch.device("cuda", number))
@@ -109,10 +111,10 @@ def process_share(device: Device, processes: int) -> Iterator[tuple[Device, Proc
         distributed.destroy_process_group()
 
 
-def train_fold(inputs: StudyInputs, name: str, fold: str, device: Device, share: ProcessShare) -> None:
+def train_fold(inputs: StudyInputs, name: str, fold: str, *, device: Device, share: ProcessShare) -> None:
     """Train a fold and write its files beside its state; of several processes the first one writes."""
     study = inputs.study
-    data = read_fold(inputs, name, fold, device.torch, share)
+    data = read_fold(inputs, name, fold, device.torch, share=share)
     settings = {**data.settings(), "code": code_of(*CODE)}
     settings["versions"] = library_versions(LIBRARIES_BY_TASK[data.run.task])
     settings["device"] = device.name
@@ -125,17 +127,19 @@ def train_fold(inputs: StudyInputs, name: str, fold: str, device: Device, share:
         check_length(data.run, task.steps_per_epoch, data.name)
         with training_bar(data.name, is_shown=share.rank == 0) as move:
             # mypy infers no type of batch from a union
-            trained = train(task, data.run, StateFolder(folder, settings), move, share)  # type: ignore[misc]
+            trained = train(task, data.run, StateFolder(folder, settings), report=move, share=share)  # type: ignore[misc]
         if share.rank:
             return
         task.network.load_state_dict(trained.weights)
-        files, parameters = RunFiles(folder), millions_of_parameters(task.network)
+        files = RunFiles(folder)
+        parameters = millions_of_parameters(task.network)
         tests = task.test_table(files.sheets)
     write_weights(files.weights, trained.weights, task.inner_name)
     write_text(files.history, history_csv(trained.history))
     write_text(files.test, tests.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
-    write_record(files.record, settings | {"kept": data.run.kept}, trained, files.weights, parameters)
-    write_costs(study.cost(name, fold), data.run, trained, device, parameters)
+    facts = settings | {"kept": data.run.kept}
+    write_record(files.record, facts, trained, weights=files.weights, parameters=parameters)
+    write_costs(study.cost(name, fold), data.run, trained, device=device, parameters=parameters)
 
 
 def device_named(name: str) -> Device:
@@ -165,19 +169,25 @@ def task_of(data: FoldData) -> "Classification | Segmentation":
 
 
 @contextmanager
+def computing_threads(count: int) -> Iterator[None]:
+    """Let torch compute with that number of threads, and with as many as before at the end."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def deterministic(threads: int) -> Iterator[None]:
     """Compute with that number of threads, and with nothing that differs from run to run where torch has a way.
 
     Interpolation on a GPU has no such way back; torch then warns.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with arithmetic("float32"), warnings.catch_warnings():
-            torch.use_deterministic_algorithms(True, warn_only=True)
-            yield
-    finally:
-        torch.set_num_threads(before)
+    with computing_threads(threads), arithmetic("float32"), warnings.catch_warnings():
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        yield
 
 
 def history_csv(history: Sequence[Row]) -> str:
@@ -189,7 +199,9 @@ def history_csv(history: Sequence[Row]) -> str:
     return str(table.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
 
 
-def write_record(path: Path, settings: Mapping[str, Any], trained: Trained, weights: Path, parameters: float) -> None:
+def write_record(
+    path: Path, settings: Mapping[str, object], trained: Trained, *, weights: Path, parameters: float
+) -> None:
     """Write everything that the weights follow from, and their SHA-256; nothing that differs from run to run."""
     record = {
         **settings,
@@ -201,7 +213,7 @@ def write_record(path: Path, settings: Mapping[str, Any], trained: Trained, weig
     write_text(path, json.dumps(record, indent=2) + "\n")
 
 
-def write_costs(path: Path, run: Run, trained: Trained, device: Device, parameters: float) -> None:
+def write_costs(path: Path, run: Run, trained: Trained, *, device: Device, parameters: float) -> None:
     """Write seconds and images a second, of interrupted processes too, and the peak memory of this one.
 
     They differ from run to run, as does the time at which it finished, in UTC.

@@ -47,5 +47,12 @@ def write_examples(folder: Path, per_class: int) -> list[SegmentedFile]:
 def file_of(folder: Path, wnid: str, file: str) -> SegmentedFile:
     """The image of a file below `folder`/images, with the SHA-256 that its files have now."""
     image, mask = folder / "images" / file, folder / "masks" / file
-    digests = sha256(image.read_bytes()), sha256(mask.read_bytes())
-    return SegmentedFile(folder / "images", file, digests[0], imagenet().indices[wnid], wnid, mask, digests[1])
+    return SegmentedFile(
+        folder=folder / "images",
+        file=file,
+        sha256=sha256(image.read_bytes()),
+        class_index=imagenet().indices[wnid],
+        class_key=wnid,
+        mask=mask,
+        mask_sha256=sha256(mask.read_bytes()),
+    )

@@ -31,7 +31,7 @@ def png(values: list[list[int]] | Labels) -> bytes:
 
 
 def test_an_object_has_the_label_of_its_images_class() -> None:
-    labels = read_label_map(png([[0, 9, 255], [0, 0, 1]]), "png", 3, "n01443537", "mask")
+    labels = read_label_map(png([[0, 9, 255], [0, 0, 1]]), "png", 3, class_key="n01443537", where="mask")
     assert labels.tolist() == [[0, 3, 3], [0, 0, 3]]
 
 
@@ -39,7 +39,7 @@ def test_pixels_that_imagenet_s_ignores_are_ignored() -> None:
     numbers = np.zeros((2, 3, 3), np.uint8)
     numbers[0, 1, 0] = 2  # the second class of ImageNet-S, n01443537
     numbers[0, 2] = (1000 % 256, 1000 // 256, 0)
-    labels = read_label_map(png(numbers), "imagenet_s", 1, "n01443537", "mask")
+    labels = read_label_map(png(numbers), "imagenet_s", 1, class_key="n01443537", where="mask")
     assert labels.tolist() == [[0, 1, 255], [0, 0, 0]]
 
 
@@ -52,7 +52,7 @@ def test_pixels_that_imagenet_s_ignores_are_ignored() -> None:
 )
 def test_masks_without_object_or_background_are_refused(values: list[list[int]], message: str) -> None:
     with pytest.raises(CleansetError, match=message):
-        read_label_map(png(values), "png", 1, "n01443537", "mask")
+        read_label_map(png(values), "png", 1, class_key="n01443537", where="mask")
 
 
 def test_class_ids_are_labels() -> None:

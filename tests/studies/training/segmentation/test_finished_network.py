@@ -186,7 +186,7 @@ def images() -> list[UnmaskedImage]:
 
 
 def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
-    lines = write_model_masks(tmp_path / "predicted", images(), red, CLASSES, {"run": "fpn"})
+    lines = write_model_masks(tmp_path / "predicted", images(), red, classes=CLASSES, made_with={"run": "fpn"})
     assert lines == [
         "2 masks",
         "1 image without one, of a class that the network was not trained on",
@@ -215,12 +215,12 @@ def test_a_folder_that_has_masks_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "predicted").mkdir()
     (tmp_path / "predicted" / "mask.png").write_bytes(b"")
     with pytest.raises(CleansetError, match="exists already; expected a new or empty folder"):
-        write_model_masks(tmp_path / "predicted", images(), red, CLASSES, {})
+        write_model_masks(tmp_path / "predicted", images(), red, classes=CLASSES, made_with={})
 
 
 def test_a_folder_without_masks_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="no mask to write: every image has a mask; expected images that get one"):
-        write_model_masks(tmp_path / "predicted", [], red, CLASSES, {})
+        write_model_masks(tmp_path / "predicted", [], red, classes=CLASSES, made_with={})
     with pytest.raises(CleansetError, match="no mask to write: 1 image without one, in which it finds no object;"):
-        write_model_masks(tmp_path / "predicted", images()[1:2], red, CLASSES, {})
+        write_model_masks(tmp_path / "predicted", images()[1:2], red, classes=CLASSES, made_with={})
     assert not (tmp_path / "predicted").exists()

@@ -6,6 +6,7 @@ has a class of its own.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +28,11 @@ Labels = NDArray[np.uint8]
 """A label map, uint8 of shape (height, width)."""
 
 BACKGROUND = 0
+"""Label of the background."""
 IGNORED_LABEL = 255
+"""Label of pixels that count nowhere."""
 MAX_LABELS = IGNORED_LABEL - 1
+"""The most classes of a run."""
 
 CLASS_IDS = "class_ids"
 LABEL_FORMATS: tuple[str, ...] = (*FORMATS, CLASS_IDS)
@@ -43,7 +47,9 @@ class Example(NamedTuple):
     """An image and its label map."""
 
     image: Pixels
+    """The image, uint8 of shape (height, width, 3)."""
     labels: Labels
+    """The label map, uint8 of shape (height, width)."""
 
 
 def label_of(class_index: int, classes: Sequence[int]) -> int:
@@ -57,13 +63,13 @@ def label_of(class_index: int, classes: Sequence[int]) -> int:
     return ordered.index(class_index) + 1
 
 
-def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, where: str) -> Labels:
-    """The label map in a mask file; `label` and `wnid` belong to its image.
+def read_label_map(data: bytes, mask_format: str, label: int, *, class_key: str, where: str) -> Labels:
+    """The label map in a mask file; `label` and `class_key` are those of its image's class.
 
     Raises CleansetError, naming `where`, for an unknown format, a mask that cannot be read, and one without object or
     background.
     """
-    regions = read_regions(data, mask_format, wnid, where)
+    regions = read_regions(data, mask_format, class_key, where)
     labels = np.full(regions.object.shape, IGNORED_LABEL, np.uint8)
     labels[regions.background] = BACKGROUND
     labels[regions.object] = label
@@ -117,28 +123,35 @@ def regions_of_labels(labels: Labels) -> Regions:
     return Regions(~background & (labels != IGNORED_LABEL), background)
 
 
-class SegmentedFile(NamedTuple):
-    """A training image and its mask: `file` is its path below `folder`, with forward slashes."""
+@dataclass(frozen=True, slots=True)
+class SegmentedFile:
+    """A training image and its mask."""
 
     folder: Path
+    """The folder of the images."""
     file: str
+    """The image's path below the folder, with forward slashes."""
     sha256: str
+    """SHA-256 of the image's bytes."""
     class_index: int
-    wnid: str
+    """Index of the image's class."""
+    class_key: str
+    """Key of the image's class; of ImageNet its wnid."""
     mask: Path
+    """The mask's file."""
     mask_sha256: str
+    """SHA-256 of the mask's bytes."""
 
 
 class ExampleReader(NamedTuple):
-    """Reads examples; can be pickled.
-
-    `classes`: the class indices of the run; `data_classes`: the classes of all training images, in whose order masks of
-    the format `class_ids` number them.
-    """
+    """Reads examples; can be pickled."""
 
     mask_format: str
+    """The format of the masks, one of LABEL_FORMATS."""
     classes: tuple[int, ...]
+    """The class indices of the run."""
     data_classes: tuple[int, ...]
+    """The class indices of all training images, in whose order masks of the format `class_ids` number them."""
 
     @property
     def labels(self) -> int:
@@ -158,7 +171,8 @@ class ExampleReader(NamedTuple):
         if self.mask_format == CLASS_IDS:
             labels = with_classes(read_class_ids(mask, len(self.data_classes), where), self.data_classes, self.classes)
         else:
-            labels = read_label_map(mask, self.mask_format, label_of(file.class_index, self.classes), file.wnid, where)
+            label = label_of(file.class_index, self.classes)
+            labels = read_label_map(mask, self.mask_format, label, class_key=file.class_key, where=where)
         check_size(labels, image, where)
         return Example(image, labels)
 
@@ -170,7 +184,8 @@ def random_crop(example: Example, size: int, generator: np.random.RandomState) -
     left = generator.randint(max(width - size, 0) + 1)
     image = example.image[top : top + size, left : left + size]
     labels = example.labels[top : top + size, left : left + size]
-    below, right = size - labels.shape[0], size - labels.shape[1]
+    below = size - labels.shape[0]
+    right = size - labels.shape[1]
     return Example(
         np.pad(image, ((0, below), (0, right), (0, 0))),
         np.pad(labels, ((0, below), (0, right)), constant_values=IGNORED_LABEL),
@@ -178,14 +193,14 @@ def random_crop(example: Example, size: int, generator: np.random.RandomState) -
 
 
 class Scenes(NamedTuple):
-    """Everything that scenarios need besides an image and its mask.
-
-    `generated`: a folder with the generated images, named like the training images, each of its image's size.
-    """
+    """Everything that scenarios need besides an image and its mask."""
 
     seed: int = 0
+    """The study's seed."""
     photographs: Sequence[Pixels] = ()
+    """The photographs of random_background."""
     generated: Path = Path()
+    """A folder with the generated images, named like the training images, each of its image's size."""
 
     def __call__(self, example: Example, file: str, name: str) -> Example:
         """The example in a scenario; `file` is the image's path below its folder.
@@ -195,23 +210,25 @@ class Scenes(NamedTuple):
         if name == ORIGINAL:
             return example
         generated = self._generated(example, file) if name == GENERATED else None
-        image = self._changed(example, file, name, self.photographs, generated)
+        image = self._changed(example, file, name, photographs=self.photographs, generated=generated)
         return Example(image, self._moved(example.labels, file) if name == RANDOM else example.labels)
 
     def _changed(
-        self, example: Example, file: str, name: str, photographs: Sequence[Pixels], generated: Pixels | None = None
+        self, example: Example, file: str, name: str, *, photographs: Sequence[Pixels], generated: Pixels | None = None
     ) -> Pixels:
-        regions, seed = regions_of_labels(example.labels), image_seed(self.seed, file)
+        regions = regions_of_labels(example.labels)
+        seed = image_seed(self.seed, file)
         return scenario_image(example.image, regions, name, seed, photographs=photographs, generated=generated)
 
     def _moved(self, labels: Labels, file: str) -> Labels:
         """The label map that goes with random_background: each label painted white, on black photographs."""
         black = [np.zeros_like(each) for each in self.photographs]
-        found, strongest = np.full_like(labels, BACKGROUND), np.zeros_like(labels)
+        found = np.full_like(labels, BACKGROUND)
+        strongest = np.zeros_like(labels)
         for label in np.unique(labels[labels != BACKGROUND]).tolist():
             painted = np.where(labels == label, np.uint8(255), np.uint8(0))[..., np.newaxis].repeat(3, axis=2)
             # the same seed draws the same photograph, place and scale
-            shown = self._changed(Example(painted, labels), file, RANDOM, black)[..., 0]
+            shown = self._changed(Example(painted, labels), file, RANDOM, photographs=black)[..., 0]
             found[shown > strongest] = label
             strongest = np.maximum(shown, strongest)
         return found

@@ -8,11 +8,11 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
-import torch
 from PIL import Image
 from pydantic import ValidationError
 
@@ -30,6 +30,7 @@ from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import build_network, image_logits
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
+from cleanset.studies.training.train import computing_threads
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import check_known, shown
 
@@ -44,33 +45,38 @@ NO_MASK_REASONS: Final = (
 """Why an image gets no mask."""
 
 
-class UnmaskedImage(NamedTuple):
-    """An image without a mask: its file in the set, and the crop of the original that the file holds, if any.
-
-    `size`: width and height of the original; None where they are not known.
-    """
+@dataclass(frozen=True, slots=True)
+class UnmaskedImage:
+    """An image without a mask."""
 
     image_id: str
+    """Its image id."""
     class_index: int
+    """Index of its class."""
     file: str
+    """Its file in the set."""
     crop: Box | None
+    """The crop of the original that the file holds; None: the whole image."""
     size: tuple[int, int] | None = None
+    """Width and height of the original in pixels; None if they are not known."""
 
 
 def write_model_masks(
     folder: Path,
     images: Iterable[UnmaskedImage],
     object_of: Callable[[str, int], Mask],
+    *,
     classes: tuple[int, ...],
-    made_with: Mapping[str, Any],
+    made_with: Mapping[str, object],
 ) -> list[str]:
-    """Write a PNG of one bit a pixel for each image, named by its id, and MADE_WITH; all of the folder or nothing.
+    """Write a PNG of one bit a pixel for each image, named by its id, and MASKS_MADE_WITH; all or nothing.
 
     `object_of` gives the pixels of a file where a label is more probable than background. Returns the numbers of masks,
     and of images without one by reason, in words. Raises CleansetError unless `folder` is new or empty, and without any
     image or any object found.
     """
-    written, without = 0, Counter[str]()
+    written = 0
+    without = Counter[str]()
     with new_folder(folder) as partial:
         partial.mkdir(exist_ok=True)
         for image in images:
@@ -122,7 +128,8 @@ def unmasked_images(study: TrainingStudy, classes: ClassTable) -> tuple[list[Unm
 
     Raises CleansetError if it has not listed its images.
     """
-    robustness, index = study.robustness, study.edition.index
+    robustness = study.robustness
+    index = study.edition.index
     if not robustness.masks_table.is_file():
         raise CleansetError(
             f"{robustness.masks_table}: missing; expected the output of cleanset robustness stage images: run it in "
@@ -136,7 +143,13 @@ def unmasked_images(study: TrainingStudy, classes: ClassTable) -> tuple[list[Unm
         columns = read_table(index, INDEX, classes, columns=["image_id", "width", "height"])
         sizes = {name: (width, height) for name, width, height in columns.itertuples(index=False)}
     found = [
-        UnmaskedImage(row["image_id"], row["class_index"], row["file"], box_of(row["crop"]), sizes.get(row["image_id"]))
+        UnmaskedImage(
+            image_id=row["image_id"],
+            class_index=row["class_index"],
+            file=row["file"],
+            crop=box_of(row["crop"]),
+            size=sizes.get(row["image_id"]),
+        )
         for row in images[images["file"].isin(without)].to_dict("records")
     ]
     return found, SetImages(files_of(study.edition, images))
@@ -160,7 +173,6 @@ def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) ->
     check_known("fold", fold, names)
     images, read = unmasked_images(study, inputs.classes)
     network, classes, digest = finished_network(inputs, run, fold)
-    torch.set_num_threads(inputs.params.threads)
 
     def object_of(file: str, label: int) -> Mask:
         logits = image_logits(network, np.asarray(read(file).convert("RGB")))[0]
@@ -169,7 +181,8 @@ def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) ->
 
     done = tracked(images, len(images), "masks")
     made_with = {"run": run, "fold": fold, "weights_sha256": digest}
-    return write_model_masks(study.robustness.masks / folder, done, object_of, classes, made_with)
+    with computing_threads(inputs.params.threads):
+        return write_model_masks(study.robustness.masks / folder, done, object_of, classes=classes, made_with=made_with)
 
 
 def finished_network(inputs: StudyInputs, run: str, fold: str) -> tuple[SegmentationNetwork, tuple[int, ...], str]:

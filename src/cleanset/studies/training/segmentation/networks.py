@@ -66,8 +66,8 @@ class VitPyramid(nn.Module):
         return found
 
 
-# encoders halve the sides up to five times, so images are given sides that are multiples of this
 STRIDE: Final = 32
+"""Images are given sides that are multiples of this, since encoders halve them up to five times."""
 
 
 PUBLISHED: Final[Mapping[str, tuple[str, str]]] = {
@@ -104,7 +104,8 @@ class SegmentationNetwork(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits, float of shape (N, labels, height, width), for images of shape (N, 3, height, width)."""
         height, width = images.shape[-2:]
-        below, right = -height % STRIDE, -width % STRIDE
+        below = -height % STRIDE
+        right = -width % STRIDE
         if below or right:
             images = functional.pad(images, (0, right, 0, below), mode="replicate")
         logits: Tensor = self.inner((images - self.mean) / self.std)
@@ -130,7 +131,8 @@ def _averaging(parts: int, length: int) -> Tensor:
     """The matrix from `length` values to the means of parts, which may overlap, as adaptive pooling takes them."""
     matrix = torch.zeros(parts, length)
     for part in range(parts):
-        start, end = part * length // parts, -(-(part + 1) * length // parts)
+        start = part * length // parts
+        end = -(-(part + 1) * length // parts)
         matrix[part, start:end] = 1 / (end - start)
     return matrix
 
@@ -161,7 +163,7 @@ def _dpt(encoder: str, labels: int, **options: Any) -> nn.Module:
 
 
 def _from_library(kind: Callable[..., nn.Module], **fixed: Any) -> Callable[..., nn.Module]:
-    def build(encoder: str, labels: int, pretrained: bool = False, **options: Any) -> nn.Module:
+    def build(encoder: str, labels: int, *, pretrained: bool = False, **options: Any) -> nn.Module:
         if encoder.startswith("swin"):
             # else the size of images is fixed
             options = {"strict_img_size": False, **options}

@@ -68,7 +68,7 @@ class SegmentationBatch(NamedTuple):
 
 
 def crop_batch(
-    files: Sequence[SegmentedFile], read: ExampleReader, run: Run, epoch: int, places: Sequence[int]
+    files: Sequence[SegmentedFile], read: ExampleReader, run: Run, places: Sequence[int], *, epoch: int
 ) -> SegmentationBatch:
     """Random crops of the files at some places, the same for the same seed and epoch in any order and process.
 
@@ -139,11 +139,12 @@ class Segmentation:
 
     def batches(self, epoch: int) -> Iterable[SegmentationBatch]:
         """The batches of an epoch, counted from 1."""
-        run, share = self.data.run, self.data.share
+        run = self.data.run
+        share = self.data.share
         order = np.random.RandomState(epoch_seed(run.seed, epoch)).permutation(len(self.training)).tolist()
         starts = range(0, self.steps_per_epoch * run.batch, run.batch)
         groups = [order[start : start + run.batch][share.rank :: share.processes] for start in starts]
-        crops = partial(crop_batch, self.training, self.read, run, epoch)
+        crops = partial(crop_batch, self.training, self.read, run, epoch=epoch)
         return loaded(crops, groups, self.data.params.workers)
 
     def loss(self, network: nn.Module, batch: SegmentationBatch, epoch: int) -> Outcome:
@@ -156,13 +157,15 @@ class Segmentation:
         """Loss, pixel accuracy and mean IoU on the images to validate on; empty without any."""
         if not self.validated:
             return {}
-        counts, loss = np.zeros((self.read.labels, len(COUNTS)), np.int64), 0.0
+        counts = np.zeros((self.read.labels, len(COUNTS)), np.int64)
+        loss = 0.0
         for file in self.validated:
             image, truth = self.read(file)
             logits = image_logits(self.network, image)
             loss += float(cross_entropy(logits, torch.from_numpy(truth.astype(np.int64))[None].to(logits.device)))
             counts += label_counts(truth, predicted_labels(logits), self.read.labels, with_boundaries=False)
-        pixels, intersection = counts[:, 0].sum(), counts[:, 1].sum()
+        pixels = counts[:, 0].sum()
+        intersection = counts[:, 1].sum()
         return {
             LOSS: loss / len(self.validated),
             "accuracy": float(intersection / pixels),
@@ -170,7 +173,7 @@ class Segmentation:
         }
 
     def test_table(self, sheets: Path) -> pd.DataFrame:
-        """Rows of TEST_COLUMNS, empty without images left out; of the best and worst images sheets are written.
+        """Rows of SEGMENTATION_TEST_COLUMNS, empty without images left out; writes sheets of the best and worst images.
 
         Raises CleansetError for an image or mask that has changed, and as `Scenes` does.
         """
@@ -248,7 +251,7 @@ def segmented_files(inputs: StudyInputs, images: pd.DataFrame) -> list[Segmented
                 file=str(row["file"]),
                 sha256=str(row["sha256"]),
                 class_index=class_index,
-                wnid=inputs.classes.keys[class_index],
+                class_key=inputs.classes.keys[class_index],
                 mask=folder / data.masks / row["mask"],
                 mask_sha256=str(row["mask_sha256"]),
             )
