@@ -55,6 +55,36 @@ def test_each_published_network_runs_forward_and_backward(name: str) -> None:
         assert network(torch.rand(1, 3, 50, 75)).shape == (1, 5, 50, 75)
 
 
+@pytest.mark.parametrize(
+    ("name", "of_encoder", "of_all"),
+    [
+        # ResNet-50, ViT-B/16 and Swin-T without their classifiers; of a ViT, LN-MLN adds 4 convolutions of 1 x 1 and of
+        # 3 x 3, of 768 channels each
+        ("deeplabv3plus_r50-d8", 23_508_032, 26_680_669),
+        ("dpt_vit-b16", 85_797_120, 121_010_701),
+        ("upernet_swin", 27_517_818, 36_746_183),
+        ("upernet_vit-b16_ln_mln", 85_798_656 + 4 * (768 * 768 + 768) + 4 * (9 * 768 * 768 + 768), 119_047_181),
+        ("pspnet_r50-d8", 23_508_032, 29_864_013),
+        ("fpn_r50", 23_508_032, 26_117_581),
+        ("upernet_r50", 23_508_032, 37_287_757),
+    ],
+)
+def test_the_parameters_of_each_published_network(
+    name: str, of_encoder: int, of_all: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the twelve classes of XIMAGENET-12 and the background: the widths of encoders and decoders."""
+    for drawing in ("normal_", "uniform_", "erfinv_", "clamp_", "mul_"):
+        # numbers of parameters do not depend on their values, which take seconds to draw
+        monkeypatch.setattr(torch.Tensor, drawing, lambda self, *_, **__: self)
+    network = segmentation_network(name, None, 13)
+    assert sum(each.numel() for each in network.get_submodule("inner.encoder").parameters()) == of_encoder
+    assert sum(each.numel() for each in network.parameters()) == of_all
+
+
+def test_the_counted_networks_are_all() -> None:
+    assert len(PUBLISHED) == 7
+
+
 def test_the_names_are_those_of_table_6_with_the_baseline_first() -> None:
     assert next(iter(PUBLISHED)) == "deeplabv3plus_r50-d8"
     assert {decoder for decoder, _ in PUBLISHED.values()} == set(DECODERS)
