@@ -1,5 +1,6 @@
 """The entry of a trained network, and that it can be measured."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,14 @@ def test_what_is_not_trained(tmp_path: Path) -> None:
     study = TrainingStudy(tmp_path / "studies" / "training")
     with pytest.raises(CleansetError, match=r"record.json: missing; train the run, or run dvc checkout"):
         model_entry(study, RunFiles(tmp_path))
-    of_network = '{"settings": {"task": "segmentation", "network": {}}, "classes": [], "weights_sha256": ""}'
+    settings = {"task": "segmentation", "network": {}, "size": 32, "resizing": "cropped", "trained_on": []}
+    of_network = json.dumps({"run": "one", "settings": settings, "classes": [], "weights_sha256": ""})
+    del settings["resizing"]
+    without_resizing = json.dumps({"run": "one", "settings": settings, "classes": [], "weights_sha256": ""})
     for text, problem in {
         "[]": "not the record of a training",
         '{"settings": {}, "classes": [], "weights_sha256": ""}': "not the record of a training",
+        without_resizing: "not the record of a training; expected settings, classes, weights: train the run",
         of_network: "settings.network: name: Field required; expected a run's record: train the run",
     }.items():
         (tmp_path / "record.json").write_text(text)
