@@ -352,7 +352,7 @@ def evaluate(
     manifest first. `python -m pydoc cleanset.measure.user_model` has the
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
-    from cleanset.measure import command, measures, rendering
+    from cleanset.measure import command, measured_models, rendering
 
     wanted = command.Wanted(
         name=images_of,
@@ -373,9 +373,9 @@ def evaluate(
     if form is not None:
         for note in rendering.all_notes(measured, rows):
             typer.echo(note, err=True)
-        show(rendering.paper_table(measured, rows).in_form(form))
+        show(rendering.leaderboard_for_paper(measured, rows).in_form(form))
     else:
-        show(measures.as_json(measured, rows) if as_json else rendering.as_text(measured, rows))
+        show(measured_models.results_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 
 
 @app.command()
@@ -412,7 +412,7 @@ def compare(
             raise CleansetError("compare: --edition and --model go with score tables; these are results of models")
         compared = results.run(paths)
         text = results.as_json(compared) if as_json else results.as_text(compared)
-        show(results.paper_table(compared).in_form(form) if form else text)
+        show(results.ranking_for_paper(compared).in_form(form) if form else text)
         raise typer.Exit(1 if compared.left_out else 0)
     if form is not None:
         raise CleansetError("compare --format: goes with results of evaluate or robustness evaluate")

@@ -7,7 +7,7 @@ import pytest
 
 import cleanset as package
 from cleanset.edition.paths import Edition
-from cleanset.measure.measures import measures
+from cleanset.measure.measures import measure_predictions
 from cleanset.selection.metrics import accuracy
 from cleanset.tables import INDEX, SCORES, read_table
 from tests.measure.compare.command import cleanset, says
@@ -19,7 +19,7 @@ ANSWER = {
 
 @pytest.mark.slow
 def test_no_table_or_page_has_it(own: Edition, tmp_path: Path) -> None:
-    assert measures(pd.DataFrame(ANSWER), own.read_classes()).top5 is None
+    assert measure_predictions(pd.DataFrame(ANSWER), 3).top5 is None
     images = package.load("images", own.folder)
     rows = ["image,class_index,probability", *(f"{record['file']},{index},0.5" for _, index, record in images)]
     (tmp_path / "predictions.csv").write_text("\n".join(rows) + "\n")

@@ -8,16 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.classes import imagenet
 from cleanset.measure.measures import (
     Accuracy,
-    Bin,
     Confusion,
     Renumbering,
-    calibration_bins,
-    measures,
+    measure_predictions,
 )
-from cleanset.statistics.calibration import CALIBRATION_BINS
+from cleanset.statistics.calibration import CALIBRATION_BINS, ConfidenceBin, calibration_bins
 
 
 def test_the_measures_of_five_predictions() -> None:
@@ -29,7 +26,7 @@ def test_the_measures_of_five_predictions() -> None:
         (0, "relaxed", 0, 0.5, [0, 1, 2, 3, 4]),
     ]
     frame = pd.DataFrame(rows, columns=["class_index", "tier", "prediction", "confidence", "top5_class"])
-    found = measures(frame.assign(correct=frame["prediction"] == frame["class_index"]), imagenet())
+    found = measure_predictions(frame.assign(correct=frame["prediction"] == frame["class_index"]), 1000)
     assert found.overall == Accuracy(5, 3)
     assert found.top5 == Accuracy(5, 4)
     assert found.mean_confidence == 0.6
@@ -47,9 +44,8 @@ def test_the_measures_of_five_predictions() -> None:
 
 
 def test_what_is_not_known_is_none() -> None:
-    found = measures(
-        pd.DataFrame({"class_index": [3], "tier": [None], "prediction": [3], "correct": [True]}), imagenet()
-    )
+    frame = pd.DataFrame({"class_index": [3], "tier": [None], "prediction": [3], "correct": [True]})
+    found = measure_predictions(frame, 1000)
     assert (found.overall, found.tiers, found.classes) == (Accuracy(1, 1), {}, {3: Accuracy(1, 1)})
     assert (found.top5, found.mean_confidence, found.bins, found.calibration_error) == (None, None, None, None)
     assert found.confusions == ()
@@ -60,7 +56,7 @@ def test_the_most_frequent_confusion_comes_first() -> None:
     labels, predictions = map(list, zip(*pairs, strict=True))
     correct = [label == prediction for label, prediction in pairs]
     frame = {"class_index": labels, "prediction": predictions, "correct": correct, "tier": [None] * 5}
-    found = measures(pd.DataFrame(frame), imagenet())
+    found = measure_predictions(pd.DataFrame(frame), 1000)
     assert found.confusions == (
         Confusion(5, 4, 2),
         Confusion(3, 2, 1),
@@ -72,7 +68,7 @@ def test_the_most_frequent_confusion_comes_first() -> None:
 def test_a_bin_is_open_below_and_closed_above(confidence: float, place: int) -> None:
     found = list(calibration_bins([confidence], [True]))
     assert [each.images for each in found] == [int(number == place) for number in range(CALIBRATION_BINS)]
-    assert found[place] == Bin(place / 15, (place + 1) / 15, 1, 1, confidence)
+    assert found[place] == ConfidenceBin(place / 15, (place + 1) / 15, 1, 1, confidence)
 
 
 def ece_of_guo(confidences: Sequence[float], correct: Sequence[bool]) -> float:
@@ -91,7 +87,7 @@ def ece_of_guo(confidences: Sequence[float], correct: Sequence[bool]) -> float:
 def test_the_calibration_error_is_that_of_its_authors(rows: list[tuple[float, bool]]) -> None:
     confidences, correct = zip(*rows, strict=True)
     frame = pd.DataFrame({"class_index": 1, "tier": None, "prediction": correct, "correct": correct})
-    found = measures(frame.assign(confidence=confidences), imagenet()).calibration_error
+    found = measure_predictions(frame.assign(confidence=confidences), 1000).calibration_error
     assert found == pytest.approx(ece_of_guo(confidences, correct), abs=1e-12)
 
 
@@ -104,12 +100,12 @@ def test_classes_that_are_numbered_otherwise_are_found() -> None:
     """Ten classes of six images; the model is a sixth of the time mistaken, and counts from 1, or alphabetically."""
     labels = [label for label in range(10) for _ in range(6)]
     answers = [label if place else 500 for label in range(10) for place in range(6)]
-    assert measures(predicted(labels, answers), imagenet()).renumbered is None
-    found = measures(predicted(labels, [each + 1 for each in answers]), imagenet())
-    assert found.overall.is_at_chance(imagenet())
+    assert measure_predictions(predicted(labels, answers), 1000).renumbered is None
+    found = measure_predictions(predicted(labels, [each + 1 for each in answers]), 1000)
+    assert found.overall.is_at_chance(1000)
     assert found.renumbered == Renumbering(Accuracy(30, 30), 1)
     shuffled = [137 * each % 1000 + 20 for each in answers]
-    assert measures(predicted(labels, shuffled), imagenet()).renumbered == Renumbering(Accuracy(30, 30), None)
+    assert measure_predictions(predicted(labels, shuffled), 1000).renumbered == Renumbering(Accuracy(30, 30), None)
 
 
 @pytest.mark.parametrize("kind", ["random", "constant", "one image a class", "few"])
@@ -122,6 +118,6 @@ def test_no_renumbering_explains_chance(kind: str) -> None:
         "few": [500] * 5,
     }[kind]
     labels = list(range(100)) if kind == "one image a class" else labels[: len(answers)]
-    found = measures(predicted(labels, answers), imagenet())
+    found = measure_predictions(predicted(labels, answers), 1000)
     assert found.renumbered is None
-    assert found.overall.is_at_chance(imagenet()) == (kind != "few")
+    assert found.overall.is_at_chance(1000) == (kind != "few")

@@ -13,7 +13,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
-from cleanset.measure.measures import card
+from cleanset.measure.measured_models import accuracy_card
 from cleanset.measure.user_model import AmongClasses
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ def test_a_folder_of_few_classes(tmp_path: Path, precision: str) -> None:
         )
         images, (row,) = run(edition, wanted)
         accuracies[restricted] = row.measures.overall.correct
-        found = card(images, [row])
+        found = accuracy_card(images, [row])
         assert found.classes.of_predictions == (3 if restricted else 1000)
     assert accuracies == {False: 0, True: 2}
     assert "predictions among the 3 classes of the images alone" in images.notes

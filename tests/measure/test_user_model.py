@@ -14,7 +14,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, run
-from cleanset.measure.measures import content, notes_of
+from cleanset.measure.measured_models import notes_of, results_content
 from cleanset.measure.sets import open_set
 from cleanset.measure.specs import ModuleModel
 from cleanset.measure.user_model import CommandNetwork, load_module, tensors_sha256
@@ -154,12 +154,12 @@ def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder
     wanted = Wanted(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
     images, rows = run(NOWHERE, wanted)
     assert [row.is_deterministic for row in rows] == [False, True]
-    assert {model["model"]: model["deterministic"] for model in content(images, rows)["models"]} == {
+    assert {model["model"]: model["deterministic"] for model in results_content(images, rows)["models"]} == {
         f"mine:{name}": False,
         "mine:colours": True,
     }
     note = f"mine:{name} is not deterministic: the same images got other scores in a second run or another batch"
-    assert [notes_of(row, imagenet()) for row in rows] == [[f"{note}, so its numbers vary"], []]
+    assert [notes_of(row, images) for row in rows] == [[f"{note}, so its numbers vary"], []]
     assert note in (tmp_path / "page" / "index.html").read_text()
 
 

@@ -14,7 +14,7 @@ from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
 from cleanset.measure.image_lists import open_set_or_list
-from cleanset.measure.measures import MeasuredModel, as_json, content, measured
+from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet
@@ -100,20 +100,20 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     given = _given(files, images, wanted)
     rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
     if wanted.out is not None:
-        write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
+        write_text(wanted.out / RESULTS, results_json(images, rows) + "\n")
     if wanted.report is not None:
         write_page(wanted.report, images, rows)
     if wanted.hub is not None:
         names = [row.name for row in rows]
         stems = dict(zip(names, file_stems(names), strict=True))
-        write_hub(wanted.hub, parse_results(content(images, rows), images.name), stems)
+        write_hub(wanted.hub, parse_results(results_content(images, rows), images.name), stems)
     return images, rows
 
 
 def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
     try:
         # imports torch, which takes seconds: a wrong name is reported before
-        from cleanset.measure.run import evaluate
+        from cleanset.measure.run import measure_models
         from cleanset.scoring.engine import settings_for
     except ModuleNotFoundError:
         raise
@@ -123,7 +123,7 @@ def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wante
             "together: install them from the same index"
         ) from None
 
-    return evaluate(specs, images, settings_for(score), wanted.out, restricted=wanted.restricted)
+    return measure_models(specs, images, settings_for(score), wanted.out, restricted=wanted.restricted)
 
 
 def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
@@ -136,7 +136,7 @@ def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> 
         path = None if wanted.out is None else wanted.out / f"{stem}.csv"
         if path is not None:
             write_predictions_csv(path, predictions)
-        rows.append(measured(name, predictions, images.classes, {"source_sha256": digest}, path))
+        rows.append(measured_model(name, predictions, images, {"source_sha256": digest}, path))
     return rows
 
 

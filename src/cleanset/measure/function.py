@@ -22,7 +22,8 @@ from cleanset.errors import CleansetError, reason
 from cleanset.machine import available_cores
 from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.image_lists import open_set_or_list
-from cleanset.measure.measures import MeasuredModel, Pair, as_json, content, measured, pairs_of
+from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
+from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.predictions import (
     PREDICTION_SUFFIXES,
     checked_array,
@@ -112,18 +113,18 @@ class Results:
 
     def as_dict(self) -> dict[str, Any]:
         """The content of the JSON that the command prints."""
-        return content(self.images, [self.model])
+        return results_content(self.images, [self.model])
 
     def as_json(self) -> str:
         """The JSON that the command prints."""
-        return as_json(self.images, [self.model])
+        return results_json(self.images, [self.model])
 
     def compare(self, other: "Results") -> Pair:
         """This model and another one, compared image by image. Raises CleansetError for results on other images."""
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
             raise CleansetError(f"{self!r} and {other!r}: of different images; expected results on the same set")
-        (pair,) = pairs_of([(each.model.name, each.model.misses) for each in (self, other)], len(mine))
+        (pair,) = compare_pairwise([(each.model.name, each.model.misses) for each in (self, other)], len(mine))
         return pair
 
     def write_page(self, folder: str | Path, *others: "Results") -> None:
@@ -173,14 +174,14 @@ def evaluate(
         if transform is not None:
             raise CleansetError(f"{named}: predictions with a transform; {EXPECTED_PREDICTIONS}")
         predictions, digest = _checked(model, named, opened)
-        return Results(opened, measured(named, predictions, opened.classes, {"source_sha256": digest}), predictions)
+        return Results(opened, measured_model(named, predictions, opened, {"source_sha256": digest}), predictions)
     if transform is None and isinstance(images, ImageSet):
         transform = images.transform
     if transform is None:
         raise CleansetError(f"{named}: no transform; expected one from a PIL image to a tensor, such as timm's")
 
     predictions, deterministic = predict(model, opened, transform, named, batch_size)
-    return Results(opened, measured(named, predictions, opened.classes, {"deterministic": deterministic}), predictions)
+    return Results(opened, measured_model(named, predictions, opened, {"deterministic": deterministic}), predictions)
 
 
 def _opened(images: ImageSet | str | Path, folder: Path) -> EvaluationSet:

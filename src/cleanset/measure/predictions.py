@@ -20,11 +20,11 @@ from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of, write_text
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
+from cleanset.scoring.logits import TOP
 from cleanset.validation import join_names, shown
 
-TOP_CLASSES = 5
-PREDICTED_CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP_CLASSES + 1))
-PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP_CLASSES + 1))
+PREDICTED_CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
+PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))
 
 
 def expected_columns(classes: ClassTable) -> str:
@@ -119,7 +119,7 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
     if array.ndim == 1:
         return _frame(images.items, [[each] for each in array.tolist()], [[]] * count)
     exact = array.astype(np.float64)
-    top = np.argsort(-exact, axis=1, kind="stable")[:, :TOP_CLASSES]  # of equal ones the lower class first
+    top = np.argsort(-exact, axis=1, kind="stable")[:, :TOP]  # of equal ones the lower class first
     return _frame(images.items, top.tolist(), np.take_along_axis(exact, top, axis=1).tolist())
 
 
@@ -213,7 +213,7 @@ def _frame(
     }
     if len(probabilities[0]):
         frame["confidence"] = np.asarray([each[0] for each in probabilities], np.float32)
-    if len(classes[0]) == TOP_CLASSES:
+    if len(classes[0]) == TOP:
         frame["top5_class"] = list(classes)
         if len(probabilities[0]):
             frame["top5_probability"] = list(np.asarray(probabilities, np.float32))

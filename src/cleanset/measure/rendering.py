@@ -11,7 +11,8 @@ from rich.text import Text
 
 from cleanset.classes import ClassTable
 from cleanset.files import write_text
-from cleanset.measure.measures import MeasuredModel, Pair, by_accuracy, card, notes_of, pairs
+from cleanset.measure.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
+from cleanset.measure.pairs import Pair
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.statistics.finite import in_percent
@@ -29,7 +30,7 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
     """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
     order = by_accuracy(rows)
     tables = [leaderboard(order, images.classes)]
-    tested = pairs(order)
+    tested = ranked_pairs(order)
     if order[0].measures.tiers:
         tables.append(_tiers(order))
     if tested:
@@ -40,12 +41,12 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
     for table in tables:
         parts += [Text(), table.in_terminal()]
     meanings = [MEANING, *(table.caption for table in tables if table.caption)]
-    return Group(*parts, Text(), *map(Text, meanings), Text(card(images, rows).line))
+    return Group(*parts, Text(), *map(Text, meanings), Text(accuracy_card(images, rows).line))
 
 
 def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]:
     """Notes for readers of the measures, on the set and on each model."""
-    return [*images.notes, *(note for row in rows for note in notes_of(row, images.classes))]
+    return [*images.notes, *(note for row in rows for note in notes_of(row, images))]
 
 
 def about(images: EvaluationSet) -> Iterator[str]:
@@ -73,11 +74,13 @@ def leaderboard(order: Sequence[MeasuredModel], classes: ClassTable) -> MeasureT
     return MeasureTable(("#", "model"), ("accuracy", *top5, "confidence", "ECE"), rows)
 
 
-def paper_table(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> MeasureTable:
+def leaderboard_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> MeasureTable:
     """The leaderboard for a paper."""
     order = by_accuracy(rows)
-    caption = f"{next(about(images))}; accuracy in percent, 95 % intervals; card {card(images, rows).short_digest}"
-    return for_paper(leaderboard(order, images.classes), pairs(order), caption)
+    caption = (
+        f"{next(about(images))}; accuracy in percent, 95 % intervals; card {accuracy_card(images, rows).short_digest}"
+    )
+    return for_paper(leaderboard(order, images.classes), ranked_pairs(order), caption)
 
 
 def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str) -> MeasureTable:
@@ -202,7 +205,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         "search_words": images.classes.search_words,
     }
     order = by_accuracy(rows)
-    every = pairs(rows)
+    every = ranked_pairs(rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),
         notes=all_notes(images, order),

@@ -22,7 +22,7 @@ from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.json_files import with_digest
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
-from cleanset.measure.measures import MeasuredModel, measured
+from cleanset.measure.measured_models import MeasuredModel, measured_model
 from cleanset.measure.predictions import scored_table
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
@@ -76,7 +76,7 @@ class NamedModel:
     identity: str
 
 
-def check(spec: Spec) -> None:
+def check_model(spec: Spec) -> None:
     """Raise CleansetError for a model that cannot be there, before anything is computed; download missing weights."""
     if not isinstance(spec, ZooModel):
         check_custom(spec)
@@ -143,7 +143,7 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
     return digest.hexdigest()
 
 
-def evaluate(
+def measure_models(
     specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None, *, restricted: bool = False
 ) -> list[MeasuredModel]:
     """The measures of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
@@ -153,7 +153,7 @@ def evaluate(
     cannot be loaded or does not give finite logits, one for each class; those before it stay finished.
     """
     for spec in specs:  # what is known to be missing shows before hours are spent on another
-        check(spec)
+        check_model(spec)
     settings.start_workers()
     if out is not None:
         remove_abandoned(out)
@@ -169,10 +169,7 @@ def evaluate(
             model = NamedModel(model.name, replace(model.loaded, network=network), identity)
         path = None if out is None else out / f"{stem}.parquet"
         predictions, record = _predicted(model, images, settings, path, pixels)
-        if restricted and len(shown) < 5:
-            # every prediction among fewer classes is among the top five
-            predictions = predictions.drop(columns=["top5_class", "top5_probability"])
-        found.append(measured(model.name, predictions, images.classes, record, path))
+        found.append(measured_model(model.name, predictions, images, record, path))
     return found
 
 

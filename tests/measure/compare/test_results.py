@@ -19,8 +19,8 @@ from cleanset.measure.compare.results import (
     as_json,
     as_text,
     compare_results,
-    paper_table,
     parse_results,
+    ranking_for_paper,
     read_results,
     run,
 )
@@ -310,7 +310,7 @@ def test_results_that_know_their_misclassified_images_are_tested() -> None:
     assert ["pair", "difference", "only", "first", "only", "second", "p"] in lines
     assert ["#1", "–", "#3", "66.67", "(-5.86", "to", "93.85)", "2", "0", "0.5000"] in lines
     assert json.loads(as_json(found))["pairs"][0]["p"] == 0.5
-    text = paper_table(found).in_form("markdown")
+    text = ranking_for_paper(found).in_form("markdown")
     assert "| vit | 33.33 (0.00–100.00) | -66.67 (-93.85 to 5.86) | 0.5000 |" in text
     assert "| old | 75.00 (50.00–87.50) | – | – |" in text
     assert "difference from resnet in percentage points, p of McNemar's exact test\n" in text

@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
 from cleanset.json_files import check_digest, parse_json
 from cleanset.measure.comparability import CLEAN_ACCURACY, CardModel, ComparabilityCard, first_difference
-from cleanset.measure.measures import Pair, pairs_of
+from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.rendering import for_paper, pairs_table
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.validation import first_problem, join_names, shown
@@ -292,7 +292,7 @@ class ComparedResults:
     def pairs(self) -> list[Pair]:
         """Every two models whose misclassified images are known, the more accurate one first."""
         known = [(name, row.misses) for name, row in zip(self.names, self.rows, strict=True) if row.misses is not None]
-        return pairs_of(known, self.cards[CLEAN_ACCURACY][1].images.count) if known else []
+        return compare_pairwise(known, self.cards[CLEAN_ACCURACY][1].images.count) if known else []
 
 
 def are_results(paths: Sequence[Path]) -> bool:
@@ -435,7 +435,7 @@ def _cards(compared: ComparedResults) -> Iterator[str]:
         yield f"{name}: card {card.short_digest}, {counted}; intervals: {kind}"
 
 
-def paper_table(compared: ComparedResults) -> MeasureTable:
+def ranking_for_paper(compared: ComparedResults) -> MeasureTable:
     """The table for a paper."""
     return for_paper(_table(compared), compared.pairs, "; ".join(["shares in percent", *_cards(compared)]))
 

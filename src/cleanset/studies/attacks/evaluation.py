@@ -118,12 +118,12 @@ def run(
             "name other images, or leave boundary out"
         )
 
-    from cleanset.measure.run import check
+    from cleanset.measure.run import check_model
     from cleanset.scoring.engine import settings_for
     from cleanset.studies.attacks.attacking import evaluate
 
     for spec in [*specs, *others]:
-        check(spec)
+        check_model(spec)
     results, records, problems = evaluate(specs, others, images, settings_for(score), request, images.classes)
     names = [spec.text for spec in specs]
     masked = [model for model, record in records.items() if record.warnings]

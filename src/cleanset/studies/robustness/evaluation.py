@@ -30,7 +30,7 @@ from cleanset.measure.comparability import (
 )
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
-from cleanset.measure.measures import not_deterministic
+from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.scoring.validity import library_versions, read_finished
@@ -105,13 +105,13 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     )
     plans = [change_plan(family, sources, params) for family in families_in(params)]
 
-    from cleanset.measure.run import check
+    from cleanset.measure.run import check_model
     from cleanset.scoring.decoding import worker_processes
     from cleanset.scoring.engine import settings_for
 
     # report a missing weights file before spending hours on another model
     for spec in specs:
-        check(spec)
+        check_model(spec)
     worker_processes(CHANGING)
     answers = AnswerFiles(out)
     settings = settings_for(score)
