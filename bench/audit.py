@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from cleanset.review.gold import ALARM, evidence_of_misses
+from cleanset.review.calibration import ALARM, evidence_of_misses
 from cleanset.statistics.finite import Draws, fixed_bound, lower_limit, lower_limit_at_any_time, open_bound
 from measuring import REAL, print_machine, print_table
 

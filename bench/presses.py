@@ -274,7 +274,8 @@ def serve(folder: Path, hinted: bool) -> None:
     if hinted:
         DrawnHints.truth = {i: Verdict(*each) for i, each in json.loads((folder / "truth.json").read_text()).items()}
     vars(library)["BackgroundHints"] = DrawnHints
-    server.run(Edition(folder), ["bench"], "127.0.0.1", 0, browser=False)
+    address = server.PageAddress("127.0.0.1", 0, browser=False, public_url=None)
+    server.run(Edition(folder), ["bench"], address)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from cleanset.files import blocks_of, locked, read_bytes, replacing, sha256_of, 
 from cleanset.measure.compare.results import read_results
 from cleanset.measure.predictions import read_predictions
 from cleanset.measure.sets import EvaluationSet
-from cleanset.review.gold import read_gold_key
+from cleanset.review.gold_files import read_gold_key
 from cleanset.review.opinions import read_look_again, read_opinions
 from cleanset.scoring.brought import read_scores
 from cleanset.sets.folder import read_regular_file

@@ -659,10 +659,10 @@ def agreement(
     as_json: Json = False,
 ) -> None:
     """Show the reviewers' agreement: kappa, and the images on which they differ."""
-    from cleanset.review import reports
+    from cleanset.review import agreement_report
 
-    report = reports.run_agreement(Edition(edition))
-    show(reports.agreement_as_json(report) if as_json else reports.agreement_table(report))
+    report = agreement_report.run_agreement(Edition(edition))
+    show(agreement_report.agreement_as_json(report) if as_json else agreement_report.agreement_table(report))
 
 
 @app.command()
@@ -672,10 +672,10 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Show the bounds that follow from audits: how much of a set is flawed at most."""
-    from cleanset.review import reports
+    from cleanset.review import audit_report
 
-    found = reports.run_audit(Edition(edition), model)
-    show(reports.audit_as_json(found) if as_json else reports.as_text(found))
+    found = audit_report.run_audit(Edition(edition), model)
+    show(audit_report.audit_as_json(found) if as_json else audit_report.as_text(found))
 
 
 @app.command()

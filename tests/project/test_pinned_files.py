@@ -32,7 +32,8 @@ from cleanset.measure.command import run as evaluate
 from cleanset.measure.compare.releases import diff
 from cleanset.measure.compare.results import read_results
 from cleanset.measure.sets import open_set
-from cleanset.review.audit import SetImage, new_plan, read_plan, write_plan
+from cleanset.review.audit import SetImage, new_plan
+from cleanset.review.audit_files import read_plan, write_plan
 from cleanset.scoring.downloads import digest_file
 from cleanset.scoring.models import load_model, weights_path
 from cleanset.scoring.shards import Shards

@@ -8,7 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.classes import check_class_key, imagenet
 from cleanset.errors import CleansetError
-from cleanset.review.audit import AuditPlan, draws_of_auditor
+from cleanset.review.audit import AuditPlan
+from cleanset.review.audit_files import draws_of_auditor
 from cleanset.review.store import review_file
 from cleanset.studies.attacks.study import read_attack_params
 from cleanset.studies.contest.rules import ContestRules

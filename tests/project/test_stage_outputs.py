@@ -15,7 +15,8 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.review.audit import AuditResult, audit_json, read_audit_json
+from cleanset.review.audit import AuditResult
+from cleanset.review.audit_files import audit_json, read_audit_json
 from cleanset.scoring import record as scores
 from cleanset.sets.published import source_images
 from cleanset.studies.attacks.warnings import read_warnings
@@ -27,7 +28,10 @@ from cleanset.tables import SHARED, read_table
 from tests.ten_images import SCORED
 
 SHA = "0123456789abcdef" * 4
-AUDIT = AuditResult("standard", "fixed", 3, 3, 3, 1, ("cy",), 1, None, 0.5, 3, 0, 0)
+AUDIT = AuditResult(
+    model="standard", kind="fixed", images=3, drawn=3, seen=3, flawed=1, auditors=("cy",), at_most=1, corrected=None,
+    sensitivity=0.5, now=3, left=0, came=0, unmeasured=(),
+)  # fmt: skip
 LISTED: dict[str, Any] = {
     "role": "standard", "source": "lists", "name": "mine", "list_sha256": SHA, "beyond_sha256": None, "images": 4,
     "listed": 3, "beyond": [],

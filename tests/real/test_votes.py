@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cleanset.dataset.ilsvrc import image_number, timm_info
 from cleanset.dataset.labels import read_ground_truth, read_reassessed
 from cleanset.review.agreement import fleiss_kappa
-from cleanset.review.queue import Policy, consensus
+from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
 

@@ -25,8 +25,8 @@ from cleanset.review.agreement import (
     verdict_counts,
     without_board,
 )
-from cleanset.review.queue import consensus
-from cleanset.review.reports import AgreementReport, agreement_as_json, agreement_table
+from cleanset.review.agreement_report import AgreementReport, agreement_as_json, agreement_table
+from cleanset.review.consensus import consensus
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Review, Vote
 from tests.checkouts import Checkout

@@ -25,12 +25,10 @@ from cleanset.review.audit import (
     least_sensitivity,
     new_plan,
     percent,
-    read_audit_json,
-    read_plan,
     sentences,
 )
-from cleanset.review.commands import renamed
-from cleanset.review.gold import GoldScore
+from cleanset.review.audit_files import read_audit_json, read_plan
+from cleanset.review.calibration import GoldScore
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
 from cleanset.stages import count, review_apply
@@ -168,22 +166,16 @@ def test_a_look_that_rests_on_less_makes_no_claim_stronger(kind: AuditKind) -> N
         assert "Draws looked at only by people without flawed gold items (bo) count as if" in list(sentences(found))[3]
 
 
-def test_an_older_result_says_where_its_bound_would_change(tmp_path: Path) -> None:
+def test_a_result_without_a_field_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "standard.json"
-    old = {"model": "standard", "kind": "fixed", "images": 200, "drawn": 60, "seen": 60, "flawed": 0,
-           "auditors": ["bo", "cy"], "at_most": 9, "corrected": None, "sensitivity": None, "now": 200, "left": 0,
-           "came": 0}  # fmt: skip
-    open_ = old | {"kind": "open", "auditors": ["cy"]}
-    cases = [
-        (old, True), (old | {"auditors": ["cy"]}, False), (open_, False),
-        (open_ | {"corrected": 12, "sensitivity": 0.8}, True), (old | {"at_most": None}, False),
-        (old | {"unmeasured": []}, False),
-    ]  # fmt: skip
-    for content, is_outdated in cases:
-        path.write_text(json.dumps(content))
-        found = read_audit_json(path)
-        assert found is not None
-        assert any("An older version made this result" in each for each in sentences(found)) == is_outdated
+    path.write_text(
+        '{"model": "standard", "kind": "fixed", "images": 200, "drawn": 60, "seen": 60, "flawed": 0, "auditors": [], '
+        '"at_most": 9, "corrected": null, "sensitivity": null, "now": 200, "left": 0, "came": 0}'
+    )
+    with pytest.raises(
+        CleansetError, match=r"standard\.json: unmeasured: .*; expected the output of .*: run dvc repro$"
+    ):
+        read_audit_json(path)
 
 
 def test_a_set_that_has_changed_since() -> None:
@@ -310,7 +302,7 @@ def test_what_cannot_be_drawn(edition: Edition, options: list[str], message: str
         (["serve", "--reviewer", "ada", "--model", "standard"], "No such option: --model"),
         (["serve", "--reviewer", "ada", "--fixed"], "No such option: --fixed"),
         (["status", "--seed", "7"], "No such option: --seed"),
-        (["--audit", "2", "--share", "1/2"], "No such option: --share"),
+        (["--audit", "2"], "No such option: --audit"),
         (["serve"], "Missing option '--reviewer'"),
     ],
 )
@@ -319,33 +311,6 @@ def test_a_command_has_its_own_options(edition: Edition, options: list[str], mes
     assert (code, out) == (2, "")
     assert message in error
     assert not (edition.reviews / "audit").exists()
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("--reviewer ada --share 1/2", "serve --reviewer ada --share 1/2"),
-        ("--edition mine --status --json", "status --edition mine --json"),
-        ("--reviewer ada --status", "status --reviewer ada"),
-        ("--audit 5 --model m --open --reviewer ada", "audit 5 --model m --open --reviewer ada"),
-        ("--model m --audit=5", "audit --model m 5"),
-        ("--labels", "labels"),
-        ("--reviewer ada --labels", "labels --reviewer ada"),
-        ("--calibration --json", "calibration --json"),
-    ],
-)
-def test_spellings_of_the_version_before(old: str, new: str) -> None:
-    assert " ".join(renamed(old.split())) == new
-
-
-def test_an_old_spelling_names_the_new_one(edition: Edition) -> None:
-    new = says(cleanset("review", "audit", "3", "--model", "standard", cwd=edition.folder))
-    code, out, error = says(cleanset("review", "--audit", "3", "--model", "standard", cwd=edition.folder))
-    assert (code, out, "") == new
-    assert error == (
-        "cleanset review --audit 3 --model standard: now cleanset review audit 3 --model standard; the old spelling "
-        "works in this version for the last time\n"
-    )
 
 
 def test_files_that_were_changed(edition: Edition) -> None:

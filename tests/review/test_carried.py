@@ -95,6 +95,26 @@ def test_what_was_seen_unchanged_holds(tmp_path: Path, edition: Run) -> None:
     assert (new / "reviews/GUIDELINES.md").read_text() == "Ours.\n"
 
 
+def test_two_images_that_have_changed_names(tmp_path: Path, edition: Run) -> None:
+    """Each verdict goes with its image, in any order."""
+    images, old, new = tmp_path / "images", tmp_path / "old", tmp_path / "new"
+    digests = [drawn(images, f"cat/{number}.png", number) for number in range(2)]
+    drawn(images, "dog/0.png", 10)
+    edition(old, "--images", images)
+    preprocess.run(Edition(old))
+    (old / "reviews/ana").mkdir()
+    (old / "reviews/ana/cat.yaml").write_text(
+        f"cat:\n{entry('cat/0.png', digests[0])}{entry('cat/1.png', digests[1], 'verdict: unsure')}"
+    )
+    (images / "cat/0.png").rename(images / "cat/x.png")
+    (images / "cat/1.png").rename(images / "cat/0.png")
+    (images / "cat/x.png").rename(images / "cat/1.png")
+    assert edition(new, "--images", images, "--reviews", old)[-1] == "2 of 2 verdicts carried over"
+    assert (new / "reviews/ana/cat.yaml").read_text() == (
+        f"cat:\n{entry('cat/0.png', digests[1], 'verdict: unsure')}{entry('cat/1.png', digests[0])}"
+    )
+
+
 def test_of_the_official_archive(tmp_path: Path, edition: Run, repository: Path) -> None:
     """The published verdicts name their images by the ids of the archive; its MD5 is in raw.md5."""
     published, old = repository / "imagenet", tmp_path / "old"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.images.boxes import parse_box
-from cleanset.review.queue import Policy, consensus
+from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
 from tests.properties import examples

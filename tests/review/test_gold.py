@@ -13,19 +13,17 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.review.calibration import calibrations, evidence_of_misses
 from cleanset.review.gold import (
     GoldAnswer,
     GoldItem,
-    calibrations,
     chosen_golds,
-    evidence_of_misses,
     gold_answers,
-    gold_key_text,
     number_of_golds,
-    parse_gold_key,
     place_among,
     without_golds,
 )
+from cleanset.review.gold_files import gold_key_text, parse_gold_key
 from cleanset.review.gold_images import PLANTERS, _known
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.review.store import own_guidelines, reviewer_folders, usual_guidelines, write_guidelines
+from cleanset.review.guidelines import own_guidelines, usual_guidelines, write_guidelines
+from cleanset.review.store import reviewer_folders
 from cleanset.sets.folder import DESCRIPTIONS, OPTIONAL
 from cleanset.tables import VOTES, read_table, text_of_table, write_table
 from cleanset.vocabulary import REASONS

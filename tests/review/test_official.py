@@ -11,7 +11,7 @@ from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
-from cleanset.review import reports
+from cleanset.review import agreement_report
 from cleanset.review import status as review_status
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
@@ -78,7 +78,7 @@ def test_they_count_in_an_edition_of_the_official_archive(edition: Edition) -> N
     crops.run(edition)
     review_apply.run(edition, "standard")
     selected, rejected = edition.selection("standard").read_bytes(), edition.rejected("standard").read_bytes()
-    reports.run_agreement(edition)
+    agreement_report.run_agreement(edition)
     assert open_session(edition, open_library(edition), "ada").statuses[0].broken is None
     assert bind_reviews(edition, None) == 2
     edition.raw_md5.unlink()
@@ -101,7 +101,7 @@ def test_they_are_refused_anywhere_else(edition: Edition) -> None:
         crops.run,
         lambda edition: review_apply.run(edition, "standard"),
         review_status.run,
-        reports.run_agreement,
+        agreement_report.run_agreement,
     ):
         with pytest.raises(CleansetError, match=re.escape(expected)):
             run(edition)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from cleanset.classes import class_table
 from cleanset.dataset.folder import check_image_names
 from cleanset.errors import CleansetError
-from cleanset.review.gold import GoldItem, gold_key_text, parse_gold_key
+from cleanset.review.gold import GoldItem
+from cleanset.review.gold_files import gold_key_text, parse_gold_key
 from cleanset.review.save import with_reviews
 from cleanset.review.store import read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews

@@ -10,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.images.boxes import Crop
+from cleanset.review.consensus import Policy, consensus
 from cleanset.review.queue import (
     Candidate,
     ClassStatus,
     DecideInClass,
     Decisions,
-    Policy,
     Question,
     candidates_by_class,
     class_status,
-    consensus,
     for_reviewer,
     questions,
 )

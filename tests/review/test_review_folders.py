@@ -11,13 +11,14 @@ import pytest
 from cleanset.classes import imagenet
 from cleanset.edition.params import ReviewPolicy, read_params
 from cleanset.errors import CleansetError
-from cleanset.review.audit import audited_roles, read_audit_votes, read_plan
+from cleanset.review.audit_files import audited_roles, read_audit_votes, read_plan
 from cleanset.review.decided import decisions_under
-from cleanset.review.gold import read_gold_key
+from cleanset.review.gold_files import read_gold_key
+from cleanset.review.guidelines import own_guidelines, write_guidelines
 from cleanset.review.page.library import _seen_by
 from cleanset.review.page.session import CropScores, StoredVotes
 from cleanset.review.status import read_decisions
-from cleanset.review.store import check_reviews, own_guidelines, read_reviews, write_guidelines
+from cleanset.review.store import check_reviews, read_reviews
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
 from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry, save

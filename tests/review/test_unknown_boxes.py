@@ -7,14 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.edition.params import ReviewPolicy
+from cleanset.review.consensus import Policy, consensus
 from cleanset.review.decided import decide_all
-from cleanset.review.queue import (
-    Decisions,
-    Policy,
-    consensus,
-    for_reviewer,
-    questions,
-)
+from cleanset.review.queue import Decisions, for_reviewer, questions
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision

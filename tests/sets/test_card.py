@@ -494,7 +494,22 @@ def test_a_record_of_no_precision_of_this_project() -> None:
 
 
 def test_an_audit_has_a_section_of_its_own_and_changes_nothing_else() -> None:
-    found = AuditResult("standard", "fixed", 2966, 281, 281, 0, ("cy",), 29, 44, 0.83, 2966, 0, 0)
+    found = AuditResult(
+        model="standard",
+        kind="fixed",
+        images=2966,
+        drawn=281,
+        seen=281,
+        flawed=0,
+        auditors=("cy",),
+        at_most=29,
+        corrected=44,
+        sensitivity=0.83,
+        now=2966,
+        left=0,
+        came=0,
+        unmeasured=(),
+    )
     text = card(provenance(), EMPTY, EMPTY, NO_VOTES, found)
     assert section(text, "Audit") == (
         "At most 1.49 % flawed (44 of 2,966 images), with 95 % confidence.\n\n"

@@ -20,9 +20,11 @@ from cleanset.cli import STAGES
 from cleanset.csv_files import csv_text
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.review import queue
-from cleanset.review.audit import new_plan, set_images, verdicts_folder, write_plan
-from cleanset.review.gold import GOLD_KEY, GoldItem, gold_key_text
+from cleanset.review import consensus
+from cleanset.review.audit import new_plan, set_images
+from cleanset.review.audit_files import verdicts_folder, write_plan
+from cleanset.review.gold import GoldItem
+from cleanset.review.gold_files import GOLD_KEY, gold_key_text
 from cleanset.review.save import with_reviews
 from cleanset.review.store import basis_of, read_votes
 from cleanset.review.verdicts import Review
@@ -396,12 +398,12 @@ def as_review(vote: Verdict) -> Review:
     st.sampled_from(["single", "majority", "unanimous"]), st.integers(1, 3), st.sampled_from([0.0, 0.02]),
 )  # fmt: skip
 def test_both_programs_decide_alike(
-    others: list[Verdict], board: Verdict | None, policy: queue.Policy, least: int, tolerance: float
+    others: list[Verdict], board: Verdict | None, policy: consensus.Policy, least: int, tolerance: float
 ) -> None:
     rules = {"policy": policy, "min_reviewers": least, "box_tolerance": tolerance, "unknown_boxes": "open"}
     by_name = {f"r{number}": vote for number, vote in enumerate(others)} | ({"board": board} if board else {})
-    expected = queue.asking_for_box(
-        queue.consensus(
+    expected = consensus.asking_for_box(
+        consensus.consensus(
             [as_review(vote) for vote in others], as_review(board) if board else None, policy, least, tolerance
         )
     )

@@ -199,17 +199,11 @@ def _own_training_pipeline(*, has_labels: bool) -> str:
     text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
     head = _template("own_training_head.yaml", OF_OWN_IMAGES)
     text = re.sub(r"(?s)\A.*?^vars:", f"{head}vars:", text, flags=re.M)
-    text = depending_on_pinned(text, "")
+    text = text.replace("      - ${data.images}\n", OF_TRAINING)
     return text.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n") if has_labels else text
 
 
 OF_TRAINING = f"      - ../../{PINNED}\n"
-
-
-def depending_on_pinned(text: str, images: str) -> str:
-    """The text of a dvc.yaml, of an edition or its trainings, with images.sha256 in place of the folder `images`."""
-    text = text.replace(f"      - {flow_text(images)}\n", f"      - {PINNED}\n")
-    return text.replace("      - ${data.images}\n", OF_TRAINING)
 
 
 def check_own_images(found: LabelledImages, digests: Mapping[str, str]) -> None:

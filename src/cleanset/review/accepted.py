@@ -5,21 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanset.classes import ClassTable, use_classes
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import read_about
-from cleanset.edition.create import TRAINING, check_own_images, depending_on_pinned
+from cleanset.edition.create import check_own_images
 from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text, write_together
+from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
 from cleanset.review.carried import carry_over, read_old_reviews
 from cleanset.review.gold import without_golds
 from cleanset.scoring.brought import read_scores
-from cleanset.tables import INDEX, read_table
 from cleanset.yaml_files import parse_yaml
 
 
@@ -27,32 +25,34 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
-    params.yaml. Returns a summary of the changes. An edition made before
-    images were pinned gets its images.sha256, on which its stages then depend. Raises CleansetError if the edition is
-    of ImageNet's images, and if brought scores are of other images than today's.
+    params.yaml. Returns a summary of the changes. Raises CleansetError if the edition is of ImageNet's images, has no
+    images.sha256, and if brought scores are of other images than today's.
     """
     params = read_params(edition.folder)
     about = read_about(card) if card else None
     if not params.dataset.is_own:
         raise CleansetError(f"{edition.params_yaml}: of ImageNet's images, which raw.md5 pins; expected your own")
+    if not is_there(edition.images_sha256):
+        raise CleansetError(
+            f"{edition.images_sha256}: missing; restore it, or make the edition anew: cleanset edition NEW "
+            f"--images {params.dataset.images} --reviews {edition.folder}"
+        )
     labels, names = (edition.path(name) if name else None for name in (params.dataset.labels, params.dataset.names))
     old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
     found = read_images(edition.path(params.dataset.images), labels, names)
     digests = digests_of(found.locations)
     check_own_images(found, digests)
-    pinned = _pinned(edition, old.classes if old is not None else found.classes)
-    differs = difference(digests if pinned is None else pinned, digests)
+    differs = difference(read_pinned(edition.images_sha256), digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
     table = None
     if brought and (differs or scores is not None):
-        table = _new_scores(scores, file, brought, found, differs)
+        table = _new_scores(scores, file, brought, found, differs=differs)
     said = [differs or "no image has changed"]
     if old is not None and old.votes:
         # answers to gold items stay: they are on images of their own
         on_images = replace(old, votes=without_golds(old.votes, old.golds))
         said.append(carry_over(on_images, edition, found, digests))
-    _depend_on_pinned(edition, params.dataset.images)
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
         write_bytes(file, table)
@@ -68,18 +68,8 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     return "\n".join(said)
 
 
-def _pinned(edition: Edition, classes: ClassTable) -> dict[str, str] | None:
-    """The SHA-256 of each image in images.sha256, in an older edition in its index; None without either."""
-    if is_there(edition.images_sha256):
-        return read_pinned(edition.images_sha256)
-    if not is_there(edition.index):
-        return None
-    index = read_table(edition.index, INDEX, classes)
-    return dict(zip(index["image_id"], index["sha256"], strict=True))
-
-
 def _new_scores(
-    scores: Path | None, file: Path, models: Mapping[str, Model], found: LabelledImages, differs: str
+    scores: Path | None, file: Path, models: Mapping[str, Model], found: LabelledImages, *, differs: str
 ) -> bytes:
     """The bytes of a new table of scores. Raises CleansetError if it is missing, or the one brought, `file`."""
     pinned = {model.sha256 or sha256_of(file) for model in models.values()}
@@ -88,15 +78,6 @@ def _new_scores(
             f"{scores or file}: scores of the images before, of which {differs}; expected scores of today's images: "
             "run cleanset edition --accept --scores FILE with a new table"
         )
-    use_classes(found.classes)  # TRANSITION: until read_scores takes them
     for model in models.values():
         read_scores(scores, model.name, found.labels, found.classes)
     return read_bytes(scores)
-
-
-def _depend_on_pinned(edition: Edition, images: str) -> None:
-    """Put images.sha256 in place of the folder among the dependencies of the stages, in an older edition."""
-    paths = [path for path in (edition.dvc_yaml, edition.folder / TRAINING / "dvc.yaml") if is_there(path)]
-    texts = {path: read_text(path, "save it as UTF-8") for path in paths}
-    after = {path: depending_on_pinned(text, images) for path, text in texts.items()}
-    write_together({path: text for path, text in after.items() if text != texts[path]})

@@ -22,28 +22,33 @@ VerdictCounts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Observed agreement and kappa over `images`, those with two or more reviews.
-
-    `agreement`: mean share of equal pairs of verdicts. Both are None without an image; kappa is None, too, where only
-    one verdict was ever given.
-    """
+    """Observed agreement and Fleiss' kappa of reviewers."""
 
     images: int
+    """Number of images with two or more reviews."""
+
     agreement: float | None
+    """Mean share of equal pairs of verdicts, 0 to 1; None without an image."""
+
     kappa: float | None
+    """At most 1, 0 for agreement by chance; None without an image, and where only one verdict was ever given."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictAgreement:
     """The agreement on one verdict, over the images that two or more reviewed.
 
-    `agreement`: the probability that a second reviewer gives it where a first one did. `kappa`: with all other verdicts
-    merged into one. (Both as in Fleiss 1971, who has the same number of reviewers for every image.)
+    As in Fleiss 1971, who has the same number of reviewers for every image.
     """
 
     given: int
+    """How often the verdict was given."""
+
     agreement: float | None
+    """The probability that a second reviewer gives it where a first one did, 0 to 1; None if it was never given."""
+
     kappa: float | None
+    """Fleiss' kappa with all other verdicts merged into one; None where it is undefined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,8 @@ def overall(counts: VerdictCounts) -> Agreement:
 def verdict_agreement(counts: VerdictCounts, column: int) -> VerdictAgreement:
     """Agreement and kappa of one verdict, given by its column."""
     several = counts[counts.sum(axis=1) >= 2]
-    given, others = several[:, column], several.sum(axis=1) - 1
+    given = several[:, column]
+    others = several.sum(axis=1) - 1
     total = int(given.sum())
     agreement = float((given * (given - 1) / others).sum()) / total if total else None
     return VerdictAgreement(total, agreement, fleiss_kappa(np.stack([given, several.sum(axis=1) - given], axis=1)))

@@ -1,28 +1,21 @@
 """The audit of a finished set: which images are looked at again, and the bound that follows.
 
 The images are drawn at random, without replacement, and looked at by people who did not review them. Whatever is not
-found clean counts as flawed. The files are below `reviews/audit/`: for each model the plan, the order of drawing, the
-auditors' verdicts.
+found clean counts as flawed.
 """
 
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, write_text
-from cleanset.images.boxes import Box, box_of, parse_box
-from cleanset.json_files import check_digest, read_json, with_digest
-from cleanset.review.gold import GoldAnswer, GoldScore, Key, calibrations, gold_answers, read_gold_key, without_golds
-from cleanset.review.store import AUDIT, BOARD, Votes, check_reviewer, check_reviews, read_reviews, read_votes
+from cleanset.images.boxes import Box, box_of
+from cleanset.review.calibration import GoldScore
 from cleanset.review.verdicts import Vote
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.finite import (
@@ -32,8 +25,6 @@ from cleanset.statistics.finite import (
     lower_limit_at_any_time,
     open_bound,
 )
-from cleanset.validation import Role, Section, shown, validate
-from cleanset.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,14 +44,21 @@ class SetImage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """The images of a model's set in drawing order; the first `drawn` are looked at."""
+    """The images of a model's set in drawing order; the first ones are looked at."""
 
     classes: ClassTable
     model: str
+    """The role of the model whose set is audited."""
+
     kind: AuditKind
     seed: str
+    """Any text; with the set it determines the order."""
+
     drawn: int
+    """Number of images to look at, 1 to all."""
+
     images: tuple[SetImage, ...]
+    """All images of the set, in drawing order."""
 
     @property
     def draws(self) -> tuple[SetImage, ...]:
@@ -70,44 +68,52 @@ class AuditPlan:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """The result of an audit of a set.
-
-    `images`: the images of the set when it was drawn from; `seen`: how many draws are looked at, up to the first that
-    is not; `flawed`: how many of these are not clean. `at_most`: the bound on the flawed images if the auditors miss
-    nothing, None while a fixed audit is not finished. `corrected`: the bound if they miss as much as their gold items
-    allow, with `sensitivity` as the lower limit; both None if no auditor has judged one. `left`: the flawed draws that
-    are no longer in the set; `came`: the images that are new in it since; `now`: its images today. Both bounds are on
-    the set of today. `unmeasured`: the auditors without gold items who alone looked at a draw, while others have some;
-    None in a result of an older version.
-    """
+    """The result of an audit of a set. Both bounds are on the set of today."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     model: str
+    """The role of the model whose set is audited."""
+
     kind: AuditKind
     images: int
+    """Number of images of the set when it was drawn from."""
+
     drawn: int
+    """Number of draws, 1 to `images`."""
+
     seen: int
+    """Number of draws that are looked at, up to the first that is not."""
+
     flawed: int
+    """How many of these are not clean."""
+
     auditors: tuple[str, ...]
     at_most: int | None
+    """Bound on the flawed images if the auditors miss nothing; None while a fixed audit is not finished."""
+
     corrected: int | None
+    """Bound if the auditors miss as much as their gold items allow; None if no auditor has judged one."""
+
     sensitivity: float | None
+    """Lower limit of the share of flaws that the auditors find, 0 to 1; None if no auditor has judged a gold item."""
+
     now: int
+    """Number of images in the set today."""
+
     left: int
+    """Number of flawed draws that are no longer in the set."""
+
     came: int
-    unmeasured: tuple[str, ...] | None = None
+    """Number of images that are new in the set."""
+
+    unmeasured: tuple[str, ...]
+    """The auditors without gold items who alone looked at a draw, while others have some."""
 
     @property
     def bound(self) -> int | None:
         """The bound to state: the corrected one, if any."""
         return self.at_most if self.corrected is None else self.corrected
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether an older version corrected the bound otherwise, or not at all, where it is corrected today."""
-        is_other = len(self.auditors) > 1 or (self.kind == "open" and self.corrected is not None)
-        return self.unmeasured is None and self.bound is not None and is_other
 
 
 def draw_order(images: Collection[SetImage], seed: str, classes: ClassTable) -> tuple[SetImage, ...]:
@@ -184,7 +190,8 @@ def audit_result(
     looked_at = Draws(len(plan.images), len(draws), sum(is_flawed))
     today = set(now)
     found = {image for image, flawed in zip(plan.draws, is_flawed, strict=False) if flawed}
-    left, came = len(found - today), len(today.difference(plan.images))
+    left = len(found - today)
+    came = len(today.difference(plan.images))
 
     def today_at_most(bound: int | None) -> int | None:
         # whatever came since may be flawed; only what was found to be flawed is known to have left with its flaw
@@ -193,22 +200,23 @@ def audit_result(
     measured = {name: golds[name] for name in auditors if name in golds and golds[name].golds}
     sensitivity = least_sensitivity(draws, measured, plan.kind)
     alone = {name for by_auditor in draws if measured.keys().isdisjoint(by_auditor) for name in by_auditor}
+    # half of the risk for the draws, half for the gold items
+    corrected = None if sensitivity is None else _bound(plan, looked_at, (1 + LEVEL) / 2, sensitivity)
     return AuditResult(
-        plan.model,
-        plan.kind,
-        len(plan.images),
-        plan.drawn,
-        len(draws),
-        sum(is_flawed),
-        auditors,
-        today_at_most(_bound(plan, looked_at, LEVEL, 1.0)),
-        # half of the risk for the draws, half for the gold items
-        today_at_most(None if sensitivity is None else _bound(plan, looked_at, (1 + LEVEL) / 2, sensitivity)),
-        sensitivity,
-        len(today),
-        left,
-        came,
-        tuple(sorted(alone)) if measured else (),
+        model=plan.model,
+        kind=plan.kind,
+        images=len(plan.images),
+        drawn=plan.drawn,
+        seen=len(draws),
+        flawed=sum(is_flawed),
+        auditors=auditors,
+        at_most=today_at_most(_bound(plan, looked_at, LEVEL, 1.0)),
+        corrected=today_at_most(corrected),
+        sensitivity=sensitivity,
+        now=len(today),
+        left=left,
+        came=came,
+        unmeasured=tuple(sorted(alone)) if measured else (),
     )
 
 
@@ -231,7 +239,8 @@ def least_sensitivity(
     if not golds:
         return None
     sharers = len(golds) if kind == "fixed" else len(golds) * (len(golds) + 1)
-    level, limit = 1 - (1 - LEVEL) / 2 / sharers, lower_limit if kind == "fixed" else lower_limit_at_any_time
+    level = 1 - (1 - LEVEL) / 2 / sharers
+    limit = lower_limit if kind == "fixed" else lower_limit_at_any_time
     limits = {name: limit(share.correct, share.golds, level) for name, share in golds.items()}
     return min(max(limits.get(name, 0.0) for name in auditors) for auditors in draws)
 
@@ -295,11 +304,6 @@ def sentences(result: AuditResult) -> Iterator[str]:
             f"Draws looked at only by people without flawed gold items ({', '.join(result.unmeasured)}) count as if "
             "every flaw had been missed: let these people judge gold items, or others look at their draws again."
         )
-    if result.is_outdated:
-        yield (
-            "An older version made this result. Today what the auditors miss is taken into account otherwise, and the "
-            "bound may be higher: run dvc repro."
-        )
     if result.left or result.came:
         yield (
             f"The set has changed since: {result.left:,} images found to be flawed were taken out, and {result.came:,} "
@@ -307,158 +311,8 @@ def sentences(result: AuditResult) -> Iterator[str]:
         )
 
 
-DRAW_COLUMNS = ("image_id", "left", "top", "right", "bottom")
-"""Columns of the order of drawing; a whole image has no box."""
-
-
-class _Plan(Section):
-    """The plan as in the file; the images are beside it."""
-
-    model: Role
-    kind: AuditKind
-    drawn: int
-    seed: str
-    content_sha256: str | None = None
-
-
-def plan_file(reviews: Path, role: str) -> Path:
-    """The plan of the audit of a model's set."""
-    return reviews / AUDIT / f"{role}.yaml"
-
-
-def order_file(reviews: Path, role: str) -> Path:
-    """The images of the set, in the order of drawing."""
-    return reviews / AUDIT / f"{role}.csv"
-
-
-def verdicts_folder(reviews: Path, role: str) -> Path:
-    """The folder of the auditors' folders."""
-    return reviews / AUDIT / role
-
-
-def read_plan(reviews: Path, role: str, classes: ClassTable) -> AuditPlan | None:
-    """The plan of an audit; None without an audit. Raises CleansetError for a file that is not as written."""
-    path = plan_file(reviews, role)
-    listed = order_file(reviews, role)
-    if not is_there(path):
-        return None
-    remedy = "restore it, or remove reviews/audit and draw anew"
-    plan = validate(_Plan, read_yaml(path, remedy), path)
-    check_digest(plan.model_dump(exclude_unset=True), path, remedy)
-    rows = read_rows(listed, (classes.key_column, *DRAW_COLUMNS), partial(_image, classes), remedy)
-    images = tuple(image for _, image in rows)
-    is_complete = plan.model == role and 1 <= plan.drawn <= len(images)
-    if not is_complete or draw_order(images, plan.seed, classes) != images:
-        raise CleansetError(
-            f"{path} or {listed.name}: {shown(plan.drawn)} of {len(images)} images of {plan.model}, not in the order "
-            f"of seed {shown(plan.seed)}; expected the files as they were drawn: {remedy}"
-        )
-    return AuditPlan(classes=classes, model=plan.model, kind=plan.kind, seed=plan.seed, drawn=plan.drawn, images=images)
-
-
-def _image(classes: ClassTable, cells: Mapping[str, str]) -> SetImage:
-    edges = [cells[name] for name in DRAW_COLUMNS[1:]]
-    try:
-        box = parse_box([int(edge) for edge in edges]) if any(edges) else None
-        return SetImage(classes.indices[cells[classes.key_column]], cells["image_id"], box)
-    except (KeyError, ValueError):
-        raise ValueError(f"expected a {classes.key_column}, an image id, and a box or nothing") from None
-
-
-def write_plan(reviews: Path, plan: AuditPlan) -> None:
-    """Write the plan, the order of drawing first: without the plan it counts for nothing."""
-    verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
-    keys = plan.classes.keys
-    rows = ([keys[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
-    write_text(order_file(reviews, plan.model), csv_text((plan.classes.key_column, *DRAW_COLUMNS), rows))
-    about = with_digest({"model": plan.model, "kind": plan.kind, "drawn": plan.drawn, "seed": plan.seed})
-    write_text(plan_file(reviews, plan.model), "".join(f"{key}: {json.dumps(each)}\n" for key, each in about.items()))
-
-
-def audited_roles(reviews: Path, roles: Collection[str]) -> list[str]:
-    """The models whose sets are audited, in the order of params.yaml."""
-    return [role for role in roles if is_there(plan_file(reviews, role))]
-
-
-def read_audit_votes(reviews: Path, role: str, classes: ClassTable) -> Votes:
-    """The auditors' verdicts on a set, answers to gold items among them."""
-    folder = verdicts_folder(reviews, role)
-    return read_votes(folder, classes) if is_there(folder) else {}
-
-
-def draws_of_auditor(reviews: Path, plan: AuditPlan, auditor: str) -> list[SetImage]:
-    """The draws that one auditor looks at. Raises CleansetError for an invalid name, the board, and without a draw."""
-    check_reviewer(auditor)
-    if auditor == BOARD:
-        raise CleansetError(f"audit of {plan.model}: {BOARD} decides on reviews; expected the name of an auditor")
-    draws = draws_for(auditor, plan, read_reviews(reviews, plan.classes))
-    if not draws:
-        raise CleansetError(
-            f"audit of {plan.model}: {auditor} has reviewed every image that is drawn; let somebody else audit them"
-        )
-    return draws
-
-
 def set_images(selection: "pd.DataFrame") -> list[SetImage]:
     """The images of a set that are delivered, from table SELECTION: all but those whose box is not known."""
     delivered = selection[~selection["box_unknown"].astype(bool)]
     columns = (delivered[name].tolist() for name in ("class_index", "image_id", "crop"))
     return [SetImage(int(each), name, box_of(crop)) for each, name, crop in zip(*columns, strict=True)]
-
-
-def all_gold_answers(reviews: Path, roles: Collection[str], classes: ClassTable) -> list[GoldAnswer]:
-    """The answers to gold items that reviewers gave while reviewing and while auditing."""
-    golds = read_gold_key(reviews, classes)
-    if not golds:
-        return []
-    sources = [read_votes(reviews, classes), *(read_audit_votes(reviews, role, classes) for role in roles)]
-    return [answer for votes in sources for answer in gold_answers(votes, golds)]
-
-
-def judged_elsewhere(reviews: Path, reviewer: str, answered: Collection[Key] | None, classes: ClassTable) -> set[Key]:
-    """The images that somebody has judged in other places than the page shows, gold items among them.
-
-    `answered`: the gold items answered among the reviews, where the page shows these; None where it shows an audit.
-    """
-    folders = sorted(path for path in (reviews / AUDIT).glob("*") if path.is_dir())
-    sources = [read_votes(folder, classes) for folder in (*folders, *([reviews] if answered is None else ()))]
-    return {key for votes in sources for key, by_name in votes.items() if reviewer in by_name}.difference(
-        answered or ()
-    )
-
-
-def read_audit(
-    reviews: Path,
-    role: str,
-    *,
-    roles: Collection[str],
-    votes: Votes,
-    index: "pd.DataFrame",
-    selection: "pd.DataFrame",
-    classes: ClassTable,
-) -> AuditResult | None:
-    """The result of the audit of a model's set; None without one.
-
-    `votes`: those that decide; `roles`: all models, whose audits may have gold items, too. Raises CleansetError for
-    a verdict on other bytes than the index has.
-    """
-    plan = read_plan(reviews, role, classes)
-    if plan is None:
-        return None
-    of_audit = without_golds(read_audit_votes(reviews, role, classes), read_gold_key(reviews, classes))
-    # the plan has the ids of this edition's own images; boxes are in pixels of the delivered images
-    check_reviews(of_audit, index, classes, None, official_images=True)
-    answers = all_gold_answers(reviews, roles, classes)
-    golds = {each.reviewer: each.sensitivity for each in calibrations(answers)}
-    return audit_result(plan, of_audit, votes, golds, set_images(selection))
-
-
-def audit_json(result: AuditResult | None) -> str:
-    """An audit's result as JSON, null without one: the table data/audit/<role>.json."""
-    return json.dumps(None if result is None else asdict(result), indent=2) + "\n"
-
-
-def read_audit_json(path: Path) -> AuditResult | None:
-    """The result in data/audit/<role>.json. Raises CleansetError for anything else."""
-    kind: TypeAdapter[AuditResult | None] = TypeAdapter(AuditResult | None)
-    return read_json(path, kind, "the output of stage review_apply", "run dvc repro")

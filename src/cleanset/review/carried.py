@@ -12,11 +12,12 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 from cleanset.images.boxes import Box
-from cleanset.review.gold import GoldKey, is_gold_answer, read_gold_key
+from cleanset.review.gold import GoldKey, is_gold_answer
+from cleanset.review.gold_files import read_gold_key
+from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.save import with_reviews
-from cleanset.review.store import GUIDELINES, Votes, read_votes, review_file
-from cleanset.review.verdicts import Vote
-from cleanset.validation import normal_text
+from cleanset.review.store import Votes, read_votes, review_file
+from cleanset.review.verdicts import Review, Vote
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +64,27 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None, dig
     whose archive need not be there yet: its MD5 in raw.md5 names the bytes.
     """
     min_crop_pixels = read_params(new.folder).review.min_crop_pixels
-    find = None if images is None else _finder(images, digests)
+    find = _official_finder(old) if images is None else _finder(images, digests)
     left: Counter[str] = Counter()
-    texts = dict(old.texts)
+    # by reviewer and class: applied together, since one image may have moved to the old name of another
+    changes: dict[tuple[str, str], dict[str, Review | None]] = defaultdict(dict)
     votes = [(key, name, vote) for key, by_reviewer in old.votes.items() for name, vote in by_reviewer.items()]
-    for old_key, reviewer, vote in votes:
-        if is_gold_answer(vote, old_key, old.golds):
-            reason, image_id = "gold item", None
+    for key, reviewer, vote in votes:
+        if is_gold_answer(vote, key, old.golds):
+            image_id, reason = None, "gold item"
         elif _is_too_small(vote.review.box, min_crop_pixels):
-            reason, image_id = "crop too small", None
-        elif find is None:
-            same = old.are_official or vote.review.is_official
-            reason, image_id = "not of the official archive", vote.image_id if same else None
+            image_id, reason = None, "crop too small"
         else:
-            reason, image_id = find(vote)
-        # older editions have keys of classes as their folders are called
-        key, new_key = (reviewer, vote.wnid), (reviewer, normal_text(vote.wnid))
-        if image_id == vote.image_id and key == new_key:
-            continue
-        texts[key] = with_reviews(texts[key], vote.wnid, {vote.image_id: None}, vote.where)
+            image_id, reason = find(vote)
+        of_file = changes[reviewer, vote.wnid]
+        of_file.setdefault(vote.image_id, None)
         if image_id is None:
             left[reason] += 1
         else:
-            texts[new_key] = with_reviews(texts.get(new_key, ""), new_key[1], {image_id: vote.review}, vote.where)
-    for (reviewer, wnid), text in texts.items():
+            of_file[image_id] = vote.review
+    for (reviewer, wnid), of_file in changes.items():
         path = new.reviews / reviewer / f"{wnid}.yaml"
+        text = with_reviews(old.texts[reviewer, wnid], wnid, of_file, str(path))
         if text:
             path.parent.mkdir(exist_ok=True)
             write_text(path, text)
@@ -99,21 +96,37 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None, dig
     return f"{len(votes) - left.total():,} of {len(votes):,} verdicts carried over{why}"
 
 
-def _finder(images: LabelledImages, digests: Mapping[str, str]) -> Callable[[Vote], tuple[str, str | None]]:
-    """A function that gives the id of the image that a verdict was on, and the reason if there is none."""
+Find = Callable[[Vote], tuple[str | None, str]]
+"""Maps a verdict to the id that its image has now, or None and the reason."""
+
+
+def _official_finder(old: OldReviews) -> Find:
+    """Finds images of the official archive, whose ids name their bytes."""
+
+    def find(vote: Vote) -> tuple[str | None, str]:
+        if old.are_official or vote.review.is_official:
+            return vote.image_id, ""
+        return None, "not of the official archive"
+
+    return find
+
+
+def _finder(images: LabelledImages, digests: Mapping[str, str]) -> Find:
+    """Finds images by their bytes, also under another name."""
     ids: dict[tuple[int, str], list[str]] = defaultdict(list)
     for image_id, label in images.class_of.items():
         ids[label, digests[image_id]].append(image_id)
 
-    def find(vote: Vote) -> tuple[str, str | None]:
-        label = images.classes.indices.get(normal_text(vote.wnid))
+    def find(vote: Vote) -> tuple[str | None, str]:
+        label = images.classes.indices.get(vote.wnid)
         if label is None:
-            return "class not in the new edition", None
+            return None, "class not in the new edition"
         same = ids[label, vote.review.sha256]
-        # the same bytes under another name: the image has moved
-        if vote.image_id in same or len(same) == 1:
-            return "", vote.image_id if vote.image_id in same else same[0]
-        return ("other bytes" if images.class_of.get(vote.image_id) == label else "image not in the class"), None
+        if vote.image_id in same:
+            return vote.image_id, ""
+        if len(same) == 1:
+            return same[0], ""
+        return None, "other bytes" if images.class_of.get(vote.image_id) == label else "image not in the class"
 
     return find
 

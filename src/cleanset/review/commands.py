@@ -1,49 +1,16 @@
 """The commands `cleanset review …`. Each imports its code when it runs, so that `cleanset --help` is fast."""
 
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import typer.core
 
 from cleanset.edition.options import HERE, LOOPBACK, Browser, Folder, Host, Json, Port, PublicUrl, show
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 
-OLD_OPTIONS = {"--calibration": "calibration", "--audit": "audit", "--labels": "labels", "--status": "status"}
-"""Options that selected the task of `cleanset review` until version 0.1, and the commands in their place."""
-
-
-class _Commands(typer.core.TyperGroup):
-    """The commands; options without a command are an old spelling of one."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, the old spellings too."""
-        if args and args[0].startswith("-") and args[0] != "--help":
-            old, args = args, renamed(args)
-            print(
-                f"cleanset review {shlex.join(old)}: now cleanset review {shlex.join(args)}; the old spelling works in "
-                "this version for the last time",
-                file=sys.stderr,
-            )
-        return super().parse_args(ctx, args)
-
-
-def renamed(args: Sequence[str]) -> list[str]:
-    """The arguments of the command that the old options chose: without one of OLD_OPTIONS, to serve the page."""
-    for option, command in OLD_OPTIONS.items():
-        for place, (name, _, value) in enumerate(arg.partition("=") for arg in args):
-            if name == option:
-                return [command, *args[:place], *([value] if value else []), *args[place + 1 :]]
-    return ["serve", *args]
-
-
-app = typer.Typer(
-    cls=_Commands, no_args_is_help=True, help="Review images in the browser, and show the progress of the reviews."
-)
+app = typer.Typer(no_args_is_help=True, help="Review images in the browser, and show the progress of the reviews.")
 
 
 @app.command()
@@ -70,7 +37,8 @@ def serve(
     check_reviewers(reviewers, "--share" if share else None)
     from cleanset.review.page import server
 
-    server.run(Edition(edition), reviewers, host, port, browser, look_again, share=share, public_url=public_url)
+    address = server.PageAddress(host, port, browser=browser, public_url=public_url)
+    server.run(Edition(edition), reviewers, address, look_again=look_again, share=share)
 
 
 @app.command()
@@ -85,7 +53,8 @@ def status(
     from cleanset.review import status as review_status
 
     check_reviewers(reviewers or [])
-    found, of_team = review_status.run(Edition(edition)), None
+    found = review_status.run(Edition(edition))
+    of_team = None
     if reviewers:
         from cleanset.review.page import team as progress
 
@@ -116,19 +85,25 @@ def audit(
     edition: Folder = HERE,
 ) -> None:
     """Look again at images of a finished set, drawn at random: cleanset audit then bounds how much of it is flawed."""
-    from cleanset.review import reports
+    from cleanset.review import audit_report
 
     auditors = reviewers or []
     check_reviewers(auditors, "audit")
-    plan, is_new = reports.draw(
-        Edition(edition), model, drawn, None if kind is None else "open" if kind else "fixed", seed, *auditors
+    plan, is_new = audit_report.draw(
+        Edition(edition),
+        model,
+        drawn,
+        kind=None if kind is None else "open" if kind else "fixed",
+        seed=seed,
+        auditor=auditors[0] if auditors else None,
     )
     if is_new or not auditors:
-        typer.echo(reports.outlook(plan))
+        typer.echo(audit_report.outlook(plan))
     if auditors:
         from cleanset.review.page import server
 
-        server.run(Edition(edition), auditors, host, port, browser, plan=plan, public_url=public_url)
+        address = server.PageAddress(host, port, browser=browser, public_url=public_url)
+        server.run(Edition(edition), auditors, address, plan=plan)
 
 
 @app.command()
@@ -147,7 +122,8 @@ def labels(
     if reviewers:
         from cleanset.review.page import server
 
-        server.run(Edition(edition), reviewers, host, port, browser, public_url=public_url, labels=True)
+        address = server.PageAddress(host, port, browser=browser, public_url=public_url)
+        server.run(Edition(edition), reviewers, address, labels=True)
         return
     from cleanset.review.labels import as_opinions, contradictions_in
 
@@ -168,10 +144,10 @@ def check_reviewers(team: Sequence[str], alone: str | None = None) -> None:
 @app.command()
 def calibration(as_json: Json = False, edition: Folder = HERE) -> None:
     """Show how reviewers judge gold items."""
-    from cleanset.review import reports
+    from cleanset.review import calibration_report as report
 
-    found = reports.run_calibration(Edition(edition))
-    show(reports.calibration_as_json(found) if as_json else reports.calibration_table(found))
+    found = report.run_calibration(Edition(edition))
+    show(report.calibration_as_json(found) if as_json else report.calibration_table(found))
 
 
 @app.command()
@@ -223,6 +199,6 @@ def guidelines(edition: Folder = HERE) -> None:
 
     The review page shows them (h), and finished sets have a copy of the file.
     """
-    from cleanset.review.store import write_guidelines
+    from cleanset.review.guidelines import write_guidelines
 
     typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")

@@ -7,7 +7,8 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, ReviewPolicy
 from cleanset.edition.paths import Edition, images_are_official
-from cleanset.review.queue import Candidate, Decisions, asking_for_box, candidates_by_class, consensus
+from cleanset.review.consensus import asking_for_box, consensus
+from cleanset.review.queue import Candidate, Decisions, candidates_by_class
 from cleanset.review.store import BOARD, Votes, accepted_votes, check_reviews, read_reviews
 from cleanset.selection.crop_check import Predictions
 from cleanset.selection.fill import UNREVIEWED, Decision

@@ -22,7 +22,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_bytes, write_text
 from cleanset.images.codec import Read, decode
 from cleanset.review.decided import candidates_of, checked_votes
-from cleanset.review.gold import GOLD_KEY, GoldItem, Key, gold_file, gold_key_text, read_gold_key
+from cleanset.review.gold import GoldItem, Key
+from cleanset.review.gold_files import GOLD_KEY, gold_file, gold_key_text, read_gold_key
 from cleanset.review.queue import ByRole, by_image
 from cleanset.review.store import BOARD, Votes, basis_of
 from cleanset.review.verdicts import Review
@@ -39,9 +40,11 @@ Planter = Callable[[Image.Image, Random], Image.Image]
 
 def watermark(image: Image.Image, rng: Random) -> Image.Image:
     """A half transparent stamp in a corner or in the middle."""
-    words, size = rng.choice(STAMPS), max(10, image.height // rng.randrange(9, 16))
+    words = rng.choice(STAMPS)
+    size = max(10, image.height // rng.randrange(9, 16))
     layer = Image.new("L", image.size)
-    place = _place(image, rng.choice(["corner", "corner", "middle"]), words, size, rng)
+    in_middle = rng.choice([False, False, True])
+    place = _middle(image, words, size) if in_middle else _corner(image, words, size, rng)
     ImageDraw.Draw(layer).text(place, words, fill=rng.randrange(110, 190), font=_font(size))
     image.paste(rng.choice([(255, 255, 255), (20, 20, 20)]), (0, 0), layer)
     return image
@@ -49,8 +52,9 @@ def watermark(image: Image.Image, rng: Random) -> Image.Image:
 
 def text(image: Image.Image, rng: Random) -> Image.Image:
     """Small opaque words near a lower corner."""
-    words, size = rng.choice(CAPTIONS), max(10, image.height // rng.randrange(14, 22))
-    place = _place(image, "corner", words, size, rng)
+    words = rng.choice(CAPTIONS)
+    size = max(10, image.height // rng.randrange(14, 22))
+    place = _corner(image, words, size, rng)
     ink = rng.choice([(255, 255, 255), (250, 220, 60), (230, 60, 40)])
     ImageDraw.Draw(image).text(place, words, fill=ink, font=_font(size), stroke_width=1, stroke_fill=(20, 20, 20))
     return image
@@ -97,13 +101,20 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
 
-def _place(image: Image.Image, where: str, words: str, size: int, rng: Random) -> tuple[int, int]:
-    """The upper left corner of the words; near a lower corner, or in the middle."""
-    wide, edge = int(_font(size).getlength(words)), max(2, size // 3)
-    if where == "middle":
-        return (image.width - wide) // 2, (image.height - size) // 2
-    left = rng.choice([edge, max(edge, image.width - wide - edge)])
+def _middle(image: Image.Image, words: str, size: int) -> tuple[int, int]:
+    """The upper left corner of words in the middle."""
+    return (image.width - _width(words, size)) // 2, (image.height - size) // 2
+
+
+def _corner(image: Image.Image, words: str, size: int, rng: Random) -> tuple[int, int]:
+    """The upper left corner of words near a lower corner."""
+    edge = max(2, size // 3)
+    left = rng.choice([edge, max(edge, image.width - _width(words, size) - edge)])
     return left, image.height - size - 2 * edge
+
+
+def _width(words: str, size: int) -> int:
+    return int(_font(size).getlength(words))
 
 
 PUBLISHED_REVIEWER = "scooter"
@@ -181,12 +192,15 @@ def _bases(
     for key, by_reviewer in votes.items():
         known = _known(source, is_flawed, {name: vote.review for name, vote in by_reviewer.items()})
         if known is not None and key[1] in candidates.get(key[0], ()):
-            of_class.setdefault(key[0], []).append(GoldItem(*key, "", *known))
+            reason, of_source = known
+            item = GoldItem(class_index=key[0], image_id=key[1], sha256="", reason=reason, source=of_source)
+            of_class.setdefault(key[0], []).append(item)
     if source == "planted":
         for index, by_role in by_class.items():
             for name in _last_candidates(by_role, candidates[index]):
                 if (index, name) not in votes:
-                    of_class.setdefault(index, []).append(GoldItem(index, name, "", None, source))
+                    item = GoldItem(class_index=index, image_id=name, sha256="", reason=None, source=source)
+                    of_class.setdefault(index, []).append(item)
     for found in of_class.values():
         # found to be clean comes before not reviewed
         found.sort(key=lambda item: (item.key not in votes, _shuffled(item.key)))

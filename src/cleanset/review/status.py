@@ -5,23 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.files import is_there
 from cleanset.review.decided import candidates_of, checked_votes, decide_all
-from cleanset.review.queue import (
-    ByRole,
-    ClassStatus,
-    Decisions,
-    State,
-    class_status,
-    combined_state,
-)
-from cleanset.review.reports import grid
+from cleanset.review.queue import ByRole, ClassStatus, Decisions, State, class_status, combined_state
 from cleanset.review.store import Votes
+from cleanset.review.terminal import grid
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
 from cleanset.tables import CROP_SCORES, INDEX, read_table
@@ -146,7 +139,9 @@ def as_table(status: ReviewStatus) -> Group:
     progress = {role: each for role, each in status.progress.items() if role != ALL_MODELS}
     rows = [(role, *_counts(each)) for role, each in progress.items()]
     footer = (ALL_MODELS, *_counts(status.progress[ALL_MODELS]))
-    return Group(grid(("classes", *STATES, "at least", "at most"), rows, footer), *_notes(status))
+    table = grid(("classes", *STATES, "at least", "at most"), rows, footer)
+    parts: list[RenderableType] = [table, *_notes(status)]
+    return Group(*parts)
 
 
 def _counts(progress: ReviewProgress) -> list[int]:

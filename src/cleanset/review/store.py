@@ -6,22 +6,19 @@ An export depends on that table of votes, not on all reviews.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
-from cleanset.files import is_there, read_text, write_text
+from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
-from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
+from cleanset.review.gold import without_golds
+from cleanset.review.gold_files import GOLD_KEY, read_gold_key
+from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews, votes_that
-from cleanset.selection.fill import Filled
-from cleanset.vocabulary import VERDICTS
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -29,8 +26,6 @@ BOARD = "board"
 NOTE_ON_REVIEWS = "README.md"
 """A note on whose reviews these are, allowed in the folder of all reviews."""
 
-GUIDELINES = "GUIDELINES.md"
-"""The rules of the reviews, allowed there too."""
 
 AUDIT = "audit"
 """The folder of the audits, in the folder of all reviews; no reviewer has this name."""
@@ -242,76 +237,3 @@ def _visible(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; make the folder, empty if nobody has reviewed yet")
     return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith("~"))
-
-
-def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
-    """The votes on the images of a set, and on the candidates excluded for a reason other than not_needed.
-
-    The columns of VOTES, without notes. Votes on images that the set does not need are left out: they change nothing in
-    it, and must not make anybody export it again.
-    """
-    decided = filled.rejected[filled.rejected["reason"] != "not_needed"]
-    columns = ["class_index", "image_id"]
-    candidates = pd.concat([filled.selection[columns], decided[columns]])
-    rows = [
-        (image_id, reviewer, vote.review.verdict, vote.review.reason, vote.review.box)
-        for class_index, image_id in zip(candidates["class_index"], candidates["image_id"], strict=True)
-        for reviewer, vote in votes.get((class_index, image_id), {}).items()
-    ]
-    return pd.DataFrame(rows, columns=["image_id", "reviewer", "verdict", "reason", "crop"], dtype=object)
-
-
-def verdicts_by_image(table: pd.DataFrame) -> NDArray[np.int64]:
-    """Counts of verdicts, without the board's: a row for each image, a column for each verdict."""
-    votes = table[table["reviewer"] != BOARD]
-    # reindexed, because crosstab has only the verdicts that somebody gave
-    given = pd.crosstab(votes["image_id"], votes["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
-    return given.to_numpy(np.int64)
-
-
-def verdicts_by_reviewer(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Counts of verdicts by reviewer, sorted by name, without the board's."""
-    votes = table[table["reviewer"] != BOARD]
-    return {
-        str(reviewer): {verdict: int((given == verdict).sum()) for verdict in VERDICTS}
-        for reviewer, given in votes.groupby("reviewer")["verdict"]
-    }
-
-
-def reviewer_counts(table: pd.DataFrame) -> dict[str, int]:
-    """Number of reviewers by image id, without the board, which decides on others' reviews."""
-    return {
-        str(name): int(count)
-        for name, count in table.loc[table["reviewer"] != BOARD, "image_id"].value_counts().items()
-    }
-
-
-# size limit of the text, which goes into every set
-MAX_GUIDELINES_BYTES = 200_000
-
-
-def usual_guidelines() -> str:
-    """The text for editions without guidelines of their own."""
-    return (files("cleanset.review") / "guidelines.md").read_text("utf-8")
-
-
-def own_guidelines(reviews: Path) -> str | None:
-    """The text of an edition, or None. Raises CleansetError for a file that is too long or not UTF-8."""
-    path = reviews / GUIDELINES
-    if not is_there(path):
-        return None
-    text = read_text(path, "save it as UTF-8", MAX_GUIDELINES_BYTES)
-    if not text.strip():
-        raise CleansetError(f"{path}: empty; expected the rules of the reviews: write them, or remove the file")
-    return text
-
-
-def write_guidelines(reviews: Path) -> Path:
-    """Write the usual guidelines into an edition, to be edited. Raises CleansetError if it has its own."""
-    path = reviews / GUIDELINES
-    if is_there(path):
-        raise CleansetError(f"{path}: there already; edit it, or move it away")
-    if not reviews.is_dir():
-        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
-    write_text(path, usual_guidelines())
-    return path

@@ -11,7 +11,7 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.review.agreement import overall
 from cleanset.review.audit import AuditResult, sentences
-from cleanset.review.store import verdicts_by_image, verdicts_by_reviewer
+from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of

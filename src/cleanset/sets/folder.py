@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_table
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
-from cleanset.review.store import GUIDELINES
+from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest

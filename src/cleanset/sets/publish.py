@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, new_folder, sha256
-from cleanset.review.store import GUIDELINES
+from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets import verify
 from cleanset.sets.archive import sign, write_tar
 from cleanset.sets.card import card_without_images

@@ -17,10 +17,12 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, new_folder, sha256
-from cleanset.review.audit import all_gold_answers, verdicts_folder
-from cleanset.review.gold import GOLD_KEY, calibrations
-from cleanset.review.reports import calibration_as_json
-from cleanset.review.store import AUDIT, GUIDELINES, NOTE_ON_REVIEWS, basis_of, read_votes, reviewer_folders
+from cleanset.review.audit_files import all_gold_answers, verdicts_folder
+from cleanset.review.calibration import calibrations
+from cleanset.review.calibration_report import calibration_as_json
+from cleanset.review.gold_files import GOLD_KEY
+from cleanset.review.guidelines import GUIDELINES
+from cleanset.review.store import AUDIT, NOTE_ON_REVIEWS, basis_of, read_votes, reviewer_folders
 from cleanset.sets import from_verdicts
 from cleanset.sets.archive import SignatureError, signer, unpack
 from cleanset.sets.catalogues import deposit_json

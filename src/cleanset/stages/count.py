@@ -16,7 +16,8 @@ from cleanset.files import md5, sha256, write_text
 from cleanset.images.boxes import box_of
 from cleanset.metrics import write_metrics
 from cleanset.review.agreement import agreement_of_reviewers
-from cleanset.review.audit import audit_numbers, read_audit
+from cleanset.review.audit import audit_numbers
+from cleanset.review.audit_files import read_audit
 from cleanset.review.store import read_reviews
 from cleanset.selection.candidates import check_same_images
 from cleanset.selection.crop_check import check_scored, effect, predictions_of_crops

@@ -21,8 +21,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, replacing
 from cleanset.images.codec import Read
 from cleanset.progress import found_in_threads
-from cleanset.review.audit import AuditResult, read_audit_json
-from cleanset.review.store import GUIDELINES, reviewer_counts, verdicts_by_reviewer
+from cleanset.review.audit import AuditResult
+from cleanset.review.audit_files import read_audit_json
+from cleanset.review.guidelines import GUIDELINES
+from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.sets import description
 from cleanset.sets.card import card

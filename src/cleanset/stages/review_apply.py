@@ -5,9 +5,11 @@ from functools import partial
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.files import write_text
-from cleanset.review.audit import audit_json, read_audit
+from cleanset.review.audit_files import audit_json, read_audit
 from cleanset.review.decided import checked_votes, decide_all
-from cleanset.review.store import GUIDELINES, accepted_votes, own_guidelines, vote_table
+from cleanset.review.guidelines import GUIDELINES, own_guidelines
+from cleanset.review.store import accepted_votes
+from cleanset.review.vote_table import vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, write_table

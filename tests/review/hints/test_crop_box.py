@@ -13,7 +13,8 @@ from PIL import Image, ImageFilter
 
 from cleanset.classes import imagenet
 from cleanset.images.boxes import Box
-from cleanset.review.hints.hints import crop_proposal, hints_of_image, largest_box_without
+from cleanset.review.hints.crop_proposal import crop_proposal, largest_box_without
+from cleanset.review.hints.hints import hints_of_image
 from cleanset.review.hints.measures import ImageMeasures, measure
 from cleanset.review.hints.text import TextLine
 from tests.properties import examples

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.classes import class_table, imagenet
-from cleanset.review.hints.hints import Hint, NearDuplicates, hints_between_images, hints_of_image
-from cleanset.review.hints.measures import ImageMeasures, measure, packed_hashes
+from cleanset.review.hints.duplicates import NearDuplicates, hints_between_images
+from cleanset.review.hints.fingerprints import packed_hashes
+from cleanset.review.hints.hints import Hint, hints_of_image
+from cleanset.review.hints.measures import ImageMeasures, measure
 
 pytestmark = pytest.mark.filterwarnings("error")
 

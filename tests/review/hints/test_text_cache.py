@@ -7,8 +7,9 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.review.hints import background as text_cache
-from cleanset.review.hints.background import BackgroundHints, TextCache, usual_text_cache
+from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.text import TextLine
+from cleanset.review.hints.text_cache import TextCache, usual_text_cache
 
 LINES = (TextLine("© stock “1”", 0.875, (300, 270, 390, 290), 0.0), TextLine("日本", 1.0, (0, 0, 9, 9), 0.5))
 DIGEST = "3f" * 32

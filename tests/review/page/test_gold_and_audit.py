@@ -12,17 +12,17 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.review import gold_images, reports
+from cleanset.review import audit_report, gold_images
 from cleanset.review import status as review_status
-from cleanset.review.audit import read_plan
-from cleanset.review.gold import read_gold_key
+from cleanset.review.audit_files import read_plan
+from cleanset.review.calibration_report import run_calibration as calibration
+from cleanset.review.gold_files import read_gold_key
 from cleanset.review.gold_images import PLANTERS
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.session import Session
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import cards, render
-from cleanset.review.reports import run_calibration as calibration
 from cleanset.review.store import read_reviews
 from tests.checkouts import Checkout
 from tests.review.texts import sent
@@ -221,14 +221,14 @@ def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
         ("board", "board decides on reviews"), ("ada", "ada has reviewed every image"), ("../x", "expected a name of"),
     ):  # fmt: skip
         with pytest.raises(CleansetError, match=problem):
-            reports.draw(edition, "standard", 8, None, None, name)
+            audit_report.draw(edition, "standard", 8, auditor=name)
     assert not (with_items / "reviews" / "audit").exists()
-    plan, is_new = reports.draw(edition, "standard", 15, None, "1", "cy")
+    plan, is_new = audit_report.draw(edition, "standard", 15, seed="1", auditor="cy")
     assert is_new
-    assert reports.draw(edition, "standard", 15, None, "1") == (plan, False)
+    assert audit_report.draw(edition, "standard", 15, seed="1") == (plan, False)
     with pytest.raises(CleansetError, match="board decides on reviews; expected the name of an auditor"):
-        open_session(edition, open_library(edition), "board", None, plan)
-    session = open_session(edition, open_library(edition), "cy", None, plan)
+        open_session(edition, open_library(edition), "board", plan=plan)
+    session = open_session(edition, open_library(edition), "cy", plan=plan)
     assert set(session.golds).isdisjoint((each.class_index, each.image_id) for each in plan.draws)
     by_id = {each.image_id: each for each in plan.draws}
     for image_id, image in session.library.images.items():
@@ -237,7 +237,7 @@ def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
             assert (image.width, image.height) == (right - left, bottom - top)
             assert session.library.photos.cropped(image_id, (0, 0, 5, 5), lambda each: each)
     review_all(session, careful)
-    (found,) = reports.run_audit(edition)
+    (found,) = audit_report.run_audit(edition)
     assert (found.seen, found.flawed, found.auditors) == (15, 0, ("cy",))
     assert found.sensitivity is not None
     assert found.corrected is not None
@@ -246,7 +246,7 @@ def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
     assert read_plan(edition.reviews, "standard", imagenet()) == plan
     # resumed: nothing is left, and another auditor is not asked again
     for name in ("cy", "dan"):
-        resumed = open_session(edition, open_library(edition), name, None, plan)
+        resumed = open_session(edition, open_library(edition), name, plan=plan)
         left = {(index, q.image_id) for index, status in resumed.statuses.items() for q in status.questions}
         assert left <= set(getattr(resumed, "golds", ()))
         resumed.hints.close()

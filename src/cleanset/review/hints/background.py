@@ -7,75 +7,29 @@ import os
 import signal
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from importlib.metadata import version
 from multiprocessing import get_context, parent_process
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from PIL.Image import Image
-from pydantic import TypeAdapter, ValidationError
 
-from cleanset.cache import cache_folder
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, remove_abandoned, sha256, write_bytes
+from cleanset.files import sha256
 from cleanset.images.codec import Read, decode
 from cleanset.review.hints.text import TextLine, can_read_text, lines_of_text
+from cleanset.review.hints.text_cache import TextCache
 
 if TYPE_CHECKING:
-    from cleanset.review.hints.hints import CropProposal, Hint, NearDuplicates
-    from cleanset.review.hints.measures import Fingerprint, ImageMeasures
-
-
-VERSION = 2
-"""Raise it when `lines_of_text` reads or returns something else."""
-
-_LINES = TypeAdapter(tuple[TextLine, ...])
-
-
-class TextCache:
-    """Lines of text by the SHA-256 of an image's bytes, a JSON file each.
-
-    Several processes may use one folder at a time. A file that is damaged or cannot be read counts as missing, and one
-    that cannot be written is left out: then the text is read again.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._is_tidy = False
-
-    def lines(self, digest: str) -> tuple[TextLine, ...] | None:
-        """The lines of the image with this SHA-256; None if they are not kept."""
-        with suppress(OSError, CleansetError, ValidationError):
-            return _LINES.validate_json(read_bytes(self._path(digest)), strict=False)
-        return None
-
-    def keep(self, digest: str, lines: Sequence[TextLine]) -> None:
-        """Keep the lines of the image with this SHA-256, if the disk allows it."""
-        with suppress(OSError):
-            if not self._is_tidy:
-                # what a server that was killed while writing has left
-                remove_abandoned(self._folder)
-                self._is_tidy = True
-            write_bytes(self._path(digest), _LINES.dump_json(tuple(lines)))
-
-    def _path(self, digest: str) -> Path:
-        return self._folder / f"{digest}.json"
-
-
-def usual_text_cache() -> TextCache | None:
-    """The cache that all editions on this machine share; None without the extra `text`.
-
-    Its folder is named after the version of RapidOCR, whose package holds the models.
-    """
-    if not can_read_text():
-        return None
-    return TextCache(cache_folder() / "hints" / f"text-{VERSION}-rapidocr-{version('rapidocr')}")
+    from cleanset.review.hints.crop_proposal import CropProposal
+    from cleanset.review.hints.duplicates import NearDuplicates
+    from cleanset.review.hints.fingerprints import Fingerprint
+    from cleanset.review.hints.hints import Hint
+    from cleanset.review.hints.measures import ImageMeasures
 
 
 _Result = TypeVar("_Result")
@@ -136,7 +90,8 @@ class BackgroundHints:
         measured = {image_id: each for image_id, each in found.items() if each is not None}
         if not measured:
             return {}
-        from cleanset.review.hints.hints import Hint, hints_between_images, hints_of_image
+        from cleanset.review.hints.duplicates import hints_between_images
+        from cleanset.review.hints.hints import Hint, hints_of_image
 
         others = hints_between_images({image_id: fingerprint for image_id, (_, fingerprint) in measured.items()})
         return {
@@ -163,7 +118,7 @@ class BackgroundHints:
         measured = self._measured.get(image_id)
         if measured is None or self.is_measuring(image_id):
             return None
-        from cleanset.review.hints.hints import crop_proposal
+        from cleanset.review.hints.crop_proposal import crop_proposal
 
         return crop_proposal(measured[0], self._lines.get(image_id, ()), min_side)
 
@@ -197,8 +152,8 @@ class BackgroundHints:
             self._measured.popitem(last=False)
 
     def _compare(self, image_id: str) -> None:
-        from cleanset.review.hints.hints import NearDuplicates
-        from cleanset.review.hints.measures import packed_hashes
+        from cleanset.review.hints.duplicates import NearDuplicates
+        from cleanset.review.hints.fingerprints import packed_hashes
 
         data = self._bytes_of(image_id)
         hashes = None if data is None else self._in_process(packed_hashes, data)

@@ -19,7 +19,7 @@ from cleanset.validation import first_problem
 from cleanset.vocabulary import REASONS, Seen
 
 if TYPE_CHECKING:  # it imports SciPy, which would delay the start
-    from cleanset.review.hints.hints import CropProposal
+    from cleanset.review.hints.crop_proposal import CropProposal
 
 
 @dataclass

@@ -15,16 +15,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.images.boxes import Box
 from cleanset.images.codec import Read, cropped, decode, png
-from cleanset.review.audit import AuditPlan, SetImage, draws_of_auditor, judged_elsewhere
-from cleanset.review.gold import (
-    GoldItem,
-    GoldKey,
-    chosen_golds,
-    gold_file,
-    is_gold_answer,
-    number_of_golds,
-    place_among,
-)
+from cleanset.review.audit import AuditPlan, SetImage
+from cleanset.review.audit_files import draws_of_auditor, judged_elsewhere
+from cleanset.review.gold import GoldItem, GoldKey, chosen_golds, is_gold_answer, number_of_golds, place_among
+from cleanset.review.gold_files import gold_file
 from cleanset.review.page.library import IndexedImage, Library, background_hints
 from cleanset.review.page.session import Session
 from cleanset.review.queue import ByRole, Candidate

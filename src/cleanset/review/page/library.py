@@ -16,7 +16,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.review.decided import candidates_of
-from cleanset.review.hints.background import BackgroundHints, usual_text_cache
+from cleanset.review.hints.background import BackgroundHints
+from cleanset.review.hints.text_cache import usual_text_cache
 from cleanset.review.labels import contradictions_in
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Candidate, by_image

@@ -7,6 +7,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -19,8 +20,9 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.machine import without_garbage_collection
-from cleanset.review.audit import AuditPlan, verdicts_folder
-from cleanset.review.gold import read_gold_key
+from cleanset.review.audit import AuditPlan
+from cleanset.review.audit_files import verdicts_folder
+from cleanset.review.gold_files import read_gold_key
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import Opinions, read_look_again, read_opinions
 from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
@@ -55,40 +57,62 @@ TILE_PIXELS = 360
 """Longest side of an image among one's own last verdicts, and in the guidelines."""
 
 
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """Where a page is served, and how people reach it."""
+
+    host: str
+    port: int | None
+    """None for the usual one of the edition, 0 for any free one."""
+
+    browser: bool
+    """Whether the page is opened in the browser."""
+
+    public_url: str | None
+    """The address behind a reverse proxy."""
+
+
 def run(
     edition: Edition,
     reviewers: Sequence[str],
-    host: str,
-    port: int | None,
-    browser: bool,
+    address: PageAddress,
+    *,
     look_again: Path | None = None,
     plan: AuditPlan | None = None,
     share: str | None = None,
-    public_url: str | None = None,
     labels: bool = False,
 ) -> None:
     """Serve the review page of an edition until Ctrl+C: to one reviewer, or to a team, by a secret link for each.
 
-    `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `plan`: of the audit
-    whose draws are shown instead. `share`: the part of the classes to ask for, such as 1/3; without it, the share in
-    `review.assign`. `public_url`: the address behind a reverse proxy. `labels`: the images whose labels the models
-    contradict are shown instead.
+    `look_again`: a file for `read_look_again`. `plan`: of the audit whose draws are shown instead. `share`: the part
+    of the classes to ask for, such as 1/3; without it, the share in `review.assign`. `labels`: the images whose labels
+    the models contradict are shown instead.
     """
-
     for reviewer in reviewers:
         check_reviewer(reviewer)
     team = reviewers if len(reviewers) > 1 else ()
 
     @without_garbage_collection()
     def make_application() -> FastAPI:
-        library, of_models = open_library(edition), None
+        library = open_library(edition)
+        of_models = None
         if labels:
             library, of_models = label_library(edition, library)
         hints = None
         if team and not library.params.review.gold:  # one process measures for all: they see the same images
             hints = background_hints(library)
         sessions = {
-            name: open_session(edition, library, name, look_again, plan, share, team, hints, of_models)
+            name: open_session(
+                edition,
+                library,
+                name,
+                look_again=look_again,
+                plan=plan,
+                share=share,
+                team=team,
+                hints=hints,
+                of_models=of_models,
+            )
             for name in reviewers
         }
         # else collections, and NiceGUI's search for its server, would go through all candidates before the first page
@@ -101,13 +125,23 @@ def run(
     usual = pages.usual_port(edition.folder, "team" if team else reviewers[0])
     secret = edition.folder / ".dvc" / "tmp" / "review_links"
     people = pages.kept_tokens(secret, team) if team else dict.fromkeys(reviewers, "")
-    pages.run_page(make_application, announcement, host, port, usual, browser, public_url=public_url, people=people)
+    pages.run_page(
+        make_application,
+        announcement,
+        host=address.host,
+        port=address.port,
+        usual=usual,
+        browser=address.browser,
+        public_url=address.public_url,
+        people=people,
+    )
 
 
 def open_session(
     edition: Edition,
     library: Library,
     reviewer: str,
+    *,
     look_again: Path | None = None,
     plan: AuditPlan | None = None,
     share: str | None = None,

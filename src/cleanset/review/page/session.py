@@ -22,14 +22,7 @@ from cleanset.review.opinions import LookAgain, Opinions
 from cleanset.review.page.library import IndexedImage, Library, Share
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.save import VerdictChange, save_all
-from cleanset.review.store import (
-    Votes,
-    check_votes,
-    refuse_link,
-    review_file,
-    reviewer_folders,
-    votes_in,
-)
+from cleanset.review.store import Votes, check_votes, refuse_link, review_file, reviewer_folders, votes_in
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED, Decision

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from cleanset.errors import CleansetError, install_command
+from cleanset.review.guidelines import own_guidelines, usual_guidelines
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
 from cleanset.review.page.drafts import Draft, LikeliestReasons
@@ -10,7 +11,7 @@ from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS, VERDICT_KEY
 from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
-from cleanset.review.store import BOARD, MAX_NOTE, own_guidelines, usual_guidelines
+from cleanset.review.store import BOARD, MAX_NOTE
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""

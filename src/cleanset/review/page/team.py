@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
-from cleanset.review.reports import grid
+from cleanset.review.terminal import grid
 from cleanset.validation import first_names
 
 MAX_NAMED_IN_TEAM = 8
@@ -53,10 +52,12 @@ def as_table(progress: Mapping[str, ReviewerProgress]) -> Group:
     for name, each in progress.items():
         if each.to_review:
             lines.append(f"{name} has to review {first_names(each.to_review, MAX_NAMED_IN_TEAM)}.")
-    return Group(grid(("reviewer", "classes", "to review", "verdicts"), rows), *lines)
+    table = grid(("reviewer", "classes", "to review", "verdicts"), rows)
+    parts: list[RenderableType] = [table, *lines]
+    return Group(*parts)
 
 
-def as_json(progress: Mapping[str, ReviewerProgress]) -> dict[str, Any]:
+def as_json(progress: Mapping[str, ReviewerProgress]) -> dict[str, object]:
     """The class keys of each reviewer, and the number of verdicts."""
     return {
         name: {

@@ -33,8 +33,9 @@ from cleanset.images.codec import ImageFacts
 from cleanset.machine import keep_freed_memory
 from cleanset.progress import found_in_threads
 from cleanset.review.decided import decide_all
-from cleanset.review.store import Votes, check_reviews, reviewer_counts, verdicts_by_reviewer, vote_table
+from cleanset.review.store import Votes, check_reviews
 from cleanset.review.verdicts import votes_that
+from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer, vote_table
 from cleanset.selection.fill import Filled, fill, with_decisions
 from cleanset.sets.card import card
 from cleanset.sets.delivered import make_class_folders, without_unknown_boxes, write_image

@@ -19,8 +19,8 @@ from cleanset.files import sha256, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.review.hints.hints import NearDuplicates
-from cleanset.review.hints.measures import Packed, packed_hashes
+from cleanset.review.hints.duplicates import NearDuplicates
+from cleanset.review.hints.fingerprints import Packed, packed_hashes
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
 from cleanset.studies.robustness.scenarios.mask_files import MaskFile, MaskSource, why_left_out

@@ -1,0 +1,109 @@
+"""One decision from the verdicts of several reviewers on an image, under a policy."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from cleanset.images.boxes import Box
+from cleanset.review.verdicts import Review
+from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
+
+Policy = Literal["single", "majority", "unanimous"]
+
+
+def consensus(
+    votes: Sequence[Review], board: Review | None, policy: Policy, min_reviewers: int, box_tolerance: float = 0.0
+) -> Decision:
+    """One decision from the votes of different reviewers on one image; their order does not matter.
+
+    The board's verdict, if any, overrules. `single`: the verdict of all reviewers, else a conflict.
+    `majority`: the verdict of more than half, else a conflict. `unanimous`: one unsure rejects; else as `single`.
+    A decision needs `min_reviewers` votes.
+
+    Reasons may differ, the most frequent is kept. A crop agrees with another vote's box that keeps no less, if no
+    edge of the two is further apart than `box_tolerance` times the shorter side of the box that keeps less; this one
+    is then the box of the decision. A crop whose box is not known agrees with any other, whose box is taken.
+    """
+    if board is not None:
+        return _of_board(board, [vote for vote in votes if vote.box is not None], box_tolerance)
+    if not votes:
+        return UNREVIEWED
+    if len(votes) < min_reviewers:
+        return Decision("undecided", "too_few_reviewers")
+    if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
+        return Decision("reject", "unsure")
+    candidates = _with_known_boxes(votes)
+    # of equally many votes, the box that keeps least: others may agree with it, not it with them
+    best = min(
+        candidates, key=lambda vote: (-len(_agreeing(votes, vote, box_tolerance)), _kept(vote.box), vote.verdict)
+    )
+    agreeing = _agreeing(votes, best, box_tolerance)
+    needed = len(votes) // 2 + 1 if policy == "majority" else len(votes)
+    if len(agreeing) < needed:
+        return CONFLICT
+    if any(vote.box_unknown for vote in votes):  # they may make a majority for either of two boxes
+        others = [vote for vote in candidates if vote.box is not None and vote not in agreeing]
+        if any(len(_agreeing(votes, vote, box_tolerance)) >= needed for vote in others):
+            return CONFLICT
+    return _decision(agreeing, best.box)
+
+
+def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> Decision:
+    """The board's decision. A box that it does not know is taken from the reviewers who drew it and agree."""
+    if not board.box_unknown or not drawn:
+        return _decision([board], board.box)
+    # single: a box that not all who drew one agree on is a conflict, whatever the policy
+    found = consensus(drawn, None, "single", 1, box_tolerance)
+    return found if found == CONFLICT else _decision([board], found.crop)
+
+
+def _with_known_boxes(votes: Sequence[Review]) -> Sequence[Review]:
+    """The votes without crops of unknown box, unless nobody has drawn a box."""
+    if all(vote.box is None for vote in votes):
+        return votes
+    return [vote for vote in votes if not vote.box_unknown]
+
+
+def _agreeing(votes: Sequence[Review], with_vote: Review, box_tolerance: float) -> list[Review]:
+    """The votes of the same verdict; for a crop, those whose box is the same, slightly larger, or unknown."""
+    same = [vote for vote in votes if vote.verdict == with_vote.verdict]
+    box = with_vote.box
+    if box is None:
+        return same
+    left, top, right, bottom = box
+    limit = box_tolerance * min(right - left, bottom - top)
+    return [
+        vote
+        for vote in same
+        if vote.box is None
+        or (_kept(vote.box) >= _kept(box) and max(abs(a - b) for a, b in zip(vote.box, box, strict=True)) <= limit)
+    ]
+
+
+def _kept(box: Box | None) -> tuple[int, ...]:
+    """Sort key of boxes: by area, then by edges; no box comes first."""
+    if box is None:
+        return ()
+    left, top, right, bottom = box
+    return ((right - left) * (bottom - top), *box)
+
+
+def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
+    verdict = agreeing[0].verdict
+    if verdict == "unsure":
+        return Decision("reject", "unsure")
+    if verdict == "clean":
+        return Decision("clean")
+    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box)
+
+
+def asking_for_box(decision: Decision) -> Decision:
+    """The decision, but undecided for a crop until its box is drawn."""
+    return TO_BE_CROPPED if decision.box_unknown else decision
+
+
+def _most_frequent(reasons: Iterable[str | None]) -> str | None:
+    """The most frequent reason; of several, the first by name."""
+    # by name, so that the order of reviewers does not matter
+    counts = Counter(reasons)
+    return min(counts, key=lambda reason: (-counts[reason], reason or ""))

@@ -1,0 +1,40 @@
+"""The rules of the reviews: an edition's own text in `reviews/GUIDELINES.md`, or the usual one."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+from cleanset.files import is_there, read_text, write_text
+
+GUIDELINES = "GUIDELINES.md"
+"""The rules of the reviews, allowed there too."""
+
+# size limit of the text, which goes into every set
+MAX_GUIDELINES_BYTES = 200_000
+
+
+def usual_guidelines() -> str:
+    """The text for editions without guidelines of their own."""
+    return (files("cleanset.review") / "guidelines.md").read_text("utf-8")
+
+
+def own_guidelines(reviews: Path) -> str | None:
+    """The text of an edition, or None. Raises CleansetError for a file that is too long or not UTF-8."""
+    path = reviews / GUIDELINES
+    if not is_there(path):
+        return None
+    text = read_text(path, "save it as UTF-8", MAX_GUIDELINES_BYTES)
+    if not text.strip():
+        raise CleansetError(f"{path}: empty; expected the rules of the reviews: write them, or remove the file")
+    return text
+
+
+def write_guidelines(reviews: Path) -> Path:
+    """Write the usual guidelines into an edition, to be edited. Raises CleansetError if it has its own."""
+    path = reviews / GUIDELINES
+    if is_there(path):
+        raise CleansetError(f"{path}: there already; edit it, or move it away")
+    if not reviews.is_dir():
+        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
+    write_text(path, usual_guidelines())
+    return path

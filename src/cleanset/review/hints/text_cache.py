@@ -1,0 +1,66 @@
+"""A cache on disk of the text in images.
+
+Reading the text of an image takes 0.15 to 0.65 s, and gives the same lines each time.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from cleanset.cache import cache_folder
+from cleanset.errors import CleansetError
+from cleanset.files import read_bytes, remove_abandoned, write_bytes
+from cleanset.review.hints.text import TextLine, can_read_text
+
+if TYPE_CHECKING:
+    pass
+
+
+VERSION = 2
+"""Raise it when `lines_of_text` reads or returns something else."""
+
+_LINES = TypeAdapter(tuple[TextLine, ...])
+
+
+class TextCache:
+    """Lines of text by the SHA-256 of an image's bytes, a JSON file each.
+
+    Several processes may use one folder at a time. A file that is damaged or cannot be read counts as missing, and one
+    that cannot be written is left out: then the text is read again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._is_tidy = False
+
+    def lines(self, digest: str) -> tuple[TextLine, ...] | None:
+        """The lines of the image with this SHA-256; None if they are not kept."""
+        with suppress(OSError, CleansetError, ValidationError):
+            return _LINES.validate_json(read_bytes(self._path(digest)), strict=False)
+        return None
+
+    def keep(self, digest: str, lines: Sequence[TextLine]) -> None:
+        """Keep the lines of the image with this SHA-256, if the disk allows it."""
+        with suppress(OSError):
+            if not self._is_tidy:
+                # what a server that was killed while writing has left
+                remove_abandoned(self._folder)
+                self._is_tidy = True
+            write_bytes(self._path(digest), _LINES.dump_json(tuple(lines)))
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / f"{digest}.json"
+
+
+def usual_text_cache() -> TextCache | None:
+    """The cache that all editions on this machine share; None without the extra `text`.
+
+    Its folder is named after the version of RapidOCR, whose package holds the models.
+    """
+    if not can_read_text():
+        return None
+    return TextCache(cache_folder() / "hints" / f"text-{VERSION}-rapidocr-{version('rapidocr')}")
