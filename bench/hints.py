@@ -23,8 +23,7 @@ from cleanset.images.codec import decode
 from cleanset.review.hints.crop_proposal import CropProposal, crop_proposal
 from cleanset.review.hints.duplicates import hints_between_images
 from cleanset.review.hints.fingerprints import Fingerprint
-from cleanset.review.hints.hints import hints_of_image
-from cleanset.review.hints.measures import measure
+from cleanset.review.hints.hints import hints_of_image, measure
 from cleanset.review.hints.text import can_read_text, lines_of_text
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from flaws import PLANTERS, Planter

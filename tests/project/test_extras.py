@@ -76,7 +76,7 @@ MODULES = {
     "torch": "loading sets.torch_dataset",
     "study": "cli studies.realness.analysis studies.realness.mixed",
     "review": "cli studies.contest.judge_page.server review.page.server review.status "
-    "review.reports review.hints.background review.hints.hints studies.realness.serving",
+    "review.agreement_report review.hints.background review.hints.hints studies.realness.serving",
     "build": "cli edition.create edition.doctor scoring.ensemble report.pages sets.arrays "
     "measure.compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
     "stages.score_crops stages.review_apply stages.export stages.count stages.report "

@@ -27,7 +27,7 @@ from cleanset.review.audit import (
     percent,
     sentences,
 )
-from cleanset.review.audit_files import read_audit_json, read_plan
+from cleanset.review.audit_files import read_audit_json, read_plan, write_plan
 from cleanset.review.calibration import GoldScore
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
@@ -311,6 +311,25 @@ def test_a_command_has_its_own_options(edition: Edition, options: list[str], mes
     assert (code, out) == (2, "")
     assert message in error
     assert not (edition.reviews / "audit").exists()
+
+
+@pytest.mark.parametrize("drawn", [1, 3])
+def test_an_audit_of_one_image_or_of_all_is_read_back(tmp_path: Path, drawn: int) -> None:
+    plan = new_plan(model="standard", kind="fixed", seed="1", drawn=drawn, images=SET[:3], classes=imagenet())
+    write_plan(tmp_path, plan)
+    assert read_plan(tmp_path, "standard", imagenet()) == plan
+    assert len(plan.draws) == drawn
+
+
+@pytest.mark.parametrize("drawn", [0, 4])
+def test_an_audit_of_no_image_or_of_too_many_is_refused(tmp_path: Path, drawn: int) -> None:
+    message = f"audit of standard: found {drawn} draws; expected 1 to 3, the images of its set$"
+    with pytest.raises(CleansetError, match=message):
+        new_plan(model="standard", kind="fixed", seed="1", drawn=drawn, images=SET[:3], classes=imagenet())
+    order = draw_order(SET[:3], "1", imagenet())
+    write_plan(tmp_path, AuditPlan(imagenet(), "standard", kind="fixed", seed="1", drawn=drawn, images=order))
+    with pytest.raises(CleansetError, match=f"standard.csv: {drawn} of 3 images of standard, not in the order"):
+        read_plan(tmp_path, "standard", imagenet())
 
 
 def test_files_that_were_changed(edition: Edition) -> None:

@@ -12,7 +12,7 @@ import pytest
 from cleanset.classes import class_table
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.review.labels import Contradiction, contradictions
+from cleanset.review.labels import Contradiction, contradictions, write_corrected
 from cleanset.review.page.library import label_library, open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import Tab
@@ -271,3 +271,12 @@ def test_what_has_no_scores_or_no_labels_of_its_own_is_refused(tmp_path: Path) -
         1,
         "error: params.yaml: models images are lists or random; expected a model with scores of every image\n",
     )
+
+
+def test_the_labels_of_imagenet_are_not_corrected(tmp_path: Path) -> None:
+    """Before anything is read or written: they are the published ones."""
+    (tmp_path / "params.yaml").write_text("")
+    with pytest.raises(CleansetError) as raised:
+        write_corrected(Edition(tmp_path), tmp_path / "labels.csv")
+    assert str(raised.value) == f"{tmp_path}: images of ImageNet; expected an edition of your own images"
+    assert not (tmp_path / "labels.csv").exists()

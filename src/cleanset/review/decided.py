@@ -19,7 +19,7 @@ def candidates_of(edition: Edition, params: Params, classes: ClassTable) -> dict
     from cleanset.tables import CANDIDATES, read_table  # needs pyarrow, which a set's users may lack
 
     tables = {role: read_table(edition.candidates(role), CANDIDATES, classes) for role in params.models}
-    return candidates_by_class(tables, params.dataset.class_list())
+    return candidates_by_class(tables, params.dataset.class_list(classes))
 
 
 def checked_votes(edition: Edition, params: Params, index: pd.DataFrame, classes: ClassTable) -> Votes:

@@ -14,10 +14,11 @@ from PIL import Image, ImageFilter
 from cleanset.classes import imagenet
 from cleanset.images.boxes import Box
 from cleanset.review.hints.crop_proposal import crop_proposal, largest_box_without
-from cleanset.review.hints.hints import hints_of_image
-from cleanset.review.hints.measures import ImageMeasures, measure
+from cleanset.review.hints.hints import ImageMeasures, hints_of_image, measure
+from cleanset.review.hints.kinds import Border
 from cleanset.review.hints.text import TextLine
 from tests.properties import examples
+from tests.review.hints.plain import changed, plain
 
 SIDE = 6
 
@@ -75,11 +76,7 @@ def test_ties_go_to_the_left_and_upper() -> None:
     assert largest_box_without([(0, 0, 2, 1)], (0, 0, 1, 2)) == (0, 1, 1, 2)
 
 
-PLAIN = ImageMeasures(
-    margins=(0, 0, 0, 0), seams=(0.5, 0.5), levels=(20, 230), saturations=(30, 80, 90), neutral=0.2, tint=10,
-    sharpness=0.7, noise=2,
-    background=0.1, size=(400, 300),
-)  # fmt: skip
+PLAIN = plain((400, 300))
 STAMP = TextLine("stock.com", 0.9, (300, 270, 390, 290), 0.0)
 SIGN = TextLine("BAKERY", 0.9, (180, 100, 220, 116), 0.0)
 """Lettering in the middle, as on a shop."""
@@ -112,17 +109,17 @@ def test_lettering_elsewhere_is_left_out_only_where_no_line_was_added() -> None:
 
 
 def test_margins_are_left_out_and_no_more() -> None:
-    framed = replace(PLAIN, margins=(0.1, 0, 0.05, 0.02))
+    framed = changed(PLAIN, margins=(0.1, 0, 0.05, 0.02))
     assert proposed(framed) == ((40, 0, 380, 294), "border", "the plain margins", 0.833)
     assert proposed(framed, SIGN) == ((40, 0, 380, 294), "border", "the plain margins", 0.833)
     assert proposed(framed, STAMP) == ((40, 0, 380, 265), "watermark", "the plain margins, “stock.com”", 0.751)
-    assert proposed(replace(PLAIN, margins=(0.2, 0.1, 0.2, 0.1))) is None  # 48 %
+    assert proposed(changed(PLAIN, margins=(0.2, 0.1, 0.2, 0.1))) is None  # 48 %
 
 
 def test_in_a_large_image_margins_end_where_they_were_measured() -> None:
-    large = replace(PLAIN, margins=(0.1, 0, 0.1, 0), size=(1200, 900))  # measured at 400 × 300
+    large = changed(PLAIN, margins=(0.1, 0, 0.1, 0), size=(1200, 900))  # measured at 400 × 300
     assert proposed(large) == ((120, 0, 1080, 900), "border", "the plain margins", 0.8)
-    odd = replace(PLAIN, margins=(0.1, 0, 0.1, 0), size=(1199, 900))  # measured at 400 × 300: the last of two pixels
+    odd = changed(PLAIN, margins=(0.1, 0, 0.1, 0), size=(1199, 900))  # measured at 400 × 300: the last of two pixels
     assert proposed(odd) == ((120, 0, 1080, 900), "border", "the plain margins", 0.801)
 
 
@@ -152,7 +149,7 @@ def bars(left: int, top: int, right: int, bottom: int, softness: float = 0.0, le
 def test_margins_of_a_few_pixels_are_left_out_on_every_side(widths: Box, box: Box) -> None:
     measures, _ = measure(bars(*widths))
     assert proposed(measures)[:3] == (box, "border", "the plain margins")  # type: ignore[index]
-    assert measure(bars(*widths).crop(box))[0].margins == (0, 0, 0, 0)
+    assert measure(bars(*widths).crop(box))[0].of(Border).margins == (0, 0, 0, 0)
 
 
 def test_the_rows_that_a_soft_edge_mixes_are_left_out() -> None:
@@ -160,7 +157,7 @@ def test_the_rows_that_a_soft_edge_mixes_are_left_out() -> None:
     found = proposed(measure(soft)[0])
     assert found is not None
     assert found[0] == (5, 0, 59, 64)
-    assert measure(soft.crop(found[0]))[0].margins == (0, 0, 0, 0)
+    assert measure(soft.crop(found[0]))[0].of(Border).margins == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("widths", [(0, 12, 0, 0), (0, 0, 5, 0), (3, 3, 0, 0), (0, 1, 0, 1), (0, 0, 0, 0)])
@@ -172,7 +169,7 @@ def test_without_a_hint_at_a_border_no_margin_is_left_out(widths: Box) -> None:
 
 
 def test_a_proposal_has_the_smallest_side_of_a_crop() -> None:
-    small = replace(PLAIN, margins=(0, 0.1, 0, 0.1), size=(60, 40))
+    small = changed(PLAIN, margins=(0, 0.1, 0, 0.1), size=(60, 40))
     assert proposed(small, min_side=32) == ((0, 4, 60, 36), "border", "the plain margins", 0.8)
     assert proposed(small, min_side=33) is None
 
@@ -185,7 +182,7 @@ def test_the_longest_of_several_lines_is_named() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 400), (1, 5000)])
 def test_any_size(size: tuple[int, int]) -> None:
-    framed = replace(PLAIN, margins=(0.3, 0.3, 0.3, 0.3), size=size)
+    framed = changed(PLAIN, margins=(0.3, 0.3, 0.3, 0.3), size=size)
     assert crop_proposal(framed, [replace(STAMP, box=(0, 0, *size))]) is None
 
 
@@ -199,7 +196,7 @@ def test_a_proposal_keeps_enough_and_lies_inside(
     size: tuple[int, int], lines: list[Box], margins: tuple[float, float, float, float]
 ) -> None:
     found = crop_proposal(
-        replace(PLAIN, size=size, margins=margins), [TextLine("lettering", 0.9, box, 0.0) for box in lines]
+        changed(PLAIN, size=size, margins=margins), [TextLine("lettering", 0.9, box, 0.0) for box in lines]
     )
     if found is not None:
         left, top, right, bottom = found.box
@@ -220,6 +217,6 @@ def test_a_proposal_keeps_enough_and_lies_inside(
 )
 def test_what_is_proposed(size: tuple[int, int], boxes_of_lines: list[Box], margins: Any, box: Box) -> None:
     lines = [TextLine("lettering", 0.9, each, 0.0) for each in boxes_of_lines]
-    found = crop_proposal(replace(PLAIN, size=size, margins=margins), lines)
+    found = crop_proposal(changed(PLAIN, size=size, margins=margins), lines)
     assert found is not None
     assert found.box == box

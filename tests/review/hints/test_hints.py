@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from PIL import Image, ImageDraw, ImageOps
 from cleanset.classes import class_table, imagenet
 from cleanset.review.hints.duplicates import NearDuplicates, hints_between_images
 from cleanset.review.hints.fingerprints import packed_hashes
-from cleanset.review.hints.hints import Hint, hints_of_image
-from cleanset.review.hints.measures import ImageMeasures, measure
+from cleanset.review.hints.hints import Hint, ImageMeasures, hints_of_image, measure
+from cleanset.review.hints.kinds import Blur, Border, Bright, Collage, Dark, Filter, Noise, PlainBackground
+from tests.review.hints.plain import changed, plain
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -49,26 +49,26 @@ def framed(left: int, top: int, right: int, bottom: int, colour: int = 250) -> G
 
 
 def test_margins() -> None:
-    assert measured(texture(200, 160)).margins == (0, 0, 0, 0)
-    assert measured(framed(20, 16, 10, 8)).margins == (0.1, 0.1, 0.05, 0.05)
-    assert measured(framed(2, 0, 59, 40, 0)).margins == (0.01, 0, 0.295, 0.25)
-    assert measured(framed(1, 0, 2, 0, 0)).margins == (0.005, 0, 0.01, 0)
-    assert measured(framed(20, 16, 0, 0)).margins == (0, 0, 0, 0)
+    assert measured(texture(200, 160)).of(Border).margins == (0, 0, 0, 0)
+    assert measured(framed(20, 16, 10, 8)).of(Border).margins == (0.1, 0.1, 0.05, 0.05)
+    assert measured(framed(2, 0, 59, 40, 0)).of(Border).margins == (0.01, 0, 0.295, 0.25)
+    assert measured(framed(1, 0, 2, 0, 0)).of(Border).margins == (0.005, 0, 0.01, 0)
+    assert measured(framed(20, 16, 0, 0)).of(Border).margins == (0, 0, 0, 0)
 
 
 def test_a_frame_with_a_line_in_it_is_one_margin() -> None:
     image = framed(20, 16, 20, 16)
     image[8:10, 8:-8] = image[-10:-8, 8:-8] = image[8:-8, 8:10] = image[8:-8, -10:-8] = 120
-    assert measured(image).margins == (0.1, 0.1, 0.1, 0.1)
+    assert measured(image).of(Border).margins == (0.1, 0.1, 0.1, 0.1)
     image[8:10, ::3] = 0  # dashes: two rows of sixteen that are not plain
-    assert measured(image).margins == (0.1, 0.1, 0.1, 0.1)
+    assert measured(image).of(Border).margins == (0.1, 0.1, 0.1, 0.1)
 
 
 def test_a_large_image_is_measured_smaller() -> None:
     large = Image.fromarray(framed(20, 16, 10, 8)).resize((1000, 800), Image.Resampling.NEAREST)
-    assert measured(large).margins == (0.1, 0.1, 0.05, 0.05)
+    assert measured(large).of(Border).margins == (0.1, 0.1, 0.05, 0.05)
     soft = np.tile(np.clip(50 + 40 * (np.arange(2048) - 1000), 50, 210), (1000, 1)).astype(np.uint8)
-    assert measured(soft).sharpness == 0.625  # with four pixels as one, the steepest step is 100 of 160 levels
+    assert measured(soft).of(Blur).sharpness == 0.625  # with four pixels as one, the steepest step is 100 of 160 levels
 
 
 def test_only_opposite_margins_are_a_border() -> None:
@@ -80,13 +80,13 @@ def test_only_opposite_margins_are_a_border() -> None:
 
 def test_seams() -> None:
     side_by_side = np.concatenate([texture(100, 160) // 4, 190 + texture(100, 160) // 4], axis=1)
-    assert measured(side_by_side).seams[0] == 1
-    assert measured(side_by_side).seams[1] < 0.7
+    assert measured(side_by_side).of(Collage).seams[0] == 1
+    assert measured(side_by_side).of(Collage).seams[1] < 0.7
     assert [hint.text for hint in hints_of_image(measured(side_by_side), imagenet()) if hint.kind == "collage"] == [
         "a straight edge from top to bottom"
     ]
     below = measured(side_by_side.T)
-    assert below.seams == measured(side_by_side).seams[::-1]
+    assert below.of(Collage).seams == measured(side_by_side).of(Collage).seams[::-1]
     assert [hint.text for hint in hints_of_image(below, imagenet()) if hint.kind == "collage"] == [
         "a straight edge from left to right"
     ]
@@ -98,11 +98,11 @@ def test_a_seam_between_images_of_nearly_equal_brightness() -> None:
     side_by_side = Image.new("RGB", (200, 160))
     side_by_side.paste(left, (0, 0))
     side_by_side.paste(right, (100, 0))
-    assert measured(side_by_side).seams == (1, 0)
+    assert measured(side_by_side).of(Collage).seams == (1, 0)
     side_by_side.paste(flat(100, 160, 100, 100, 107), (100, 0))
-    assert measured(side_by_side).seams == (0, 0)
+    assert measured(side_by_side).of(Collage).seams == (0, 0)
     stripes = np.tile(np.repeat(np.tile(np.array([50, 200], np.uint8), 50), 2), (160, 1))
-    assert measured(stripes).seams == (0, 0)
+    assert measured(stripes).of(Collage).seams == (0, 0)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
@@ -111,8 +111,8 @@ def test_a_thin_line_between_two_images_is_a_seam(width: int) -> None:
     image = texture(200, 160) // 4 + 100
     without = image.copy()
     image[:, 100 : 100 + width] = 250
-    assert measured(image).seams[0] == 1
-    assert measured(np.concatenate([image[:80], without[80:]])).seams[0] < 0.7
+    assert measured(image).of(Collage).seams[0] == 1
+    assert measured(np.concatenate([image[:80], without[80:]])).of(Collage).seams[0] < 0.7
 
 
 def test_the_end_of_a_margin_is_no_seam() -> None:
@@ -125,7 +125,7 @@ def test_the_end_of_a_margin_is_no_seam() -> None:
 
 def test_an_edge_that_is_not_straight_is_no_seam() -> None:
     slanted = np.where(np.add.outer(np.arange(160) // 8, np.arange(200)) < 110, 50, 200).astype(np.uint8)
-    assert max(measured(slanted).seams) <= 0.15
+    assert max(measured(slanted).of(Collage).seams) <= 0.15
     assert "collage" not in kinds(slanted)
 
 
@@ -140,19 +140,19 @@ def halves(first: tuple[int, int, int], second: tuple[int, int, int]) -> Image.I
 
 def test_saturation_and_tint() -> None:
     grey = measured(halves((40, 40, 40), (200, 200, 200)))
-    assert (grey.saturations, grey.tint, grey.neutral) == ((0, 0, 0), 0, 1)
+    assert (grey.of(Filter).saturations, grey.of(Filter).tint, grey.of(Filter).neutral) == ((0, 0, 0), 0, 1)
     brown = measured(halves((120, 100, 60), (200, 180, 140)))
-    assert (brown.saturations, brown.tint, brown.neutral) == ((60, 60, 60), 0, 0)
+    assert (brown.of(Filter).saturations, brown.of(Filter).tint, brown.of(Filter).neutral) == ((60, 60, 60), 0, 0)
     # of one brightness: red and blue are each 20 from their means
     colours = measured(halves((120, 100, 80), (80, 100, 120)))
-    assert (colours.saturations, colours.tint) == ((40, 40, 40), 20)
+    assert (colours.of(Filter).saturations, colours.of(Filter).tint) == ((40, 40, 40), 20)
 
 
 @pytest.mark.parametrize(("colour", "neutral"), [((120, 120, 123), 1), ((120, 120, 124), 0.5), ((10, 10, 60), 1)])
 def test_neutral_pixels(colour: tuple[int, int, int], neutral: float) -> None:
     """One half is grey. Dark pixels are not counted, black and white in a photograph are neutral, too."""
-    assert measured(halves((100, 100, 100), colour)).neutral == neutral
-    assert measured(halves((0, 0, 0), (255, 255, 255))).neutral == 0
+    assert measured(halves((100, 100, 100), colour)).of(Filter).neutral == neutral
+    assert measured(halves((0, 0, 0), (255, 255, 255))).of(Filter).neutral == 0
 
 
 def filters(image: Image.Image) -> list[str]:
@@ -179,30 +179,34 @@ def placed(background: Image.Image, box: tuple[int, int, int, int]) -> Image.Ima
 
 
 def test_background() -> None:
-    assert measured(texture(200, 160)).background == 0
-    assert measured(placed(flat(200, 160, 250), (40, 40, 160, 120))).background == 1
+    assert measured(texture(200, 160)).of(PlainBackground).background == 0
+    assert measured(placed(flat(200, 160, 250), (40, 40, 160, 120))).of(PlainBackground).background == 1
     # the lower side cuts the ellipse where it is widest, at half of the width; its neighbours do not count as plain
-    assert measured(placed(flat(200, 160, 250), (50, 40, 150, 280))).background == pytest.approx(0.87, abs=0.01)
+    assert measured(placed(flat(200, 160, 250), (50, 40, 150, 280))).of(PlainBackground).background == pytest.approx(
+        0.87, abs=0.01
+    )
     # what stands in front may divide the background
-    assert measured(placed(flat(200, 160, 250), (30, -20, 170, 180))).background == pytest.approx(0.77, abs=0.02)
+    assert measured(placed(flat(200, 160, 250), (30, -20, 170, 180))).of(PlainBackground).background == pytest.approx(
+        0.77, abs=0.02
+    )
 
 
 @pytest.mark.parametrize(("range_of_levels", "background"), [(30, 1), (80, 0.2), (200, 0.08)])
 def test_a_background_is_of_one_colour(range_of_levels: int, background: float) -> None:
     """At most 16 levels from the usual colour: all of a soft gradient, less of a stronger one."""
     across = np.tile(np.linspace(20, 20 + range_of_levels, 200).astype(np.uint8), (160, 1))
-    shares = measured(placed(Image.fromarray(across).convert("RGB"), (40, 40, 160, 120))).background
+    shares = measured(placed(Image.fromarray(across).convert("RGB"), (40, 40, 160, 120))).of(PlainBackground).background
     assert shares == pytest.approx(background, abs=0.02)
 
 
 def test_noise_is_not_plain() -> None:
     noisy = np.random.default_rng(3).normal(200, 8, (160, 200)).round().astype(np.uint8)
-    assert measured(noisy).background < 0.1
+    assert measured(noisy).of(PlainBackground).background < 0.1
 
 
 def test_the_background_is_measured_inside_plain_margins() -> None:
     image = Image.fromarray(framed(20, 16, 20, 16)).convert("RGB")
-    assert measured(image).background == 0
+    assert measured(image).of(PlainBackground).background == 0
     assert "artificial_background" not in kinds(image)
 
 
@@ -213,59 +217,56 @@ def test_sharpness() -> None:
     across = np.arange(200)
     step = np.tile(np.where(across < 100, 50, 200), (160, 1)).astype(np.uint8)
     ramp = np.tile(np.clip(50 + 5 * (across - 85), 50, 200), (160, 1)).astype(np.uint8)
-    assert (measured(step).sharpness, measured(ramp).sharpness) == (1, 0.25)
+    assert (measured(step).of(Blur).sharpness, measured(ramp).of(Blur).sharpness) == (1, 0.25)
     assert ("blur" in kinds(step), "blur" in kinds(ramp)) == (False, True)
 
 
 @pytest.mark.parametrize("sigma", [5, 12, 24])
 def test_noise(sigma: int) -> None:
     noisy = np.random.default_rng(7).normal(128, sigma, (200, 200)).round().clip(0, 255).astype(np.uint8)
-    assert measured(noisy).noise == pytest.approx(sigma, rel=0.08)
+    assert measured(noisy).of(Noise).noise == pytest.approx(sigma, rel=0.08)
     assert ("noise" in kinds(noisy)) == (sigma == 24)
 
 
 # What follows
 
-PLAIN = ImageMeasures(
-    margins=(0, 0, 0, 0), seams=(0.5, 0.5), levels=(20, 230), saturations=(30, 80, 90), neutral=0.2, tint=10,
-    sharpness=0.7, noise=2, background=0.1, size=(500, 150),
-)  # fmt: skip
+PLAIN = plain((500, 150))
 
 
 @pytest.mark.parametrize(
-    ("changed", "expected"),
+    ("given", "expected"),
     [
         (PLAIN, []),
-        (replace(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
-        (replace(PLAIN, seams=(0.899, 0.9)), [Hint("collage", "a straight edge from left to right")]),
-        (replace(PLAIN, saturations=(9, 8, 8)), [Hint("filter", "nearly without colour")]),
-        (replace(PLAIN, saturations=(10, 9, 9), tint=3), [Hint("filter", "a single tint")]),
-        (replace(PLAIN, saturations=(9, 9, 9), tint=3), []),
-        (replace(PLAIN, saturations=(10, 9, 9), tint=3.1), []),
-        (replace(PLAIN, saturations=(9, 40, 60), neutral=0.5), [Hint("filter", "grey with some colour")]),
-        (replace(PLAIN, saturations=(9, 40, 59), neutral=0.5), []),
-        (replace(PLAIN, saturations=(9, 40, 60), neutral=0.49), []),
-        (replace(PLAIN, background=0.7), [Hint("artificial_background", "a plain background")]),
+        (changed(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
+        (changed(PLAIN, seams=(0.899, 0.9)), [Hint("collage", "a straight edge from left to right")]),
+        (changed(PLAIN, saturations=(9, 8, 8)), [Hint("filter", "nearly without colour")]),
+        (changed(PLAIN, saturations=(10, 9, 9), tint=3), [Hint("filter", "a single tint")]),
+        (changed(PLAIN, saturations=(9, 9, 9), tint=3), []),
+        (changed(PLAIN, saturations=(10, 9, 9), tint=3.1), []),
+        (changed(PLAIN, saturations=(9, 40, 60), neutral=0.5), [Hint("filter", "grey with some colour")]),
+        (changed(PLAIN, saturations=(9, 40, 59), neutral=0.5), []),
+        (changed(PLAIN, saturations=(9, 40, 60), neutral=0.49), []),
+        (changed(PLAIN, background=0.7), [Hint("artificial_background", "a plain background")]),
         (
-            replace(PLAIN, background=0.7, saturations=(0, 0, 0)),
+            changed(PLAIN, background=0.7, saturations=(0, 0, 0)),
             [Hint("artificial_background", "a plain background")],
         ),
-        (replace(PLAIN, background=0.69), []),
-        (replace(PLAIN, levels=(0, 90)), [Hint("dark", "hardly a pixel above level 90 of 255")]),
-        (replace(PLAIN, levels=(150, 255)), [Hint("bright", "hardly a pixel below level 150 of 255")]),
-        (replace(PLAIN, levels=(149, 91)), []),
-        (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
-        (replace(PLAIN, noise=17.9), []),
-        (replace(PLAIN, noise=18.4), [Hint("noise", "noise of 18 grey levels")]),
-        (replace(PLAIN, size=(149, 500)), [Hint("few_pixels", "149 × 500 pixels")]),
+        (changed(PLAIN, background=0.69), []),
+        (changed(PLAIN, darkest=0, brightest=90), [Hint("dark", "hardly a pixel above level 90 of 255")]),
+        (changed(PLAIN, darkest=150, brightest=255), [Hint("bright", "hardly a pixel below level 150 of 255")]),
+        (changed(PLAIN, darkest=149, brightest=91), []),
+        (changed(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
+        (changed(PLAIN, noise=17.9), []),
+        (changed(PLAIN, noise=18.4), [Hint("noise", "noise of 18 grey levels")]),
+        (changed(PLAIN, size=(149, 500)), [Hint("few_pixels", "149 × 500 pixels")]),
         (
-            replace(PLAIN, sharpness=0.1, noise=20),
+            changed(PLAIN, sharpness=0.1, noise=20),
             [Hint("blur", "no sharp edge anywhere"), Hint("noise", "noise of 20 grey levels")],
         ),
     ],
 )
-def test_hints_from_measures(changed: ImageMeasures, expected: list[Hint]) -> None:
-    assert hints_of_image(changed, imagenet()) == expected
+def test_hints_from_measures(given: ImageMeasures, expected: list[Hint]) -> None:
+    assert hints_of_image(given, imagenet()) == expected
 
 
 @pytest.mark.parametrize("darken", [lambda value: value // 20, lambda value: 255 - value // 20])
@@ -274,8 +275,8 @@ def test_a_dark_or_bright_image_is_named_so_and_not_taken_for_a_plain_or_filtere
 ) -> None:
     """Its levels are so few that a plain background and a filter are found in it."""
     image = measured(Image.fromarray(texture(200, 160)).point(darken))
-    assert (image.background > 0.7, image.saturations[1]) == (True, 0)
-    kind = "dark" if image.levels[1] < 128 else "bright"
+    assert (image.of(PlainBackground).background > 0.7, image.of(Filter).saturations[1]) == (True, 0)
+    kind = "dark" if image.of(Dark).brightest < 128 else "bright"
     others = {"dark", "bright", "artificial_background", "filter"}
     assert {hint.kind for hint in hints_of_image(image, imagenet())} & others == {kind}
 
@@ -284,7 +285,7 @@ def test_levels_leave_out_one_pixel_in_a_hundred() -> None:
     lamp = np.full((100, 100), 30, np.uint8)
     lamp[0, :90] = 250
     lamp[1:4] = 60
-    assert measured(lamp).levels == (30, 60)
+    assert (measured(lamp).of(Bright).darkest, measured(lamp).of(Dark).brightest) == (30, 60)
 
 
 # Between images
@@ -380,7 +381,7 @@ def test_any_size_and_mode(size: tuple[int, int], mode: str) -> None:
     image = Image.new(mode, size)
     before = image.tobytes()
     measures, fingerprint = measure(image)
-    assert measures.noise == 0
+    assert measures.of(Noise).noise == 0
     assert hints_between_images({"a": fingerprint, "b": fingerprint})["a"] == [
         Hint("duplicate", "nearly the same as b", ("b",))
     ]
@@ -388,6 +389,6 @@ def test_any_size_and_mode(size: tuple[int, int], mode: str) -> None:
 
 
 def test_small_images_are_usual_among_your_own() -> None:
-    small = replace(PLAIN, size=(32, 32))
+    small = changed(PLAIN, size=(32, 32))
     assert [each.kind for each in hints_of_image(small, imagenet())] == ["few_pixels"]
     assert hints_of_image(small, class_table([("a", "a"), ("b", "b")], "here")) == []

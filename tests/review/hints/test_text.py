@@ -7,8 +7,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.classes import imagenet
-from cleanset.review.hints.hints import Hint, hints_of_image
-from cleanset.review.hints.measures import measure
+from cleanset.review.hints.hints import Hint, hints_of_image, measure
 from cleanset.review.hints.text import TextLine, added_line, can_read_text, lines_of_text
 
 needs_reader = pytest.mark.skipif(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.classes import imagenet
-from cleanset.review.hints import background as text_cache
+from cleanset.review.hints import text_cache
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.text import TextLine
 from cleanset.review.hints.text_cache import TextCache, usual_text_cache

@@ -1,7 +1,4 @@
-"""Hints computed in the background for images on the screen and the next ones; a cache of their text.
-
-Reading the text of an image takes 0.15 to 0.65 s and gives the same each time, so it is kept on disk.
-"""
+"""Hints computed in the background, for the images on the screen and the next ones."""
 
 import os
 import signal
@@ -28,8 +25,7 @@ if TYPE_CHECKING:
     from cleanset.review.hints.crop_proposal import CropProposal
     from cleanset.review.hints.duplicates import NearDuplicates
     from cleanset.review.hints.fingerprints import Fingerprint
-    from cleanset.review.hints.hints import Hint
-    from cleanset.review.hints.measures import ImageMeasures
+    from cleanset.review.hints.hints import Hint, ImageMeasures
 
 
 _Result = TypeVar("_Result")
@@ -139,7 +135,7 @@ class BackgroundHints:
             process.shutdown(cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
-        from cleanset.review.hints.measures import measure
+        from cleanset.review.hints.hints import measure
 
         data = self._bytes_of(image_id)
         measured = None if data is None else self._in_process(measure, data)

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cleanset.images.boxes import Box, has_area
-from cleanset.review.hints.measures import ImageMeasures, reduction, size_of_measured
+from cleanset.review.hints.hints import ImageMeasures
+from cleanset.review.hints.kinds import Border
+from cleanset.review.hints.measures import reduction, size_of_measured
 from cleanset.review.hints.text import WEB_OR_COPYRIGHT, TextLine, is_added, is_legible
 from cleanset.vocabulary import Reason
 
@@ -34,7 +36,8 @@ def crop_proposal(measures: ImageMeasures, lines: Sequence[TextLine], min_side: 
     is left out, or too little would be kept.
     """
     width, height = measures.size
-    whole, inside = (0, 0, width, height), _inside_margins(measures)
+    whole = 0, 0, width, height
+    inside = _inside_margins(measures)
     added = [line for line in lines if is_added(line, measures.size)]
     if not added and inside == whole:
         # only lettering elsewhere can explain why somebody wants to crop
@@ -47,10 +50,10 @@ def crop_proposal(measures: ImageMeasures, lines: Sequence[TextLine], min_side: 
     reason: Reason = "border"
     if left_out:
         reason = "watermark" if any(WEB_OR_COPYRIGHT.search(line.text) for line in left_out) else "text"
-    return CropProposal(box, reason, _left_out_in_words(left_out, inside != whole))
+    return CropProposal(box, reason, _left_out_in_words(left_out, has_margins=inside != whole))
 
 
-def _left_out_in_words(left_out: Sequence[TextLine], has_margins: bool) -> str:
+def _left_out_in_words(left_out: Sequence[TextLine], *, has_margins: bool) -> str:
     parts = ["the plain margins"] if has_margins else []
     if left_out:
         longest = max(left_out, key=lambda line: len(line.text))
@@ -63,12 +66,13 @@ def _inside_margins(measures: ImageMeasures) -> Box:
     """The part of the image inside its plain margins, in stored pixels."""
     width, height = size_of_measured(measures.size)
     left, top, right, bottom = (
-        round(share * side) for share, side in zip(measures.margins, (width, height) * 2, strict=True)
+        round(share * side) for share, side in zip(measures.of(Border).margins, (width, height) * 2, strict=True)
     )
     factor = reduction(measures.size)
     # the last pixel measured may be of fewer stored ones
-    end, lower_end = ((width - right) * factor, (height - bottom) * factor)
-    return left * factor, top * factor, min(end, measures.size[0]), min(lower_end, measures.size[1])
+    end = min((width - right) * factor, measures.size[0])
+    lower_end = min((height - bottom) * factor, measures.size[1])
+    return left * factor, top * factor, end, lower_end
 
 
 # room around a line of text at least: JPEG softens edges
@@ -95,7 +99,8 @@ def largest_box_without(obstacles: Iterable[Box], inside: Box, min_area: int = 1
     if not has_area(inside):
         return None
     hit = sorted((each for each in obstacles if _overlap(each, inside)), key=lambda each: each[1])
-    best, largest = None, max(min_area, 1) - 1
+    best = None
+    largest = max(min_area, 1) - 1
     # each edge of the largest box touches an obstacle or the outside, or it could be moved outwards
     starts = sorted({left, *(each[2] for each in hit if each[2] < right)})
     ends = sorted({right, *(each[0] for each in hit if each[0] > left)}, reverse=True)
@@ -108,6 +113,7 @@ def largest_box_without(obstacles: Iterable[Box], inside: Box, min_area: int = 1
             for _, upper, _, lower in [*(each for each in hit if each[0] < end and each[2] > start), (0, bottom, 0, 0)]:
                 area = (end - start) * (upper - free_from)
                 if area > largest:
-                    best, largest = (start, free_from, end, upper), area
+                    best = start, free_from, end, upper
+                    largest = area
                 free_from = max(free_from, lower)
     return best

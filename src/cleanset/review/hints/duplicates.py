@@ -10,6 +10,9 @@ from cleanset.review.hints.fingerprints import Fingerprint, Packed
 from cleanset.review.hints.hints import Hint
 from cleanset.validation import first_names
 
+DUPLICATE_DOCS = "a near-duplicate among the candidates of a class: turned, mirrored, cropped by up to 8 % of each side"
+"""The hint in words, as the documentation lists it."""
+
 MAX_HASH_DISTANCE = 60
 """Number of differing bits, of 256, in the most similar orientation."""
 

@@ -12,19 +12,20 @@ from cleanset.review.hints.measures import reduction
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """Perceptual hashes, for comparing images.
-
-    `hashes`: PDQ (Facebook 2019), 256 bits for each of eight orientations: as stored, then turned and mirrored.
-    `parts`: 256 bits of the whole image and of each of PARTS, as stored; one of them is close to a cropped copy.
-    """
+    """Perceptual hashes, for comparing images."""
 
     hashes: NDArray[np.bool_]
+    """256 bits for each of eight orientations: as stored, then turned and mirrored."""
+
     parts: NDArray[np.bool_]
+    """256 bits of the whole image and of each of PARTS, as stored; one of them is close to a cropped copy."""
 
 
-def _hashes(small: Image.Image) -> NDArray[np.bool_]:
-    hashes, _ = pdqhash.compute_dihedral(np.asarray(small))
-    return np.array(hashes, np.bool_)
+def fingerprint(small: Image.Image) -> Fingerprint:
+    """The fingerprint of an image in RGB, reduced as for the measures."""
+    found, _ = pdqhash.compute_dihedral(np.asarray(small))
+    hashes = np.array(found, np.bool_)
+    return Fingerprint(hashes, _parts(small, hashes[0]))
 
 
 Packed = NDArray[np.uint64]
@@ -36,7 +37,8 @@ MIN_QUALITY = 50
 
 def packed_hashes(image: Image.Image) -> Packed | None:
     """The hashes of an image, 8 orientations of 4 numbers, to compare many; None with too little to see."""
-    image, factor = image.convert("RGB"), reduction(image.size)
+    factor = reduction(image.size)
+    image = image.convert("RGB")
     hashes, quality = pdqhash.compute_dihedral(np.asarray(image.reduce(factor) if factor > 1 else image))
     return None if quality < MIN_QUALITY else np.packbits(np.array(hashes, np.bool_), axis=1).view(np.uint64)
 

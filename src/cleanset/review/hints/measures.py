@@ -1,8 +1,8 @@
-"""Measures behind the hints: borders, straight edges, noise, grey, JPEG quality and perceptual hashes.
+"""The computations behind the hints at an image: borders, straight edges, colours, background, sharpness, noise.
 
-The thresholds are in `hints`. All measures but the hash are taken on the brightness (Rec. 601) or colours of the image,
-reduced by an integer factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw visible only at the full size
-of a larger image is missed.
+Their limits are in `kinds`. They are computed on the brightness (Rec. 601) or colours of the image, reduced by an
+integer factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw visible only at the full size of a larger
+image is missed.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-
-from cleanset.review.hints.fingerprints import Fingerprint, _hashes, _parts
 
 Grey = NDArray[np.int16]
 """Brightness by row and column, in grey levels; signed, so that differences do not wrap around."""
@@ -46,8 +44,12 @@ def border(grey: Grey) -> tuple[int, int, int, int]:
     """
     height, width = grey.shape
     # only the middle of each row: the other two margins would make none plain
-    rows, columns = grey[:, width // 5 : width - width // 5], grey[height // 5 : height - height // 5].T
-    left, top, right, bottom = _margin(columns), _margin(rows), _margin(columns[::-1]), _margin(rows[::-1])
+    rows = grey[:, width // 5 : width - width // 5]
+    columns = grey[height // 5 : height - height // 5].T
+    left = _margin(columns)
+    top = _margin(rows)
+    right = _margin(columns[::-1])
+    bottom = _margin(rows[::-1])
     is_border = any(min(pair) and max(pair) >= _MIN_WIDER_PIXELS for pair in ((left, right), (top, bottom)))
     return (left, top, right, bottom) if is_border else (0, 0, 0, 0)
 
@@ -73,7 +75,8 @@ def _uneven_end(rows: Grey, end: int) -> int:
 
 def _soft_end(rows: Grey, end: int) -> int:
     """The end of a margin, with the rows that lie, all along, between its brightness and the row that follows."""
-    following, level = rows[end : end + _MAX_SOFT_PIXELS + 1], float(rows[end - 1].mean())
+    following = rows[end : end + _MAX_SOFT_PIXELS + 1]
+    level = float(rows[end - 1].mean())
     away = np.sign(following[1:] - level) * np.diff(following, axis=0)
     is_soft = (away >= _MIN_STEP).mean(axis=1) >= _MIN_STRAIGHT_SHARE
     return end + (len(is_soft) if is_soft.all() else int(is_soft.argmin()))
@@ -82,62 +85,40 @@ def _soft_end(rows: Grey, end: int) -> int:
 MAX_SIDE_PIXELS = 512
 
 
-@dataclass(frozen=True, slots=True)
-class ImageMeasures:
-    """The measures of one image.
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedImage:
+    """An image as all measures need it."""
 
-    `margins`: of a border, left, top, right, bottom: share of the width or height that is plain and ends in a straight
-    edge, with the rows that are soft there; all 0 without a border.
-    `seams`: the straightest edge from top to bottom and from left to right, inside plain margins and away from the
-    outer tenths: the share of its length where colours step at once, and less on both sides.
-    `levels`: the 1st and 99th of 100 pixels' brightness.
-    `saturations`: the 50th, 95th and 99th of 100 pixels' difference between its strongest and weakest colour, in grey
-    levels. `neutral`: the share of pixels, of those neither dark nor bright, where it is at most 3 levels.
-    `tint`: how far colours stray from the mean colour of their brightness, in grey levels (root mean square).
-    `sharpness`: the steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps.
-    `noise`: standard deviation of the noise, in grey levels (Immerkaer 1996, with the median).
-    `background`: how far one plain colour reaches around the image, inside plain margins: the mean of its shares of the
-    four sides.
-    `size`: width and height in stored pixels.
-    """
-
-    margins: tuple[float, float, float, float]
-    seams: tuple[float, float]
-    levels: tuple[float, float]
-    saturations: tuple[float, float, float]
-    neutral: float
-    tint: float
-    sharpness: float
-    noise: float
-    background: float
     size: tuple[int, int]
+    """Width and height in stored pixels."""
+
+    small: Image.Image
+    """The image in RGB, with no side longer than MAX_SIDE_PIXELS."""
+
+    grey: Grey
+    """Its brightness."""
+
+    margins: tuple[int, int, int, int]
+    """Pixels of a border at the left, top, right and bottom of `small`, as `border` gives them."""
+
+    inside: Image.Image
+    """The part of `small` inside its margins."""
 
 
-def measure(image: Image.Image) -> tuple[ImageMeasures, Fingerprint]:
-    """Measure a decoded image of any mode and size."""
+def prepared(image: Image.Image) -> PreparedImage:
+    """A decoded image of any mode and size, prepared for being measured."""
     factor = reduction(image.size)
-    image = image.convert("RGB")
-    small = image.reduce(factor) if factor > 1 else image
+    rgb = image.convert("RGB")
+    small = rgb.reduce(factor) if factor > 1 else rgb
     grey = np.asarray(small.convert("L")).astype(np.int16)
-    saturations, neutral, tint = _colours(small)
     left, top, right, bottom = border(grey)
-    darkest, brightest = np.percentile(grey, (1, 99)).tolist()
-    margins = left / small.width, top / small.height, right / small.width, bottom / small.height
-    inside = small.crop((left, top, small.width - right, small.height - bottom))
-    measures = ImageMeasures(
-        margins=margins,
-        seams=_seams(inside),
-        levels=(darkest, brightest),
-        saturations=saturations,
-        neutral=neutral,
-        tint=tint,
-        sharpness=_sharpness(grey),
-        noise=_noise(grey),
-        background=_background(inside),
+    return PreparedImage(
         size=image.size,
+        small=small,
+        grey=grey,
+        margins=(left, top, right, bottom),
+        inside=small.crop((left, top, small.width - right, small.height - bottom)),
     )
-    hashes = _hashes(small)
-    return measures, Fingerprint(hashes, _parts(small, hashes[0]))
 
 
 def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
@@ -151,15 +132,12 @@ def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
     return -(-max(size) // max_side)
 
 
-# Straight edges
-
-
 # levels of a colour between pixels two apart that make a seam: two images may be of nearly equal brightness
 _MIN_SEAM_STEP = 8
 
 
-def _seams(inside: Image.Image) -> tuple[float, float]:
-    """`seams`, of the image without its margins, whose ends would be taken for seams."""
+def seams(inside: Image.Image) -> tuple[float, float]:
+    """`Collage.seams` of an image without its margins, whose ends would be taken for seams."""
     colours = np.stack([np.asarray(band).astype(np.int16) for band in inside.split()])
 
     def straightest(rows: NDArray[np.int16]) -> float:
@@ -190,22 +168,20 @@ def _lines(green: NDArray[np.int16], steps: NDArray[np.int16]) -> NDArray[np.flo
     line = green[3:-3]
     found = np.zeros_like(line)
     for before, after in ((green[1:-5], green[5:-1]), (green[:-6], green[6:])):
-        one, other = line - before, line - after
+        one = line - before
+        other = line - after
         # the smaller of the two where both are positive or both negative, else nothing above 0
         found = np.maximum.reduce([found, np.minimum(one, other), -np.maximum(one, other)])
     beside = np.maximum(steps[:-5], steps[5:])
     return np.asarray(((found >= _MIN_SEAM_STEP) & (found > beside)).mean(axis=1))
 
 
-# Colours
-
-
 # levels between the colours of a grey pixel: JPEG changes them a little
 _MAX_NEUTRAL = 3
 
 
-def _colours(small: Image.Image) -> tuple[tuple[float, float, float], float, float]:
-    """`saturations`, `neutral` and `tint`, of the image reduced by four more: without noise and the fringes of JPEG."""
+def colours(small: Image.Image) -> tuple[tuple[float, float, float], float, float]:
+    """`saturations`, `neutral` and `tint` of `Filter`, on the image reduced by four: without noise or fringes."""
     red, green, blue = (np.asarray(band).ravel().astype(np.int16) for band in small.reduce(4).split())
     spread = np.maximum(np.maximum(red, green), blue) - np.minimum(np.minimum(red, green), blue)
     levels = (red + 2 * green + blue) >> 4  # 64 of them
@@ -230,8 +206,8 @@ _MAX_COLOUR_DISTANCE = 16
 _SIDES = (np.s_[1], np.s_[-2], np.s_[:, 1], np.s_[:, -2])
 
 
-def _background(inside: Image.Image) -> float:
-    """`background`, of the image without its margins, reduced by two more: without the noise of JPEG."""
+def background(inside: Image.Image) -> float:
+    """`PlainBackground.background` of an image without its margins, reduced by two more: without the noise of JPEG."""
     pixels = np.asarray(inside.reduce(2)).astype(np.int16)
     if min(pixels.shape[:2]) < 4:
         return 0.0
@@ -249,14 +225,13 @@ def _background(inside: Image.Image) -> float:
     return float(np.mean([(of & each).mean() for of, each in zip(is_plain, near, strict=True)]))
 
 
-# Detail
-
-
 # share of the steps between neighbours that count as edges. (Steps over four pixels find each edge four times.)
 _EDGE_SHARE = 0.0005
 
 
-def _sharpness(grey: Grey) -> float:
+def sharpness(grey: Grey) -> float:
+    """`Blur.sharpness` of the brightness of an image."""
+
     def steepest(reach: int) -> float:
         steps = [np.abs(way[reach:] - way[:-reach])[:, ::2] for way in (grey, grey.T)]
         counts = np.cumsum(sum(np.bincount(step.ravel(), minlength=256) for step in steps))
@@ -265,7 +240,8 @@ def _sharpness(grey: Grey) -> float:
     return steepest(1) / max(steepest(4), 1.0)
 
 
-def _noise(grey: Grey) -> float:
+def noise(grey: Grey) -> float:
+    """`Noise.noise` of the brightness of an image."""
     across = grey[:, 2:] - 2 * grey[:, 1:-1] + grey[:, :-2]
     both = across[2:] - 2 * across[1:-1] + across[:-2]
     # 6 is the norm of this kernel, 0.6745 the median of |x| for a standard normal x

@@ -58,16 +58,20 @@ def lines_of_text(image: Image.Image) -> tuple[TextLine, ...]:
     try:
         found = _reader()(pixels, use_det=True, use_cls=False, use_rec=False).boxes
         boxes = sorted([] if found is None else found, key=lambda corners: edge_distance(_box(corners, size), size))
-        lines, left = [], float(READ_PIXELS)
+        lines = []
+        left = float(READ_PIXELS)
         for corners, strip in zip(boxes, _reader().crop_text_regions(pixels, np.array(boxes)), strict=True):
-            ratio, is_upright = strip.shape[1] / strip.shape[0], _is_upright(corners)
+            ratio = strip.shape[1] / strip.shape[0]
+            is_upright = _is_upright(corners)
             # upright text comes turned to one side: it may be written upwards or downwards
             turns = (strip, np.ascontiguousarray(strip[::-1, ::-1])) if is_upright else (strip,)
             cost = len(turns) * ratio * LINE_HEIGHT
             if ratio >= MIN_RATIO and cost <= left:
                 left -= cost
                 text, score = max(map(_read, turns), key=lambda read: read[1])
-                lines.append(TextLine(text, score, _box(corners / scale, image.size), _slope(corners, is_upright)))
+                lines.append(
+                    TextLine(text, score, _box(corners / scale, image.size), _slope(corners, is_upright=is_upright))
+                )
     except Exception as error:  # RapidOCR's own classes have no common base
         raise ValueError(reason(error)) from None
     return tuple(lines)
@@ -81,7 +85,8 @@ def _read(strip: NDArray[np.uint8]) -> tuple[str, float]:
 
 def _box(corners: NDArray[np.float32], size: tuple[int, int]) -> Box:
     """The upright rectangle around corners: top left, top right, bottom right, bottom left."""
-    low, high = np.clip(np.floor(corners.min(axis=0)), 0, size), np.clip(np.ceil(corners.max(axis=0)), 0, size)
+    low = np.clip(np.floor(corners.min(axis=0)), 0, size)
+    high = np.clip(np.ceil(corners.max(axis=0)), 0, size)
     return int(low[0]), int(low[1]), int(high[0]), int(high[1])
 
 
@@ -89,7 +94,7 @@ def _is_upright(corners: NDArray[np.float32]) -> bool:
     return bool(np.linalg.norm(corners[3] - corners[0]) >= MIN_RATIO * np.linalg.norm(corners[1] - corners[0]))
 
 
-def _slope(corners: NDArray[np.float32], is_upright: bool) -> float:
+def _slope(corners: NDArray[np.float32], *, is_upright: bool) -> float:
     across, along = np.abs(corners[3] - corners[0] if is_upright else (corners[1] - corners[0])[::-1])
     return float(across / max(along, 1e-9))
 

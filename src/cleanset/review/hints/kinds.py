@@ -1,0 +1,317 @@
+"""The hints at an image: one class for each, with its measure, its limit, its words and its documentation.
+
+A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds several objects, a
+wrong class, a drawing, a small object in a large image, large words across the middle, text written at an angle, a
+wordless watermark, most collages, or a filter that leaves many colours.
+
+Limits are round numbers, chosen on half of the photographs of bench/RESULTS.md.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from cleanset.classes import ClassTable
+from cleanset.review.hints import measures
+from cleanset.review.hints.measures import PreparedImage
+from cleanset.review.hints.text import TextLine, added_line
+from cleanset.vocabulary import Reason
+
+# an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
+HintKind = Reason | Literal["few_pixels", "dark", "bright"]
+
+
+class ImageHint(ABC):
+    """What was measured of an image for one hint, and whether it is a sign of a flaw."""
+
+    kind: ClassVar[HintKind]
+    """The reason to reject the image that the sign speaks for, or few_pixels, dark, bright."""
+
+    docs: ClassVar[str]
+    """The sign in words, as the documentation lists it."""
+
+    hidden_by: ClassVar[frozenset[HintKind]] = frozenset()
+    """The hints beside which this one is not given."""
+
+    @abstractmethod
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """Each sign of the flaw in words, with what was measured; `classes`: those of the dataset."""
+
+
+class MeasuredHint(ImageHint):
+    """A hint from the pixels of an image."""
+
+    @classmethod
+    @abstractmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure an image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Border(MeasuredHint):
+    """Margins at two opposite sides or at all."""
+
+    kind: ClassVar[HintKind] = "border"
+    docs: ClassVar[str] = "plain margins that end in a straight edge, on two opposite sides"
+
+    margins: tuple[float, float, float, float]
+    """Left, top, right, bottom: share of the width or height that is plain and ends in a straight edge, with the rows
+    that are soft there; all 0 without a border."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the margins."""
+        left, top, right, bottom = image.margins
+        width, height = image.small.size
+        return cls((left / width, top / height, right / width, bottom / height))
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The widths of the margins."""
+        margins = zip(("left", "top", "right", "bottom"), self.margins, strict=True)
+        widths = [f"{side} {max(round(100 * share), 1)} %" for side, share in margins if share]
+        if widths:
+            yield f"plain margins: {', '.join(widths)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Collage(MeasuredHint):
+    """A straight edge through the whole image."""
+
+    kind: ClassVar[HintKind] = "collage"
+    docs: ClassVar[str] = "a straight edge across the image, from side to side"
+    MIN_SEAM: ClassVar[float] = 0.9
+
+    seams: tuple[float, float]
+    """The straightest edge from top to bottom and from left to right, inside plain margins and away from the outer
+    tenths: the share of its length, 0 to 1, where colours step at once, and less on both sides."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the straightest edges."""
+        return cls(measures.seams(image.inside))
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The direction of each straight edge."""
+        for seam, course in zip(self.seams, ("from top to bottom", "from left to right"), strict=True):
+            if seam >= self.MIN_SEAM:
+                yield f"a straight edge {course}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dark(MeasuredHint):
+    """An image without bright pixels."""
+
+    kind: ClassVar[HintKind] = "dark"
+    docs: ClassVar[str] = "a dark image, whose background and colours cannot be judged"
+    # of the darkest of 250 photographs, 99 of 100 pixels are below 98
+    MAX_LEVEL: ClassVar[float] = 90.0
+
+    brightest: float
+    """The 99th of 100 pixels' brightness, 0 to 255."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the brightest pixels."""
+        return cls(float(np.percentile(image.grey, 99)))
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The level above which there is hardly a pixel."""
+        if self.brightest <= self.MAX_LEVEL:
+            yield f"hardly a pixel above level {self.brightest:.0f} of 255"
+
+
+@dataclass(frozen=True, slots=True)
+class Bright(MeasuredHint):
+    """An image without dark pixels."""
+
+    kind: ClassVar[HintKind] = "bright"
+    docs: ClassVar[str] = "a bright image, whose background and colours cannot be judged"
+    hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark"})
+    # of the brightest of 250 photographs, 99 of 100 pixels are above 102
+    MIN_LEVEL: ClassVar[float] = 150.0
+
+    darkest: float
+    """The 1st of 100 pixels' brightness, 0 to 255."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the darkest pixels."""
+        return cls(float(np.percentile(image.grey, 1)))
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The level below which there is hardly a pixel."""
+        if self.darkest >= self.MIN_LEVEL:
+            yield f"hardly a pixel below level {self.darkest:.0f} of 255"
+
+
+@dataclass(frozen=True, slots=True)
+class PlainBackground(MeasuredHint):
+    """One plain colour around the image."""
+
+    kind: ClassVar[HintKind] = "artificial_background"
+    docs: ClassVar[str] = "a plain background of one colour"
+    # with few levels between them, all areas look plain
+    hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark", "bright"})
+    MIN_SHARE: ClassVar[float] = 0.7
+
+    background: float
+    """How far one plain colour reaches around the image, inside plain margins: the mean of its shares of the four
+    sides, 0 to 1."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the background."""
+        return cls(measures.background(image.inside))
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The sign, which names no number."""
+        if self.background >= self.MIN_SHARE:
+            yield "a plain background"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(MeasuredHint):
+    """Colours that a filter has taken away or left."""
+
+    kind: ClassVar[HintKind] = "filter"
+    docs: ClassVar[str] = "no colour, one colour, or grey with some colour"
+    # what stands before a plain background is often grey or black by nature; with few levels all colours are faint
+    hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark", "bright", "artificial_background"})
+    MAX_COLOURLESS: ClassVar[float] = 8.0
+    MAX_TINT: ClassVar[float] = 3.0
+    # a photograph without strong colours rarely has a tint of this median saturation
+    MIN_TINTED: ClassVar[float] = 10.0
+    MIN_NEUTRAL: ClassVar[float] = 0.5
+    MIN_ONE_COLOUR: ClassVar[float] = 60.0
+
+    saturations: tuple[float, float, float]
+    """The 50th, 95th and 99th of 100 pixels' difference between its strongest and weakest colour, in levels."""
+
+    neutral: float
+    """The share of pixels, of those neither dark nor bright, where that difference is at most 3 levels, 0 to 1."""
+
+    tint: float
+    """How far colours stray from the mean colour of their brightness, in levels (root mean square)."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the colours."""
+        saturations, neutral, tint = measures.colours(image.small)
+        return cls(saturations, neutral, tint)
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The colours that are left."""
+        median, high, highest = self.saturations
+        if high <= self.MAX_COLOURLESS:
+            yield "nearly without colour"
+        elif self.tint <= self.MAX_TINT and median >= self.MIN_TINTED:
+            yield "a single tint"
+        elif self.neutral >= self.MIN_NEUTRAL and highest >= self.MIN_ONE_COLOUR:
+            yield "grey with some colour"
+
+
+@dataclass(frozen=True, slots=True)
+class Blur(MeasuredHint):
+    """An image out of focus."""
+
+    kind: ClassVar[HintKind] = "blur"
+    docs: ClassVar[str] = "softness: no sharp edge anywhere"
+    MAX_SHARPNESS: ClassVar[float] = 0.4
+
+    sharpness: float
+    """The steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the steepest edges."""
+        return cls(measures.sharpness(image.grey))
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The sign, which names no number."""
+        if self.sharpness <= self.MAX_SHARPNESS:
+            yield "no sharp edge anywhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Noise(MeasuredHint):
+    """Grain in the whole image."""
+
+    kind: ClassVar[HintKind] = "noise"
+    docs: ClassVar[str] = "noise in the whole image"
+    MIN_NOISE: ClassVar[float] = 18.0
+
+    noise: float
+    """Standard deviation of the noise, in grey levels (Immerkaer 1996, with the median)."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Measure the noise."""
+        return cls(measures.noise(image.grey))
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The noise in grey levels."""
+        if self.noise >= self.MIN_NOISE:
+            yield f"noise of {self.noise:.0f} grey levels"
+
+
+@dataclass(frozen=True, slots=True)
+class FewPixels(MeasuredHint):
+    """A small image, which models enlarge."""
+
+    kind: ClassVar[HintKind] = "few_pixels"
+    docs: ClassVar[str] = "few pixels (ImageNet's images alone): a side below 150"
+    # smaller images are enlarged by more than half for ImageNet's models
+    MIN_SHORT_SIDE_PIXELS: ClassVar[int] = 150
+
+    size: tuple[int, int]
+    """Width and height in stored pixels."""
+
+    @classmethod
+    def measure(cls, image: PreparedImage) -> Self:
+        """Take the size."""
+        return cls(image.size)
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """Width and height; what enlarges images of other datasets is not known."""
+        if classes.is_imagenet and min(self.size) < self.MIN_SHORT_SIDE_PIXELS:
+            yield f"{self.size[0]} × {self.size[1]} pixels"
+
+
+MAX_TEXT = 40
+"""Characters of a line of text that a hint shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedText(ImageHint):
+    """Text that was added to an image, read later than the pixels are measured (`hints.text`)."""
+
+    kind: ClassVar[HintKind] = "text"
+    docs: ClassVar[str] = "a level line of text near an edge; anywhere a web address, a copyright, sample or preview"
+
+    lines: tuple[TextLine, ...]
+    size: tuple[int, int]
+    """Width and height of the image in stored pixels."""
+
+    def signs(self, classes: ClassTable) -> Iterator[str]:
+        """The longest line that may have been added, and its place."""
+        line = added_line(self.lines, self.size)
+        if line is not None:
+            text = line.text if len(line.text) <= MAX_TEXT else f"{line.text[: MAX_TEXT - 1]}…"
+            yield f"“{text}”, {_position(line, self.size)}"
+
+
+def _position(line: TextLine, size: tuple[int, int]) -> str:
+    """The place of the middle of a line in an image of this size, in words."""
+    left, top, right, bottom = line.box
+    width, height = size
+    row = ("top", "middle", "bottom")[min(3 * (top + bottom) // (2 * height), 2)]
+    return f"{row} {('left', 'centre', 'right')[min(3 * (left + right) // (2 * width), 2)]}"
+
+
+MEASURED_HINTS: tuple[type[MeasuredHint], ...] = (
+    Border, Collage, Dark, Bright, PlainBackground, Filter, Blur, Noise, FewPixels,
+)  # fmt: skip
+"""Each hint from pixels, after those that hide it."""
