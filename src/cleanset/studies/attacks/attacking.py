@@ -85,7 +85,8 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     scores, bit for bit.
     """
     params = AllParams.read(study, attack_params)
-    settings, roles = params.attacks, list(params.edition.models)
+    settings = params.attacks
+    roles = list(params.edition.models)
     if settings.is_left_out(name, model, roles):
         raise CleansetError(
             f"{name} {model}: {name} reads stored predictions, which only the edition's models have; expected another "
@@ -95,7 +96,8 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
     sources = cache(lambda: target.sources(other_models(study, params, target.name)))
-    known, further = Known(settings.seed, target.others, sources), ""
+    known = Known(settings.seed, target.others, sources)
+    further = ""
     if settings.attack(name).reads_predictions:
         known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
         predictions = [study.robustness.answers.predictions(family, target.name) for family in GUESSED]
@@ -148,7 +150,9 @@ class Attacking:
 
         Of the machine it has only the device and libraries of the search.
         """
-        params, target, lpips = self.params, self.target, self.target.judge.lpips
+        params = self.params
+        target = self.target
+        lpips = self.target.judge.lpips
         attack = params.attack(self.name)
         # scikit-image computes SSIM
         libraries = [*attack.libraries, "scikit-image", *([] if lpips is None else ["lpips"])]
@@ -178,7 +182,8 @@ class Attacking:
 
         `keep_facts`: write all dependencies of the results into the record, which identifies them without DVC.
         """
-        attack, made_from = self.params.attack(self.name), self.made_from(images)
+        attack = self.params.attack(self.name)
+        made_from = self.made_from(images)
         # before any generator is seeded: loading other models draws from them
         attack.prepare(known)
         files = images["file"].tolist()
@@ -209,7 +214,8 @@ class Attacking:
 
     def asked(self) -> list[Asked]:
         """The files of the results."""
-        found, words = self.results(), f"{self.target.name} {self.name}"
+        found = self.results()
+        words = f"{self.target.name} {self.name}"
         return [
             Asked(self.name, file, self.folder.folder / png, seed_of(self.params.seed, "judged", words, file))
             for file, png in zip(found["file"], found["png"], strict=True)
@@ -223,7 +229,8 @@ class Attacking:
 
     def _write(self, record: dict[str, Any], finished: Shards) -> None:
         """Write the table, the PNGs and the record: all or nothing."""
-        shards, ids = finished.table(), {file: each.image_id for file, each in self.target.files.items()}
+        shards = finished.table()
+        ids = {file: each.image_id for file, each in self.target.files.items()}
         with replacing(self.folder.folder) as unfinished:
             for file, content in zip(shards["image_id"], shards["content"], strict=True):
                 path = unfinished / png_name(file)
@@ -240,8 +247,11 @@ class Attacking:
 
     def _search_missing(self, attack: Parameters, known: Known, shards: Shards) -> int:
         """Attack the missing groups one after the other; return how many images from the first are finished."""
-        network, budget = self.target.network(), self.params.budget
-        begin, spent, size = monotonic(), 0, attack.group_size
+        network = self.target.network()
+        budget = self.params.budget
+        begin = monotonic()
+        spent = 0
+        size = attack.group_size
         # the bar shows what is left to do, not what an earlier run did
         left = sum(len(shards.image_ids(number)) for number in shards.missing)
         # what was spent before an interruption counts
@@ -259,7 +269,9 @@ class Attacking:
 
     def _rows(self, attack: Parameters, known: Known, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
         """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
-        target, seed, words = self.target, self.params.seed, f"{self.target.name} {self.name}"
+        target = self.target
+        seed = self.params.seed
+        words = f"{self.target.name} {self.name}"
         group = [target.subject(file) for file in files]
         group_seed = seed_of(seed, "searched", words, *files)
         network.reseed(group_seed)
@@ -289,7 +301,8 @@ class FreshModel:
 
         Each part is answered in a process of its own. Raises CleansetError for a model that cannot be loaded there.
         """
-        found, signs = dict[tuple[str, str], ImageLogits](), list[SeenSign]()
+        found = dict[tuple[str, str], ImageLogits]()
+        signs = list[SeenSign]()
         with ProcessPoolExecutor(1, worker_processes([__name__]), max_tasks_per_child=1) as pool:
             try:
                 for answers, seen in pool.map(partial(_answered, self, Path.cwd()), parts):
@@ -307,7 +320,9 @@ def _answered(
     fresh: FreshModel, folder: Path, asked: Sequence[Asked]
 ) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
     os.chdir(folder)
-    model, how, files = fresh.load(), fresh.how, SetImages(fresh.files)
+    model = fresh.load()
+    how = fresh.how
+    files = SetImages(fresh.files)
 
     def pixels(each: Asked) -> Pixels:
         if each.attack == ITSELF:
@@ -351,8 +366,10 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_c
     before = next((SeenSign(**record[SETTLED]) for record in records if record.get(SETTLED)), None)
     if all(SETTLED in record for record in records):
         return before
-    target, seed = attacks[0].target, attacks[0].params.seed
-    tables, parts = [each.results() for each in attacks], [each.asked() for each in attacks]
+    target = attacks[0].target
+    seed = attacks[0].params.seed
+    tables = [each.results() for each in attacks]
+    parts = [each.asked() for each in attacks]
     files = list(dict.fromkeys(each.file for part in parts for each in part))
     parts.append([Asked(ITSELF, each, Path(), seed_of(seed, "judged", f"{target.name} ", each)) for each in files])
     fresh = FreshModel(opened, replace(target.how, precision=target.judge.precision), target.files)
@@ -445,9 +462,11 @@ def evaluate(
     `others`: the models that images are made on; `classes`: the class table of the images. Raises CleansetError if
     nothing can be run.
     """
-    params, device = request.params, settings.devices[0].torch
+    params = request.params
+    device = settings.devices[0].torch
     how = Searching(device, params.search_precision, settings.batch_size)
-    results, problems = dict[tuple[str, str], pd.DataFrame](), dict[tuple[str, str], str]()
+    results = dict[tuple[str, str], pd.DataFrame]()
+    problems = dict[tuple[str, str], str]()
     records = dict[str, WarningRecord]()
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
         try:
@@ -468,7 +487,8 @@ def evaluate(
             seed=params.seed,
             searched=searched,
         )
-        sources, finished = partial(_loaded, spec, others, settings, target), list[Attacking]()
+        sources = partial(_loaded, spec, others, settings, target)
+        finished = list[Attacking]()
         for name, attack in params.attacks.items():
             made_on = [other.text for other in others] if attack.kind == "transfer" else []
             facts = [named.identity, settings.precision, *request.straight_through, *made_on]

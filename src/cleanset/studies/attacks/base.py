@@ -285,9 +285,11 @@ def to_pixels(levels: NDArray[np.float64], center: Pixels | None = None, ball: B
     """
     if center is None or ball is None:
         return np.clip(np.rint(levels), 0, LEVELS).astype(np.uint8)
-    radius, middle = ball.levels(), center.astype(np.float64)
+    radius = ball.levels()
+    middle = center.astype(np.float64)
     if ball.norm == "Linf":
-        least, most = np.ceil(middle - radius), np.floor(middle + radius)
+        least = np.ceil(middle - radius)
+        most = np.floor(middle + radius)
         return np.clip(np.rint(levels), np.maximum(least, 0), np.minimum(most, LEVELS)).astype(np.uint8)
     difference = np.clip(levels, 0, LEVELS) - middle
     length = float(np.sqrt((difference**2).sum()))

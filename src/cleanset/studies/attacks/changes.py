@@ -73,8 +73,10 @@ def rotated_and_moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     size = image.shape[-1]
     places = torch.arange(size, dtype=image.dtype, device=image.device) - (size - 1) / 2
     dx, dy, angle = changes.to(image.dtype).T[:, :, None, None]
-    right, down = places[None, None, :] - dx, places[None, :, None] - dy
-    cosine, sine = torch.cos(torch.deg2rad(angle)), torch.sin(torch.deg2rad(angle))
+    right = places[None, None, :] - dx
+    down = places[None, :, None] - dy
+    cosine = torch.cos(torch.deg2rad(angle))
+    sine = torch.sin(torch.deg2rad(angle))
     # without align_corners, -1 and 1 are the outer edges of the image: a pixel is 2 / size wide
     grid = torch.stack((cosine * right - sine * down, sine * right + cosine * down), dim=-1) * (2 / size)
     repeated = image[None].expand(len(changes), -1, -1, -1)
@@ -86,10 +88,14 @@ def moved_by_pillow(image: Image.Image, dx: float, dy: float, angle: float) -> P
 
     As torchvision 0.2.1 does it: half a pixel beside the center, bilinear, cut to whole values.
     """
-    turn, middle = radians(angle), image.width * 0.5 + 0.5
+    turn = radians(angle)
+    middle = image.width * 0.5 + 0.5
     # the factor is 1 but for rounding, which decides where a value is nearly whole
     factor = 1 / (cos(turn) * cos(turn) + sin(turn) * sin(turn))
-    cosine, sine, right, down = factor * cos(turn), factor * sin(turn), -middle - dx, -middle - dy
+    cosine = factor * cos(turn)
+    sine = factor * sin(turn)
+    right = -middle - dx
+    down = -middle - dy
     matrix = (
         cosine, sine, cosine * right + sine * down + middle,
         -sine, cosine, -sine * right + cosine * down + middle,
@@ -124,7 +130,10 @@ class SpatialGridAttack(OneByOne):
 
         start = scaled_on_black(subject.pixels, self.scale)
         image = Image.fromarray(np.ascontiguousarray(start.transpose(1, 2, 0)))
-        queries, best, found, factor = network.queries, -np.inf, start, image.width / BASE_SIZE
+        queries = network.queries
+        best = -np.inf
+        found = start
+        factor = image.width / BASE_SIZE
         # Pillow lets other threads run meanwhile
         with ThreadPoolExecutor(available_cores()) as pool, torch.inference_mode():
             changed = pool.map(
@@ -135,7 +144,8 @@ class SpatialGridAttack(OneByOne):
                 found_margins = margins(logits, torch.full((len(part),), subject.class_index, device=network.device))
                 place = int(found_margins.argmax())
                 if float(found_margins[place]) > best:
-                    best, found = float(found_margins[place]), part[place]
+                    best = float(found_margins[place])
+                    found = part[place]
         return Result(found, network.queries - queries)
 
 
@@ -203,7 +213,8 @@ class CommonCorruptionsAttack(OneByOne):
 
         from cleanset.studies.robustness.corruptions.changes import corrupted_images
 
-        image, seed = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0)), image_seed(known.seed, subject.image_id)
+        image = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0))
+        seed = image_seed(known.seed, subject.image_id)
         names = IN_PUBLISHED_KIT if self.corruptions == 17 else ALL_CORRUPTIONS
         changed = [corrupted_images(image, name, [self.severity], seed) for name in names]
         corrupted = [np.ascontiguousarray(each.transpose(2, 0, 1)) for (each,) in changed]

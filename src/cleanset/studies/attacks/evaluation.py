@@ -67,7 +67,8 @@ def attack_params(attacks: str, eps: str | None = None, images: int | None = Non
         if content.pop("wrapped", None):
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
-        where, eps = "--attacks", "4/255" if eps is None else eps
+        where = "--attacks"
+        eps = "4/255" if eps is None else eps
         try:
             TypeAdapter(LinfRadius).validate_python(eps)
         except ValidationError as error:
@@ -102,7 +103,8 @@ def run(
     `transfer_from`: models to make images on, in place of the edition's. Names are checked and all images are read
     before torch is imported. Raises CleansetError with the remedy.
     """
-    params, out = request.params, request.out
+    params = request.params
+    out = request.out
     specs, score, roles = replace(wanted, out=out).models_to_run(edition)
     others = _sources(edition, roles, specs, transfer_from)
     for spec in specs:
@@ -166,7 +168,8 @@ def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
 
 def content_of(evaluated: AttackedModels) -> dict[str, Any]:
     """The content of the JSON file of results; shares are between 0 and 1; an undefined one is None."""
-    images, params = evaluated.images, evaluated.params
+    images = evaluated.images
+    params = evaluated.params
     return {
         "set": {
             "name": images.name,
@@ -190,7 +193,8 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
             found = {"images": line.images, "value": value, "interval": line.interval}
             measured.setdefault(line.attack, {})[line.measure] = found
     warned = evaluated.warnings.get(model)
-    worst, problems = measured.get(WORST_CASE, {}), evaluated.problems
+    worst = measured.get(WORST_CASE, {})
+    problems = evaluated.problems
     return {
         "model": model,
         "robust_accuracy": worst.get("robust_accuracy"),

@@ -81,7 +81,8 @@ class PgdAttack(InBall):
         from cleanset.scoring.devices import to_device
         from cleanset.scoring.differentiable import EightBit
 
-        norm, eps = self.norm, self.eps
+        norm = self.norm
+        eps = self.eps
         padded = [*group, *[group[-1]] * (self.group - len(group))]
         images = to_unit([subject.pixels for subject in padded], network)
         label = torch.tensor([subject.class_index for subject in padded], device=network.device)
@@ -92,7 +93,8 @@ class PgdAttack(InBall):
             found = projected(
                 images + to_device(torch.from_numpy(drawn), network.device).to(images.dtype), images, norm, eps
             )
-        best, largest = found, torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
+        best = found
+        largest = torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
         for step in range(self.steps + 1):
             # the last place is only judged, so it needs no gradient
             found = found.detach().requires_grad_(step < self.steps)
@@ -125,7 +127,8 @@ class PgdAttack(InBall):
         """The margins, and the gradient of the cross-entropy if it is asked for: means over the draws."""
         import torch
 
-        margin, ascent = torch.zeros((), device=found.device), torch.zeros((), device=found.device)
+        margin = torch.zeros((), device=found.device)
+        ascent = torch.zeros((), device=found.device)
         for _ in range(self.draws):
             logits = network(found)
             margin = margin + margins(logits.detach(), label) / self.draws
@@ -216,7 +219,8 @@ class TransferAttack(InBall):
 
         pgd = PgdAttack(norm=self.norm, eps=self.eps, steps=self.steps, group=self.group)
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
-        found, reached = [], []
+        found = []
+        reached = []
         for source in self.prepare(known).values():
             results = pgd.results(source, group, known)
             with torch.inference_mode():
@@ -230,8 +234,12 @@ class TransferAttack(InBall):
         ]
 
 
-BETAS, ADAM_EPS = (0.9, 0.999), 1e-9
-"""The constants of Adam, as in cleverhans."""
+BETAS = (0.9, 0.999)
+"""Decay rates of Adam's two means, as in cleverhans."""
+
+ADAM_EPS = 1e-9
+"""The constant in Adam's denominator, as in cleverhans."""
+
 # 2**62 is the largest power of 2 that torch.randint takes as the upper end
 BITS = 62
 """Number of random signs taken from one random number, an int64."""
@@ -264,10 +272,12 @@ class SpsaAttack(OneByOne):
         import torch
 
         center = center_of(subject, self.after, known)
-        queries, seed = network.queries, seed_of(known.seed, "attack", self.kind, subject.image_id)
+        queries = network.queries
+        seed = seed_of(known.seed, "attack", self.kind, subject.image_id)
         generator = torch.Generator(network.device).manual_seed(seed)
         image = to_unit([center], network)[0]
-        lowest, highest = (image - self.eps).clamp(min=0), (image + self.eps).clamp(max=1)
+        lowest = (image - self.eps).clamp(min=0)
+        highest = (image + self.eps).clamp(max=1)
         drawn = torch.rand(image.shape, generator=generator, dtype=image.dtype, device=image.device)
         found = torch.clamp(image + self.eps * (2 * drawn - 1), lowest, highest)
         label = torch.full((self.samples + 1,), subject.class_index, device=network.device)
@@ -291,7 +301,8 @@ class Adam:
     """The steps of Adam (D. P. Kingma and J. Ba, ICLR 2015) upwards along gradients of one shape."""
 
     def __init__(self, learning_rate: float, shape_of: "Tensor") -> None:
-        self._rate, self._steps = learning_rate, 0
+        self._rate = learning_rate
+        self._steps = 0
         self._first, self._second = (shape_of.new_zeros(shape_of.shape) for _ in range(2))
 
     def step(self, gradient: "Tensor") -> "Tensor":

@@ -68,7 +68,8 @@ class PyAutoAttack(InBall):
         images = to_unit([subject.pixels for subject in group], network).float()
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         seed = group_seed(self, group, known)
-        search, before = self._search(network, images, seed), network.queries
+        search = self._search(network, images, seed)
+        before = network.queries
         with (
             globally_seeded(seed, network.device),
             collect_warnings("auto-attack") as notices,
@@ -154,7 +155,8 @@ class AutoAttackAttack(PyAutoAttack):
         )  # fmt: skip
         adversary.verbose = False
         for each in (adversary.apgd, adversary.apgd_targeted, adversary.fab):
-            each.n_restarts, each.n_iter = 1, self.steps
+            each.n_restarts = 1
+            each.n_iter = self.steps
         adversary.apgd.eot_iter = adversary.apgd_targeted.eot_iter = self.draws
         for targeted in (adversary.apgd_targeted, adversary.fab):
             targeted.n_target_classes = min(TARGETS, classes - 1)
@@ -206,7 +208,8 @@ class BoundaryAttack(Parameters):
         """
         import torch
 
-        centers, others = [center_of(subject, self.after, known) for subject in group], self.prepare(known)
+        centers = [center_of(subject, self.after, known) for subject in group]
+        others = self.prepare(known)
         starts = [chosen_start(known.seed, subject, others) for subject in group]
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.inference_mode():
@@ -271,8 +274,10 @@ def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", bal
     class KeepNearest(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.found, self.queries = images.clone(), torch.full((len(images),), ASKED_BEFORE, device=images.device)
-            self.distances, self.is_done = images.new_full((len(images),), torch.inf), torch.zeros_like(label).bool()
+            self.found = images.clone()
+            self.queries = torch.full((len(images),), ASKED_BEFORE, device=images.device)
+            self.distances = images.new_full((len(images),), torch.inf)
+            self.is_done = torch.zeros_like(label).bool()
 
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             left = (~self.is_done & (self.queries < most)).nonzero()[:, 0]
@@ -330,7 +335,8 @@ def collect_warnings(name: str) -> Iterator[list[str]]:
             if (text := record.getMessage()) not in found:
                 found.append(text)
 
-    logger, handler = logging.getLogger(name), Collecting(logging.WARNING)
+    logger = logging.getLogger(name)
+    handler = Collecting(logging.WARNING)
     propagates = logger.propagate
     logger.addHandler(handler)
     logger.propagate = False

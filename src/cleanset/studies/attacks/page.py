@@ -73,7 +73,8 @@ def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence
 
 def limited_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """At most CURVE_POINTS of the points of a line, evenly spread, with its ends."""
-    last, shown = len(points) - 1, min(len(points), CURVE_POINTS)
+    last = len(points) - 1
+    shown = min(len(points), CURVE_POINTS)
     return [points[place * last // max(shown - 1, 1)] for place in range(shown)]
 
 
@@ -227,7 +228,8 @@ def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
         if ball is None or ball.norm != "Linf" or not ball.eps:
             continue
         for model in data.models_of(name):
-            what, images = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}", len(data.answers[name, model])
+            what = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}"
+            images = len(data.answers[name, model])
             found[what, data.sizes[model], linf_values(ball.eps), images] = None
     return [CoveredFraction(*row, log10_covered(*row[1:])) for row in (*found, OF_SOURCE)]
 
@@ -253,7 +255,13 @@ def log10_covered(side: int, values: int, images: int) -> float:
 
 SHEET_IMAGES = 3
 """Images of an attack on a model, each of another class."""
-SHOWN_PIXELS, SHEET_QUALITY = 112, 90
+
+SHOWN_PIXELS = 112
+"""Largest side of a shown copy."""
+
+SHEET_QUALITY = 90
+"""JPEG quality of a shown copy."""
+
 SHEET_FOLDER = "images"
 READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
@@ -290,7 +298,9 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     from cleanset.studies.robustness.trained_models import further_preprocessing
 
     every = AllParams.read(study)
-    params, further, settings = every.edition, every.robustness.further_models, every.attacks
+    params = every.edition
+    further = every.robustness.further_models
+    settings = every.attacks
     roles = list(params.models)
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES, every.classes))
     models = settings.models(roles, further)
@@ -303,7 +313,8 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     seen_by |= {each.role: further_preprocessing(each, score, every.classes) for each in listed}
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
     groups = {name: each.two_groups(every.classes) for name, each in settings.wrapped.items()}
-    answers, sheets = {}, {}
+    answers = {}
+    sheets = {}
     (report / SHEET_FOLDER).mkdir(parents=True)
     for name, model in settings.runs(roles, further):
         folder = study.results(name, model)

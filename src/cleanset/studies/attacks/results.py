@@ -125,8 +125,10 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     """
     count = len(results)
     resamples = bootstrap.resample(results["class_index"].to_numpy()) if count > 1 else None
-    correct, error = results["was_correct"].to_numpy(bool), results["is_error"].to_numpy(bool)
-    every, success = np.ones(count, bool), correct & error
+    correct = results["was_correct"].to_numpy(bool)
+    error = results["is_error"].to_numpy(bool)
+    every = np.ones(count, bool)
+    success = correct & error
     for name, of, among in (("clean_error", ~correct, every), ("error", error, every), ("success", success, correct)):
         images = int(among.sum())
         # a bootstrap within classes has no variation where an attack breaks all images, or none
@@ -199,7 +201,8 @@ def mean_among(
     sums, counts = resamples.means(np.stack((values * among, among.astype(np.float64)), axis=1)).T
     # a ratio of two means over all images: in a resample the number of successes varies, too
     interval = percentile_interval(sums[counts > 0] / counts[counts > 0])
-    low, high = nine_digits(interval.low), nine_digits(interval.high)
+    low = nine_digits(interval.low)
+    high = nine_digits(interval.high)
     return (value, NAN, NAN) if low == high else (value, low, high)
 
 

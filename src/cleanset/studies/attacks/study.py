@@ -273,7 +273,8 @@ class AllParams:
 
     def source(self, model: str) -> str:
         """The source of a model's network, such as timm or module."""
-        wrapped, further = self.attacks.wrapped, self.robustness.further_models
+        wrapped = self.attacks.wrapped
+        further = self.robustness.further_models
         role = wrapped[model].model if model in wrapped else model
         entry = further[role] if role in further else self.edition.network(role)
         return "module" if isinstance(entry, str) else entry.source

@@ -88,7 +88,8 @@ class Judge:
         lpips: "Lpips | None" = None,
         precision: Precision = "float64",
     ) -> None:
-        self._network, self.lpips = PixelNetwork(model.network, device, precision), lpips
+        self._network = PixelNetwork(model.network, device, precision)
+        self.lpips = lpips
         self.precision = precision
 
     def logits(self, image: Pixels, seed: int = 0) -> ImageLogits:
@@ -200,7 +201,8 @@ class Lpips:
             for name, parameter in slices:
                 # lpips calls features.0.weight slice1.0.weight
                 parameter.copy_(loaded[name.partition(".")[2]])
-        self.weights_sha256, self._device = sha256(weights.read_bytes()), device
+        self.weights_sha256 = sha256(weights.read_bytes())
+        self._device = device
         self._metric = metric.eval().to(device, torch.float64)
 
     def __call__(self, image: Pixels, other: Pixels) -> float:
@@ -261,7 +263,8 @@ class StraightThrough(nn.Module):
 
     def __init__(self, name: str, step: nn.Module) -> None:
         super().__init__()
-        self.name, self.step = name, step
+        self.name = name
+        self.step = step
 
     def forward(self, pixels: Tensor) -> Tensor:
         """The result of the step. Raises CleansetError if its shape differs from the input's."""
@@ -397,7 +400,8 @@ def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured
     Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
     groups.
     """
-    further, settings = params.robustness.further_models, settings_for(params.edition.score)
+    further = params.robustness.further_models
+    settings = settings_for(params.edition.score)
     check_known("model", name, params.attacks.models(params.edition.models, further))
     around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups(params.classes))

@@ -66,8 +66,11 @@ MAX_TIED = 1e-6
 finely. Networks trained with smoothed labels give most other classes similar logits, never as similar as that."""
 MAX_SURPLUS = 0.1
 """Largest difference of 1 and the sum of clamped probabilities: a thousand that are at least 1e-4."""
-MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
-"""Largest shares of images with such answers before they count as a sign."""
+MAX_SATURATED = 0.5
+"""Largest share of images with saturated answers before they count as a sign."""
+
+MAX_WITHOUT_GRADIENT = 0.1
+"""Largest share of images without a gradient, or with tied answers, before they count as a sign."""
 SIGNIFICANCE = 0.05
 """Significance level of the sign tests."""
 MIN_COMPARED = 5
@@ -182,7 +185,8 @@ def tied_answers(logits: NDArray[np.float64]) -> int:
         logits = logits[:, np.ptp(logits, axis=0) > MAX_TIED * np.ptp(logits)]
     if logits.shape[1] < 3:
         return 0
-    lowest, most = logits.min(axis=1, keepdims=True), np.ptp(logits, axis=1, keepdims=True)
+    lowest = logits.min(axis=1, keepdims=True)
+    most = np.ptp(logits, axis=1, keepdims=True)
     ties = (logits - lowest <= MAX_TIED * most).sum(axis=1)
     return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
 
@@ -251,7 +255,8 @@ def not_told(correct: int, has_others: bool) -> list[SeenSign]:
 
 def is_better(one: Flags, other: Flags) -> bool:
     """Whether one has more successes than the other, by an exact one-sided sign test over the images that differ."""
-    wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
+    wins = int((one & ~other).sum())
+    losses = int((other & ~one).sum())
     differ = wins + losses
     # if both were equally good, each image that differs would be the toss of a coin
     tail = sum(comb(differ, count) for count in range(wins, differ + 1))
@@ -292,12 +297,14 @@ def probe(
     attacks of `black_box` search in the same ball. Compute within `searching`.
     """
     groups = _groups(subjects, pgd.group)
-    asked, others = of_answers(network, groups), known.sources()
+    asked = of_answers(network, groups)
+    others = known.sources()
     correct = ~np.concatenate([_errors(network, group, [subject.pixels for subject in group]) for group in groups])
     unclear = not_told(int(correct.sum()), bool(others))
     if not {"random_answers", "no_gradient"} & {each.sign for each in asked}:
         near = of_neighbours(network, groups)
-        asked, unclear = [*asked, *near.seen], [*near.not_told, *unclear]
+        asked = [*asked, *near.seen]
+        unclear = [*near.not_told, *unclear]
     left_out = {each.sign for each in unclear}
     if {"fewer_steps_better", "black_box_better"} <= left_out:
         return Probed(asked, unclear)
@@ -376,7 +383,8 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
     from cleanset.scoring.devices import to_device
 
     logits, slopes = _with_gradients(network, group, of_log_odds=True)
-    images, drawn = np.stack([subject.pixels for subject in group]) / LEVELS, np.random.default_rng(0)
+    images = np.stack([subject.pixels for subject in group]) / LEVELS
+    drawn = np.random.default_rng(0)
     classes = np.array([subject.class_index for subject in group])
 
     def ahead(direction: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -394,7 +402,8 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
     shape = images.shape[1:]
     steps = [change(drawn.choice([-1.0, 1.0], shape)) for _ in range(RANDOM_STEPS)]
     found, expected = (np.sqrt(np.mean(np.square(each), axis=0)) for each in zip(*steps, strict=True))
-    unchanged, single = _log_odds(logits, classes), []
+    unchanged = _log_odds(logits, classes)
+    single = []
     for place in drawn.choice(images[0].size, RANDOM_STEPS):
         image = images.reshape(len(group), -1).copy()
         # to one side alone: what reads the lowest bit is the same on both

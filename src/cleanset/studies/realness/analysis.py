@@ -163,7 +163,8 @@ def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequenc
     steps, codes = np.unique(np.asarray(ratings), return_inverse=True)
     types = np.asarray(modified, np.float64)
     groups = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1]
-    real, changed = codes[types == 0], codes[types == 1]
+    real = codes[types == 0]
+    changed = codes[types == 1]
     if len(set(groups.tolist())) < 2 or not len(real) or not len(changed):
         raise CleansetError(_NOT_FITTED)
     # without overlap the likelihood grows with the effect, without end
@@ -174,7 +175,8 @@ def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequenc
         # what they say is checked below
         warnings.simplefilter("ignore")
         found = model.fit(method="bfgs", disp=0, maxiter=500, cov_type="cluster", cov_kwds={"groups": groups})
-    effect, deviation = float(found.params[0]), float(found.bse[0])
+    effect = float(found.params[0])
+    deviation = float(found.bse[0])
     # the first and the last are infinite
     thresholds = model.transform_threshold_params(found.params)[1:-1]
     if not found.mle_retvals["converged"] or not np.isfinite([effect, deviation, *thresholds]).all():
@@ -322,8 +324,10 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
     if answers.ratings and not ratings:
         raise CleansetError(_all_excluded(answers, excluded))
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in IMAGE_KINDS}
-    values, people = [each.rating for each in ratings], [each.person for each in ratings]
-    images, modified = [each.image for each in ratings], [each.kind == "modified" for each in ratings]
+    values = [each.rating for each in ratings]
+    people = [each.person for each in ratings]
+    images = [each.image for each in ratings]
+    modified = [each.kind == "modified" for each in ratings]
     model = fit(values, people, images, modified, settings.random, settings.degrees)
     return Analysis(
         settings,
@@ -362,8 +366,15 @@ def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus], class_co
     return csv_text(look_again_columns(class_column), rows)
 
 
-RESULT, IMAGES_CSV, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
-"""Files of `--out`: all numbers, every image, and the real images that most people take for modified."""
+RESULT = "analysis.json"
+"""File of `--out` with all numbers."""
+
+IMAGES_CSV = "images.csv"
+"""File of `--out` with every image."""
+
+LOOK_AGAIN = "look_again.csv"
+"""File of `--out` with the real images that most people take for modified."""
+
 REPORT_DIGITS = 4
 """Decimals of a result; further ones differ between machines."""
 MAX_TOLD = 20
@@ -415,7 +426,8 @@ def as_json(analysis: Analysis) -> str:
 
 def content(analysis: Analysis) -> dict[str, Any]:
     """The results as nested tables, in full precision."""
-    settings, taken = analysis.settings, taken_for_modified(analysis.enough)
+    settings = analysis.settings
+    taken = taken_for_modified(analysis.enough)
     optional = {"ordinal": analysis.ordinal, "published_formula": analysis.published}
     return {
         "people": analysis.people,
@@ -528,7 +540,8 @@ def _people(analysis: Analysis) -> list[str]:
 def _summaries(analysis: Analysis) -> Table:
     rows = []
     for kind in IMAGE_KINDS:
-        found, agreed = analysis.summaries[kind], analysis.agreements[kind]
+        found = analysis.summaries[kind]
+        agreed = analysis.agreements[kind]
         values = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
         rows.append(((kind,), [Cell(f"{found.ratings:,}"), *(cell(each, factor=1, digits=3) for each in values)]))
     titles = ("n", "mean", "sd", "agreement", "kappa", "kappa of sign")

@@ -35,8 +35,15 @@ from cleanset.statistics.basics import Flags, Floats, Ints
 
 STARTS: tuple[float, ...] = (0.5, 0.02, 0.1, 2.0)
 """Ratios to the residual's standard deviation from which searches start; the lowest criterion found counts."""
-AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
-"""Ratios treated as 0, tried instead of 0, and too large."""
+AT_ZERO = 1e-3
+"""Ratio below which a search counts as having ended at 0."""
+
+BESIDE_ZERO = 0.2
+"""Ratio from which a search that ended at 0 starts again."""
+
+MAX_RATIO = 1e4
+"""Ratio above which the ratings do not determine a variance."""
+
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
 DERIVATIVE_STEP = 3e-4
@@ -65,16 +72,20 @@ class _Type:
     """
 
     def __init__(self, y: Floats, person: Ints, people: int, image: Ints) -> None:
-        rows, one = np.arange(len(y)), np.ones(len(y))
-        values, columns = [one, one, y], [person, np.full(len(y), people), np.full(len(y), people + 1)]
+        rows = np.arange(len(y))
+        one = np.ones(len(y))
+        values = [one, one, y]
+        columns = [person, np.full(len(y), people), np.full(len(y), people + 1)]
         at = (np.tile(rows, 3), np.concatenate(columns))
         wide = csr_array((np.concatenate(values), at), shape=(len(y), people + 2))
         numbers = np.unique(image, return_inverse=True)[1]
         by_image = csr_array((one, (numbers, rows)), shape=(int(numbers.max()) + 1, len(y)))
-        sums, counts = csr_array(by_image @ wide), np.bincount(numbers)
+        sums = csr_array(by_image @ wide)
+        counts = np.bincount(numbers)
         self.counts, self.images = np.unique(counts, return_counts=True)
         self.products = (wide.T @ wide).toarray()
-        self._of_image, self._sums = counts.astype(np.float64), sums[:, :people]
+        self._of_image = counts.astype(np.float64)
+        self._sums = sums[:, :people]
         chosen = [csr_array(sums[np.flatnonzero(counts == each)]) for each in self.counts]
         self.of_images = np.stack([(each.T @ each).toarray() for each in chosen])
         self.reduced_products = lru_cache(maxsize=4)(self._reduced_products)  # a search changes one ratio at a time
@@ -94,7 +105,8 @@ class _Type:
         independent: its entries are tr(P Q P Q'), Q the part of V that a variance multiplies, P the projection off the
         mean.
         """
-        images, count = self._of_image, self._of_image.sum()
+        images = self._of_image
+        count = self._of_image.sum()
         by_person = np.asarray(self._sums.sum(axis=0)).ravel()
         people = np.diag(by_person) - np.outer(by_person, by_person) / count
         across = (self._sums.multiply(self._sums)).sum() - 2 / count * (images @ (self._sums @ by_person))
@@ -114,7 +126,8 @@ class RemlProblem:
 
     def __init__(self, y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
         _check(y, people, images, modified, slopes)
-        self.slopes, self.ratings = slopes, len(y)
+        self.slopes = slopes
+        self.ratings = len(y)
         # the places in theta that are bounded by 0
         self._bounded = (0, 2, 3, 4) if slopes else (0, 1)
         person = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1].astype(np.int64)
@@ -167,7 +180,8 @@ class RemlProblem:
 
     def solve(self, theta: Floats) -> RemlSolution:
         """The estimates for given ratios. Raises LinAlgError if the ratings do not determine them."""
-        ratios, count = self.ratios(theta), self.people
+        ratios = self.ratios(theta)
+        count = self.people
         real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         block, side = self._people(theta, real[:count], modified[:count])
         # real, modified, ratings
@@ -188,10 +202,12 @@ class RemlProblem:
 
     def _people(self, theta: Floats, real: Floats, modified: Floats) -> tuple[Floats, Floats]:
         """The people's block and their products with means and ratings, scaled by the factor of their covariance."""
-        count, nothing = self.people, np.zeros(self.people)
+        count = self.people
+        nothing = np.zeros(self.people)
         on_real = np.column_stack([real[:, count], nothing, real[:, count + 1]])
         on_modified = np.column_stack([nothing, modified[:, count], modified[:, count + 1]])
-        real, modified = real[:, :count], modified[:, :count]
+        real = real[:, :count]
+        modified = modified[:, :count]
         if not self.slopes:
             ratio = theta[0]
             return ratio**2 * (real + modified), ratio * (on_real + on_modified)
@@ -208,7 +224,8 @@ class RemlProblem:
 
     def criterion(self, parameters: Floats) -> float:
         """The REML criterion; `parameters` are the ratios and the residual's standard deviation."""
-        found, variance = self.solve(parameters[:-1]), parameters[-1] ** 2
+        found = self.solve(parameters[:-1])
+        variance = parameters[-1] ** 2
         logs = found.log_determinant + self.freedom * math.log(2 * math.pi * variance)
         return float(logs + found.squares / variance)
 
@@ -356,7 +373,8 @@ def fit(
         Effect(float(estimate), float(error), df)
         for estimate, error, df in zip(EFFECTS @ solution.beta, errors, freedom, strict=True)
     )
-    variances, criterion = _variances(problem, theta, residual), problem.profiled_criterion(theta)
+    variances = _variances(problem, theta, residual)
+    criterion = problem.profiled_criterion(theta)
     return MixedFit(intercept, effect, variances, criterion, problem.ratings, problem.people, problem.images)
 
 

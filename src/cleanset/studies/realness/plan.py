@@ -75,7 +75,8 @@ def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purp
     if len(names) < each:
         raise CleansetError(f"the plan: {len(names)} {purpose} images; expected at least the {each} of a person")
     deck: list[str] = []
-    decks, lists = 0, []
+    decks = 0
+    lists = []
     for _ in range(people):
         chosen = deck[:each]
         deck = deck[each:]
@@ -139,7 +140,8 @@ class _Swaps:
         return False
 
     def _suits(self, person: int, name: str, instead_of: str) -> bool:
-        source, leaving = self.source[name], self.source[instead_of]
+        source = self.source[name]
+        leaving = self.source[instead_of]
         others = self.seen[person][source] - (source == leaving) if source else 0
         return others == 0 and name not in self.lists[person]
 
@@ -160,7 +162,8 @@ def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[St
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in IMAGE_KINDS}
     by_name = {f"{each.kind} {each.name}": each for each in images}
     source_of = {(each.kind, each.name): each.source for each in images}
-    people, seed = wish.people or 0, wish.seed
+    people = wish.people or 0
+    seed = wish.seed
     real = balanced_lists(of_kind["real"], people, wish.real, seed, "real")
     modified = balanced_lists(of_kind["modified"], people, wish.modified, seed, "modified")
     modified = _Swaps(real, modified, source_of).separated()
@@ -248,7 +251,8 @@ def stimulus_name(seed: int, *parts: str) -> str:
 
 def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
     """The plan for these images. Raises CleansetError for fewer images of a kind than a person is shown."""
-    lists, seed = rated_lists(images, wish), wish.seed
+    lists = rated_lists(images, wish)
+    seed = wish.seed
     pairs = _pairs([each for each in images if each.kind == "real"], wish.pairs * PAIRS_FOR_EACH, seed)
     trials = tuple(
         (*_pair_trials(pairs, chosen, wish.pairs, seed, person), *_mixed(chosen, wish.attention, seed, person))

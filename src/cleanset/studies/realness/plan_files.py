@@ -14,8 +14,21 @@ from cleanset.progress import print_notice
 from cleanset.validation import join_names, shown, validate
 from cleanset.yaml_files import read_yaml
 
-PAGE_FOLDER, KEY, TRIALS, PLAN, TEXTS = "page", "key.csv", "trials.csv", "plan.json", "texts.yaml"
-"""Content of a plan's folder: the page for people; key, table of lists, plan and the page's texts for the organiser."""
+PAGE_FOLDER = "page"
+"""The folder of the page, for the people who rate."""
+
+KEY = "key.csv"
+"""The key to the stimuli, for the organiser alone."""
+
+TRIALS = "trials.csv"
+"""The table of all lists."""
+
+PLAN = "plan.json"
+"""The record of the plan, for the organiser alone."""
+
+TEXTS = "texts.yaml"
+"""The texts of the page, which may be translated."""
+
 USUAL_TEXTS = Path(__file__).parent / "static" / TEXTS
 """Those in English."""
 PAGE_IMAGES = f"{PAGE_FOLDER}/images"

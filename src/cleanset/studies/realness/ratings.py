@@ -216,8 +216,10 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
     choices = SIDES if stimulus.kind == "pair" else tuple(map(str, SCALE))
     if row.answer not in choices:
         raise CleansetError(f"{at}, answer: {shown(row.answer)}; expected one of {', '.join(choices)}")
-    is_rating, trial = stimulus.kind in IMAGE_KINDS, (True, row.list_name, row.position, row.milliseconds)
-    rating, passed = int(row.answer) if is_rating else 0, is_rating or row.answer == stimulus.expected
+    is_rating = stimulus.kind in IMAGE_KINDS
+    trial = (True, row.list_name, row.position, row.milliseconds)
+    rating = int(row.answer) if is_rating else 0
+    passed = is_rating or row.answer == stimulus.expected
     return Answer(row.person, stimulus.kind, stimulus.image, rating, passed, *trial)
 
 
@@ -240,9 +242,11 @@ def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
     """Raise CleansetError for a second answer to one trial, or a second rating of an image; note what is seen."""
     found: tuple[str, ...]
     if answer.kind in IMAGE_KINDS:
-        found, what = (answer.person, answer.kind, answer.image), f"the {answer.kind} image {shown(answer.image)}"
+        found = (answer.person, answer.kind, answer.image)
+        what = f"the {answer.kind} image {shown(answer.image)}"
     elif answer.position:
-        found, what = (answer.person, answer.list_name, "", answer.position), f"trial {shown(answer.position)}"
+        found = (answer.person, answer.list_name, "", answer.position)
+        what = f"trial {shown(answer.position)}"
     else:
         return
     if found in seen:

@@ -45,7 +45,12 @@ from cleanset.validation import first_problem, shown
 from cleanset.web.guard import is_loopback
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
 
-ANSWERS_FOLDER, PEOPLE = "answers", "people.csv"
+ANSWERS_FOLDER = "answers"
+"""The folder of a plan with a file of answers for each person."""
+
+PEOPLE = "people.csv"
+"""The file of a plan with a row for each person who began."""
+
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
 # ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
@@ -130,7 +135,8 @@ class StudyServer:
 
     def __init__(self, plan: Path, settings: ServeSettings | None = None) -> None:
         """Raises CleansetError unless `plan` is the folder of a plan that nobody else serves."""
-        self.plan, self.settings = plan, settings or ServeSettings()
+        self.plan = plan
+        self.settings = settings or ServeSettings()
         found = read_plan(plan, images=True)
         self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
         self.size = found.size
@@ -168,7 +174,8 @@ class StudyServer:
         for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
                 raise CleansetError(f"{where}: not a person of this plan: {RESTORE_FILE}")
-            one, seen = Participant(row["id"], row["key"], row["person"], lists[row["list"]], 0.0), float(row["began"])
+            one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], 0.0)
+            seen = float(row["began"])
             answered = self.plan / ANSWERS_FOLDER / one.file
             if answered.exists():
                 cut_torn_line(answered)
@@ -188,7 +195,8 @@ class StudyServer:
     def visit(self, visit: PageVisit) -> dict[str, Any]:
         """The page for a browser: consent, the open list, the end, or one of the texts, by its key."""
         with self._lock:
-            known, identity = self._by_key.get(visit.key), visit.id if _ID.fullmatch(visit.id) else ""
+            known = self._by_key.get(visit.key)
+            identity = visit.id if _ID.fullmatch(visit.id) else ""
             # the link's id counts more than a key, which may be another person's
             if known is None or identity not in ("", known.id):
                 # whoever knows an id does not get its key
@@ -213,7 +221,9 @@ class StudyServer:
             self._append(known, given)
 
     def _append(self, known: Participant, given: GivenAnswer) -> None:
-        trials, done, answer = self.trials[known.number], len(known.answers), str(given.answer)
+        trials = self.trials[known.number]
+        done = len(known.answers)
+        answer = str(given.answer)
         if given.position <= done:
             # sent twice, as when a reply of the server was lost
             if known.answers[given.position - 1] != (given.stimulus, answer):
