@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 # torch is imported when an attack searches, not when its parameters are read
 
-"""The pixels that a network sees, before the division by 255: uint8 of shape (3, size, size), red first."""
-
 Norm = Literal["Linf", "L2"]
 Uses = Literal["classes", "logits", "gradients"]
 """The most that an attack asks of a model; a command answers with classes alone."""

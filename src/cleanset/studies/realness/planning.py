@@ -29,14 +29,14 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
-from cleanset.classes import ClassTable, classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
 from cleanset.json_files import with_digest
 from cleanset.progress import tracked
-from cleanset.sets.folder import read_entries, read_image, read_regular_file
+from cleanset.sets.folder import read_class_table, read_entries, read_image, read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
@@ -256,7 +256,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     texts = wish.texts or USUAL_TEXTS
     data = read_texts(texts)
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
-    classes = classes_in_use()
+    classes = read_class_table(set_folder)
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id, entry.wnid) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name, classes, entries.values())) for name in made]
