@@ -76,11 +76,14 @@ FAILURES = (CleansetError, RuntimeError)
 
 @dataclass(eq=False)
 class ModelInPass:
-    """A model that lacks answers: their files, and the columns read off its logits."""
+    """A model that lacks answers."""
 
     model: LoadedModel
+    """The network, and a preprocessing for changed images."""
     shards: Shards
+    """The files of its answers, as far as they are finished."""
     read_off: ReadOff
+    """The columns of an answer, from its logits."""
 
 
 def squares(size: int) -> ResizeAndCrop:
@@ -122,20 +125,24 @@ def _rows(pixels: Pixels) -> Pixels:
 
 @dataclass(frozen=True, eq=False)
 class OnePass:
-    """A pass of all devices over changed images, which are made once for all models.
-
-    All models have the same number of shards. `images` makes a changed image of 224 x 224 pixels by its name, in worker
-    processes. `problems`: the problems of failed models, by name.
-    """
+    """A pass of all devices over changed images, which are made once for all models."""
 
     models: Mapping[str, ModelInPass]
+    """The models, by name; all have the same number of shards."""
     images: Source
+    """Makes a changed image of 224 x 224 pixels by its name, in worker processes."""
     settings: Settings
+    """Precision, devices and batch size."""
     on_progress: OnProgress = lambda *_: None
+    """Called with the number of images that a model has answered, and the share of the time spent waiting for them."""
     notify: Notify = lambda _: None
+    """Called when a batch is halved for lack of memory."""
     digests: TakenDigests | None = None
+    """Takes the digests of the images; None: they are stored already."""
     problems: dict[str, Exception] = field(default_factory=dict)
+    """Filled with the problems of failed models, by name."""
     stop: threading.Event = field(default_factory=threading.Event)
+    """Set to end the pass after the current shards."""
 
     @cached_property
     def lacking(self) -> Mapping[int, Sequence[str]]:
@@ -529,7 +536,7 @@ class StudyModels:
         expected = facts_of_every_model(self.settings, wanted, plan_for(plan, wanted, role))
         try:
             differences = MadeFrom(expected).differences(json.loads(files.record(plan.name, role).read_bytes()))
-            # an earlier version's answers may lack a column
+            # answers that lack a column are none
             columns = parquet.read_schema(files.predictions(plan.name, role)).names
         except (OSError, ValueError):  # ValueError: a file that is not JSON or Parquet
             return False

@@ -128,13 +128,12 @@ def answer_columns(logits: NDArray[np.float64], classes: Iterable[int]) -> Score
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
-    """Function from logits and the names of changed images to the columns of ANSWERS.
-
-    `classes`: the edition's class indices. `class_of`: the class index of each image, by file.
-    """
+    """Function from logits and the names of changed images to the columns of ANSWERS."""
 
     classes: Sequence[int]
+    """The class indices that an answer may be restricted to."""
     class_of: Mapping[str, int]
+    """The class index of each image, by file."""
 
     def __call__(self, logits: NDArray[np.float64], names: Sequence[ChangeName]) -> ScoreColumns:
         """The columns. Raises ValueError if a logit is not finite."""
@@ -247,12 +246,16 @@ def digests_in(rows: pd.DataFrame) -> dict[ChangeName, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigestRun:
-    """Computes the digests of a family's changed images in `workers` processes; None: one for each core."""
+    """Computes the digests of a family's changed images, in worker processes."""
 
     plan: ChangePlan
+    """The changed images."""
     sources: Sources
+    """What they are made of."""
     wanted: StudyParams
+    """The study's params, which have seed and JPEG quality."""
     workers: int | None = None
+    """The number of processes; None: one for each core."""
 
     def label(self) -> str:
         """A digest of everything that the digests depend on."""
@@ -302,12 +305,16 @@ class DigestRun:
 
 @dataclass(frozen=True, slots=True)
 class DigestVerification:
-    """The number of images made again, a line for each that differs, and the libraries' versions then and now."""
+    """The comparison of changed images, made again, with the stored digests."""
 
     images: int
+    """The number of images made again."""
     different: list[str]
+    """A line for each image that differs."""
     made_with: dict[str, str]
+    """The libraries' versions when the digests were stored."""
     installed: dict[str, str]
+    """The libraries' versions now."""
 
     def lines(self) -> Iterator[str]:
         """The lines for people: at most MAX_SHOWN differences, then the numbers compared, then the libraries."""
@@ -386,10 +393,12 @@ def run(study: Study) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownPixels:
-    """The digests of a family's changed images, in the file `path`."""
+    """The digests of the changed images that models are shown outside a study, in a text file."""
 
     path: Path
+    """The file."""
     run: DigestRun
+    """Computes those that nothing has taken."""
 
     def stored(self) -> dict[ChangeName, str] | None:
         """The digests in the file by name; None unless it has every one of these images."""
@@ -413,7 +422,6 @@ class ShownPixels:
         found = self.stored()
         if found is not None:
             return found
-        # earlier versions left answers without digests
         shards = self.run.complete(self._folder)
         digests = digests_in(shards.table())
         lines = [f"{each}  {name}" for name, each in digests.items()]

@@ -46,33 +46,40 @@ class ReferencedModel:
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """The change that makes a family's images, and the settings that its pixels depend on.
-
-    `is_official`: a whole published benchmark is read, and these are all its images.
-    """
+    """How a family's changed images are made or read."""
 
     change: Change
+    """The change."""
     settings: Mapping[str, object]
+    """Everything that its pixels depend on, as JSON takes it."""
     is_official: bool = False
+    """Whether a whole published benchmark is read, and these are all its images."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetLayout:
-    """The layout of a family on the page of changed images: the number of images, in tiles or a row for each change."""
+    """The layout of a family on the page of changed images."""
 
     images: int
+    """The number of images."""
     has_unchanged: bool
+    """Whether the unchanged image is shown, too."""
     is_tiled: bool = False
+    """Whether the changes are tiles; else each has a row."""
     caption: str = ""
+    """The text below the images."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetImage:
-    """An image on the sheets: its number, its class by name, and its files by change and step."""
+    """An image on the sheets."""
 
     image_id: str
+    """Its id."""
     name: str
+    """The name of its class."""
     files: Mapping[tuple[str, int], str]
+    """Its files, relative to the page, by change and step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

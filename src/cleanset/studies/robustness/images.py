@@ -28,14 +28,17 @@ from cleanset.tables import BOX, CLASS, FILE, IMAGE_ID, INDEX, NAME, NAMES, SHA2
 
 
 class ChangeName(NamedTuple):
-    """A changed image: the file that it is made of, the change, and its step, a severity or a frame; 0 for neither.
+    """The name of a changed image: its id for the engine that runs models.
 
-    It is the image's id for the engine that runs models; shards have a column for each part.
+    Shards have a column for each part.
     """
 
     file: str
+    """The file that it is made of."""
     change: str
+    """The change."""
     step: int
+    """A severity or a frame; 0 for neither."""
 
     def __str__(self) -> str:
         return f"{self.file} {self.change} {self.step:02d}"
@@ -47,11 +50,14 @@ class ChangeName(NamedTuple):
 
 
 class StudyFile(NamedTuple):
-    """A file of a finished set, and the id of the image in it."""
+    """A file of a finished set; a small tuple, as caches of decoded images are looked up by it."""
 
     path: Path
+    """Where it lies."""
     sha256: str
+    """The SHA-256 of its bytes."""
     image_id: str
+    """The id of the image in it."""
 
 
 Change = Callable[[StudyFile, str, int, int], NDArray[np.uint8]]
@@ -71,17 +77,18 @@ class SetImages:
 
 @dataclass(frozen=True, slots=True)
 class ChangedImages:
-    """Changed images of 224 x 224 pixels, and the images as exported, under CLEAN; a callable that can be pickled.
-
-    `jpeg`: the quality at which each is stored and read again; None leaves that out, as `is_published` does for all
-    but the unchanged ones. `seed`: the study's.
-    """
+    """Changed images of 224 x 224 pixels, and the images as exported, under CLEAN; a callable that can be pickled."""
 
     files: Mapping[str, StudyFile]
+    """The path of each image, by file."""
     change: Change
+    """The change that makes or reads them."""
     jpeg: int | None
+    """The quality at which each is stored as JPEG and read again; None: not at all."""
     seed: int
+    """The study's seed."""
     is_published: bool = False
+    """Whether changed images are read; only the unchanged ones are then stored as JPEG."""
 
     def __call__(self, name: ChangeName) -> Image.Image:
         """The changed image. Raises CleansetError if the file's bytes are not those of the manifest."""
@@ -130,14 +137,12 @@ def _decoded(file: StudyFile) -> Image.Image:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFiles:
-    """The files with the answers of models, in a folder with one for each family.
-
-    `cache`: the folder of finished shards, also of models whose own run is still to come; without it they lie beside
-    the answers.
-    """
+    """The files with the answers of models."""
 
     folder: Path
+    """The folder of the answers, with one for each family."""
     cache: Path | None = None
+    """The folder of finished shards, also of models whose own run is still to come; None: beside the answers."""
 
     def predictions(self, family: str, name: str) -> Path:
         """The answers of a model to a family."""

@@ -31,16 +31,14 @@ Wnid = Annotated[str, AfterValidator(_known_key)]
 
 
 class TrainedModel(Model):
-    """A further model: its source, and the facts that the training of its weights decided.
-
-    `classes`: the wnids of its logits, in their order; null: all 1,000. It is measured on images of these alone.
-    `size`: of the images that it was trained with, where that is not the published size; their central part is seen.
-    `trained_on`: the corruptions that it was trained with, which mce_unseen leaves out.
-    """
+    """A further model: its source, and the facts that the training of its weights decided."""
 
     classes: Annotated[list[Wnid], Field(min_length=2), EachOnce] | None = None
+    """The classes of its logits, in their order: it is measured on images of these alone. null: all classes."""
     size: Annotated[int, Field(ge=16, le=2048)] | None = None
+    """The side, in pixels, of the images that it was trained with, whose central part is seen. null: as published."""
     trained_on: Annotated[list[str], Field(default_factory=list)]
+    """The corruptions that it was trained with, which mce_unseen leaves out."""
 
     @property
     def is_of_training(self) -> bool:
@@ -109,36 +107,42 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 class MaskFolder(Section):
-    """Masks of objects, one file an image named by its id: a folder inside `masks`, its format, and who made them."""
+    """Masks of objects, one file an image, named by its id."""
 
     folder: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    """A folder inside `masks`."""
     format: str = "png"
+    """The format of its files: png, coco, labelme or imagenet_s."""
     origin: Literal["person", "generator", "model"]
+    """Who made them."""
 
 
 class BootstrapParams(Section):
-    """The bootstrap of 95 % intervals: images are drawn within classes, `draws` times."""
+    """The bootstrap of 95 % intervals, which draws images within classes."""
 
     draws: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    """The number of resamples."""
 
 
 class CommonParams(Section):
-    """All of a study's params.yaml.
-
-    `images`: every model gets the images of all sets (union), or of its own set only (own). `jpeg`: the quality at
-    which a changed image is stored before a model sees it, as the images of ImageNet-C were; None leaves that out.
-    `further_models`: models that are measured beside the edition's, whose folder `weights` are relative to; or
-    `module:callable`, a custom model, whose module is looked for beside this file first. `measures` has a section for
-    each family, too: a change there recomputes no image and no prediction.
-    """
+    """All of a study's params.yaml."""
 
     images: Literal["union", "own"] = "union"
+    """Every model gets the images of all sets (union), or of its own set only (own)."""
     jpeg: Annotated[int, Field(ge=1, le=100)] | None = 85
+    """The quality at which a changed image is stored before a model sees it, as the images of ImageNet-C were. null:
+    it is not stored."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    """The seed of all draws."""
     masks: Annotated[list[MaskFolder], Field(default_factory=list)]
+    """The masks that scenarios need."""
     measures: Section = Section()
+    """A section for each family: a change there recomputes no image and no prediction."""
     bootstrap: BootstrapParams = BootstrapParams()
+    """The bootstrap of intervals."""
     further_models: Annotated[dict[Role, FurtherModel], Field(default_factory=dict)]
+    """Models that are measured beside the edition's, whose folder `weights` are relative to; or `module:callable`, a
+    custom model, whose module is looked for beside this file first."""
 
     def section(self, kind: type[AnySection]) -> AnySection:
         """The section of that class: a family's own one, or its one in `measures`."""

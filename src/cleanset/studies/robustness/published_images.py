@@ -42,14 +42,14 @@ Places = Mapping[tuple[str, int], str]
 
 @dataclass(frozen=True, slots=True)
 class PublishedFiles:
-    """Which file each image has: `of_place` has by place, then by the image's path, the file's path inside the place.
-
-    `counts`: how many images each place has in all.
-    """
+    """The published file of each image."""
 
     folder: Path
+    """The folder of all places."""
     of_place: Mapping[str, Mapping[Path, str]]
+    """By place, then by the image's path, the file's path inside the place."""
     counts: Mapping[str, int]
+    """The number of files in each place, those of other images included."""
 
     def path(self, place: str, image: Path) -> Path:
         """The path of an image's file."""
@@ -134,16 +134,16 @@ def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, 
 
 @dataclass(frozen=True, slots=True)
 class PublishedImages:
-    """Published images as a change: a callable that can be pickled.
-
-    `behind`: the colour, red first, that a transparent image is seen over. `any_size`: an image of another size than
-    224 x 224 is resized and cropped as base images are, else refused.
-    """
+    """Published images as a change: a callable that can be pickled."""
 
     files: PublishedFiles
+    """The files of the images."""
     places: Places
+    """The place of each change and step."""
     behind: tuple[int, int, int] = (0, 0, 0)
+    """The colour, red first, that a transparent image is seen over."""
     any_size: bool = False
+    """Whether an image of another size than 224 x 224 is resized and cropped as base images are, else refused."""
 
     def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
         """The published image, uint8 of shape (224, 224, 3).
@@ -170,11 +170,14 @@ class PublishedImages:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFrames:
-    """The frames of published videos as a change: a callable that can be pickled; `counts`: the frames of each."""
+    """The frames of published videos as a change: a callable that can be pickled."""
 
     files: PublishedFiles
+    """The files of the videos."""
     places: Places
+    """The place of each change and frame."""
     counts: Mapping[str, int]
+    """The number of frames, by change."""
 
     def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
         """A frame, uint8 of shape (224, 224, 3); `step` is its number, from 0. Raises CleansetError as `video` does."""

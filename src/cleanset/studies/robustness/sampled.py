@@ -16,21 +16,25 @@ from cleanset.statistics.bootstrap import Interval, Resamples, percentile_interv
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """A statistic of all images, and of each resample; `shifted` where resampling shifts it, as it does Score.
-
-    `largest`: the largest value that it can have, and its interval with it.
-    `by_image`: the image's part of a mean, for paired tests; None for others, such as Score. A ratio's is relative
-    to the divisor of all images. `measure` and `change`: the names that it is reported under; `problem`: why it is NaN.
-    """
+    """A statistic of all images, and of each resample."""
 
     value: float
+    """The statistic of all images; NaN if it is undefined."""
     draws: Floats
+    """The statistic of each resample."""
     shifted: bool = False
+    """Whether resampling shifts it, as it does Score."""
     by_image: Floats | None = None
+    """Each image's part of a mean, for paired tests; None for others, such as Score. A ratio's is relative to the
+    divisor of all images."""
     largest: float = np.inf
+    """The largest value that it can have, and its interval with it."""
     measure: str = ""
+    """The measure that it is reported under."""
     change: str = ""
+    """The change that it is reported under; empty: all of them."""
     problem: str = ""
+    """Why it is undefined."""
 
     def named(self, measure: str, change: str = "", problem: str = "") -> "Sampled":
         """The statistic as a measure of a change, or without `change` of all of them."""

@@ -17,15 +17,13 @@ CLEAN = "clean"
 
 
 class FamilySection(Section):
-    """The section of params.yaml that decides a family's changed images.
-
-    `published`: a folder of published images, which are read instead of made; None: the images are made. `names`: the
-    changes; a group among them is replaced by its members.
-    """
+    """The section of params.yaml that decides a family's changed images."""
 
     # before names, which are checked by it
     published: Annotated[str, Field(min_length=1)] | None = None
+    """A folder of published images, which are read instead of made. null: the images are made."""
     names: Annotated[list[str], Field(default_factory=list)]
+    """The changes; a group among them stands for its members."""
 
     def changes(self) -> list[tuple[str, int]]:
         """Each change and its step, a severity or a frame; 0 for neither."""

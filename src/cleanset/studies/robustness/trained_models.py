@@ -165,20 +165,26 @@ def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) ->
 
 @dataclass(frozen=True, slots=True)
 class FurtherMember:
-    """A model of `further_models`; `classes`: the number that it has, `weights` relative to the edition's folder.
-
-    `model`: source and name, or module:callable, where nothing else is known.
-    """
+    """A model of `further_models`, as `cleanset models` lists it; of a custom model role and model alone are known."""
 
     role: str
+    """Its name."""
     model: str
+    """Source and name, or module:callable."""
     classes: int | None = None
+    """The number of its classes; None: all."""
     preprocessing: str | None = None
+    """The name of its preprocessing."""
     trained_on: tuple[str, ...] = ()
+    """The corruptions that it was trained with."""
     weights: str | None = None
+    """The file of its weights, relative to the edition's folder."""
     found: str | None = None
+    """The SHA-256 of that file; None if it is missing."""
     pinned: str | None = None
+    """The SHA-256 in params.yaml."""
     state: str | None = None
+    """Whether the weights are there, missing, or of other bytes."""
 
 
 def further_members(edition: Edition) -> list[FurtherMember]:

@@ -67,14 +67,15 @@ CorruptionNames = Annotated[list[str], _KNOWN]
 
 
 class Corruptions(FamilySection):
-    """The corruptions of source 003 that are measured: a group stands for its members, severities are sorted.
+    """The corruptions of source 003 that are measured.
 
-    `published`: a folder of images of ImageNet-C or ImageNet-C-bar, which are read instead of made; None: they are
-    made; ImageNet-C-bar's cannot be.
+    `published` is a folder of images of ImageNet-C or ImageNet-C-bar, whose corruptions cannot be made here.
     """
 
     names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS)), _KNOWN, _EXPANDED]
+    """The corruptions; a group stands for its members."""
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES)), _SORTED]
+    """The severities, in any order; CE needs all five."""
 
     @model_validator(mode="after")
     def _can_be_made(self) -> "Corruptions":
@@ -97,16 +98,15 @@ class Corruptions(FamilySection):
 
 
 class CorruptionMeasures(Section):
-    """The reference of CE, the corruptions that models were trained with, and the line of effective robustness.
-
-    `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
-    a model was trained with; mCE is given without them, too. `line`: models without robustness measures, at least
-    two, that effective robustness is relative to; empty: it is not measured.
-    """
+    """The reference of CE, the corruptions that models were trained with, and the line of effective robustness."""
 
     reference: str = PUBLISHED_REFERENCE
+    """`alexnet`, the published table, or a model that is measured."""
     trained_on: Annotated[dict[str, CorruptionNames], Field(default_factory=dict)]
+    """By model, the corruptions that it was trained with; mCE is given without them, too."""
     line: Annotated[list[str], Field(default_factory=list)]
+    """Models without robustness measures, at least two, that effective robustness is relative to. Empty: it is not
+    measured."""
 
     @field_validator("line")
     @classmethod

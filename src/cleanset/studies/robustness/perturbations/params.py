@@ -69,20 +69,18 @@ _Expanded = Annotated[list[str], _Known, AfterValidator(lambda names: list(pertu
 
 
 class Perturbations(FamilySection):
-    """The perturbations of source 003 that are measured: a group stands for its members.
-
-    `difficulty`: for noise, its level; for all others, the step between the frames that are compared. `frames`: 31,
-    and 41 of translate (`as_published`), or 30 of each (`source_003`). `max_images`: the number of images, taken as
-    the first of each class, then the second, and so on; None: all. `published`: a folder of ImageNet-P's videos, which
-    are read instead of made; None: they are made. `codec`: frames are stored as the benchmark's were, as H.264 by
-    ffmpeg, and read again; None: not at all.
-    """
+    """The perturbations of source 003 that are measured; `published` is a folder of ImageNet-P's videos."""
 
     names: Annotated[_Expanded, Field(default_factory=list)]
+    """The perturbations; a group stands for its members."""
     difficulty: Annotated[int, Field(ge=NOISE_DIFFICULTIES[0], le=NOISE_DIFFICULTIES[-1])] = 1
+    """For noise, its level; for all others, the step between the frames that are compared."""
     frames: Literal["as_published", "source_003"] = "as_published"
+    """31 frames, and 41 of translate (as_published), or 30 of each (source_003)."""
     max_images: Annotated[int, Field(ge=1)] | None = None
+    """The number of images, taken as the first of each class, then the second, and so on. null: all."""
     codec: Literal["h264"] | None = None
+    """Frames are stored as the benchmark's were, as H.264 by ffmpeg, and read again. null: they are not stored."""
 
     def levels(self) -> dict[str, int]:
         """The level at which each perturbation is made; except for noise, the difficulty does not change the frames."""
@@ -100,6 +98,7 @@ class Perturbations(FamilySection):
 
 
 class PerturbationMeasures(Section):
-    """`reference`: the role that FR is relative to; None: no FR."""
+    """The reference of FR."""
 
     reference: str | None = None
+    """The model that FR is relative to. null: no FR."""

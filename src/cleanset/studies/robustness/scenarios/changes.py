@@ -36,22 +36,30 @@ from cleanset.studies.robustness.scenarios.scenes import AS_WRITTEN, scenario_im
 
 
 class SceneMask(NamedTuple):
-    """The mask of an image: its file and format, and the class and crop of the image."""
+    """The mask of an image; a small tuple, as the cache of decoded masks is looked up by it."""
 
     file: StoredFile
+    """The file of the mask."""
     format: str
+    """One of `mask_formats.FORMATS`."""
     wnid: str
+    """The key of the image's class, which ImageNet-S needs."""
     crop: Box | None
+    """The crop of the image; None: it is whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class SceneImage:
-    """The scenarios; `masks` and `generated` by the image's path, `photographs` in the order that they are drawn in."""
+    """The scenarios of images as a change: a callable that can be pickled."""
 
     masks: Mapping[Path, SceneMask]
+    """The mask of each image, by the image's path."""
     photographs: tuple[StoredFile, ...] = ()
+    """The photographs, in the order that they are drawn from."""
     generated: Mapping[Path, StoredFile] | None = None
+    """The generated image of each image, by the image's path; None: no such scenario is wanted."""
     wanted: Scenarios = AS_WRITTEN
+    """The params of the scenarios."""
 
     def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
         """The base image in a scenario, which has no steps. Raises CleansetError as `scenario_image` does."""

@@ -39,11 +39,14 @@ from cleanset.validation import check_known
 
 
 class MaskSource(NamedTuple):
-    """A folder of masks, the format of its files, and who made them."""
+    """A folder of masks."""
 
     folder: Path
+    """The folder."""
     format: str = "png"
+    """The format of its files, one of `mask_formats.FORMATS`."""
     origin: str = ""
+    """Who made them: person, generator or model."""
 
     @classmethod
     def parsed(cls, text: str) -> Self:
@@ -53,11 +56,14 @@ class MaskSource(NamedTuple):
 
 
 class MaskFile(NamedTuple):
-    """A file of a source, and the source's name for it."""
+    """A file with the mask of an image."""
 
     path: Path
+    """Where it lies."""
     name: str
+    """Its name in the folder `masks` of the study."""
     source: MaskSource
+    """The folder that it is of."""
 
 
 def find_masks(sources: Iterable[MaskSource]) -> dict[str, MaskFile]:

@@ -39,10 +39,12 @@ EXACT_FIT = 1e-24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """The accuracies as models x scenarios x classes, and the levels of each axis, the baseline first."""
+    """The balanced design of the regression: one accuracy for each model, scenario and class."""
 
     levels: tuple[tuple[object, ...], ...]
+    """The levels of each of FACTORS, the baseline first."""
     observed: Floats
+    """The accuracies, 0 to 1, of shape models x scenarios x classes."""
 
     @property
     def terms(self) -> int:
@@ -57,12 +59,16 @@ class Design:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Coefficients, intercept first and then by factor and level, and the sums of squares of factors and residual."""
+    """The least-squares fit of a design."""
 
     coefficients: Floats
+    """The coefficients: the intercept first, and then by factor and level."""
     standard_errors: Floats
+    """The standard error of each coefficient."""
     factor_ss: Floats
+    """The sum of squares of each factor."""
     residual_ss: float
+    """The residual sum of squares."""
 
 
 def regression(cells: pd.DataFrame, baselines: Sequence[object]) -> dict[str, pd.DataFrame]:

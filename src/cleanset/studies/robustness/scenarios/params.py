@@ -51,18 +51,20 @@ def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 class Scenarios(FamilySection):
     """The scenarios of source 002 that are measured on the images that have a mask; a group stands for its members.
 
-    `published`: a folder of images, which are read instead of made, of all images of the sets that are whole; `names`
-    are then of its folders; None: they are made. In the order of the benchmark, others of a folder last.
-
-    `definition`: the paper's text or its published code. `matte`: the backdrop of transparent_image.
-    `object_scales`, `object_weight` and `object_moved` apply to random_background.
+    `published` is a folder with all images of the sets that are whole; `names` are then of its folders, those of the
+    benchmark first.
     """
 
     definition: ScenarioDefinition = "as_written"
+    """The paper's text (as_written) or its published code (as_coded)."""
     matte: Literal["black", "white", "grey", "mean"] = "black"
+    """The backdrop of transparent_image."""
     object_scales: Annotated[list[float], Field(min_length=2, max_length=2, default_factory=lambda: [0.5, 1.0])]
+    """The smallest and the largest factor that random_background scales the object with."""
     object_weight: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The weight of the object over the photograph of random_background; 1: opaque."""
     object_moved: bool = True
+    """Whether random_background scales and moves the object."""
 
     @field_validator("names")
     @classmethod
@@ -99,11 +101,14 @@ Scenario = Annotated[str, one_of(ORIGINAL, *SCENARIOS)]
 
 
 class Baselines(Section):
-    """The levels that the regression compares all others with."""
+    """The levels that the regression compares all others with. null: the first one."""
 
     model: str | None = None
+    """The model."""
     scenario: str | None = None
+    """The scenario, or `unchanged`."""
     class_index: Annotated[int, Field(ge=0, lt=MAX_CLASSES)] | None = None
+    """The class index."""
 
 
 MIN_TRAINED = 2
@@ -114,19 +119,18 @@ TrainedAccuracies = dict[Scenario, Annotated[float, Field(ge=0, le=1)]]
 
 
 class ScenarioMeasures(Section):
-    """The definition of a correct answer, the inner part of Score, and the baselines of the regression.
-
-    `answers`: correct if the class is the most probable one of all 1,000 (all), or of the edition's classes
-    (restricted). `baselines`: the model, scenario and class index that the regression compares with; those left out
-    are the first ones. `inner`: the inner part of Score is over the classes, as the paper's text has it, or over the
-    networks trained on each scenario, as its table 3 (trained). `trained`: by model their accuracies, of original and
-    of two or more scenarios; the training study writes them, in data/measures/trained.yaml.
-    """
+    """The definition of a correct answer, the inner part of Score, and the baselines of the regression."""
 
     answers: Literal["all", "restricted"] = "all"
+    """An answer is correct if the class is the most probable one of all (all), or of the edition's (restricted)."""
     inner: Literal["classes", "trained"] = "classes"
+    """The inner part of Score is over the classes, as the paper's text has it (classes), or over the networks trained
+    on each scenario, as its table 3 (trained)."""
     trained: dict[str, TrainedAccuracies] = Field(default_factory=dict)
+    """By model, the accuracies of networks trained on original and on two or more scenarios; the training study
+    writes them, in data/measures/trained.yaml."""
     baselines: Baselines = Field(default_factory=lambda: Baselines())
+    """The levels that the regression compares with."""
 
     @model_validator(mode="after")
     def _whole(self) -> "ScenarioMeasures":
