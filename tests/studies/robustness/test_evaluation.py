@@ -206,9 +206,9 @@ def test_what_is_finished_is_not_computed_again(
     computed: list[str] = []
     predict = answering.predict
 
-    def counted(targets: list[answering.AnsweringModel], *arguments: object) -> None:
+    def counted(targets: list[answering.AnsweringModel], *arguments: Any, **named: Any) -> None:
         computed.extend(target.name for target in targets)
-        predict(targets, *arguments)  # type: ignore[arg-type]
+        predict(targets, *arguments, **named)
 
     monkeypatch.setattr(answering, "predict", counted)
     wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
@@ -271,8 +271,8 @@ def test_a_file_of_names(edition: Edition, tmp_path: Path) -> None:
     path.write_text("\n".join(names) + "\n")
     found = open_images(str(path), edition, ["standard"])
     assert found.images["file"].tolist() == table[table["image_id"].isin(names)]["file"].tolist()
-    assert len(found.classes) == 12
-    assert (found.selections, found.notes) == (["all"], ["of 21 images of the sets those that names.txt names"])
+    assert len(found.edition_classes) == 12
+    assert (found.selections, found.notes) == (("all",), ["of 21 images of the sets those that names.txt names"])
     path.write_text("ILSVRC2012_val_00050000\n")
     with pytest.raises(CleansetError, match=r"names\.txt: 'ILSVRC2012_val_00050000' is in no set of .* remove it"):
         open_images(str(path), edition, ["standard"])
@@ -383,7 +383,7 @@ def test_a_damaged_image(tmp_path: Path) -> None:
     Image.new("RGB", (300, 300)).save(tmp_path / "n01440764" / "a.png")
     found = open_images(str(tmp_path), Edition(tmp_path), [])
     assert found.images["image_id"].tolist() == ["n01440764/a.png"]
-    assert (found.selections, found.owners, found.edition) == (["all"], [], None)
+    assert (found.selections, found.owners, found.edition) == (("all",), (), None)
 
 
 def test_below_float64_the_record_says_how_far(

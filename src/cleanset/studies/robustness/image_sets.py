@@ -147,7 +147,7 @@ def _of_list(path: Path, edition: Edition) -> OpenedImages:
             )
     images = whole.images[whole.images["image_id"].isin(ids)].reset_index(drop=True)
     notes = [f"of {len(whole.images):,} images of the sets those that {path.name} names"]
-    return replace(whole, images=images, owners=[], selections=[ALL], notes=notes)
+    return replace(whole, images=images, owners=(), selections=(ALL,), notes=notes)
 
 
 def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
