@@ -1,7 +1,9 @@
 """Results of images of different classes in one process: by turns, in both orders, and in threads."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -87,6 +89,25 @@ def test_a_folder_has_the_classes_of_the_edition_that_is_named(own: Edition, tmp
         assert of_own.images.classes.keys == KEYS
         assert len(of_imagenet.images.classes) == 1000
         assert (of_own.accuracy, of_imagenet.accuracy) == (1.0, 2 / 3)
+
+
+def test_in_threads(sets: dict[str, Path], tmp_path: Path) -> None:
+    """Each as alone, however the steps of the two fall together."""
+    alone = {name: everything(two_mistakes(folder), tmp_path / name) for name, folder in sets.items()}
+    rounds = 6
+    barrier = Barrier(len(sets), timeout=60)
+
+    def work(name: str) -> list[dict[str, str]]:
+        found = []
+        for number in range(rounds):
+            barrier.wait()
+            found.append(everything(two_mistakes(sets[name]), tmp_path / f"{name} {number}"))
+        return found
+
+    with ThreadPoolExecutor(len(sets)) as pool:
+        together = dict(zip(sets, pool.map(work, sets), strict=True))
+    for name, found in together.items():
+        assert found == [alone[name]] * rounds
 
 
 def test_a_callable_gives_as_many_logits_as_its_set_has_classes(sets: dict[str, Path]) -> None:

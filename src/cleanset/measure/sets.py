@@ -10,7 +10,7 @@ from typing import Literal
 
 from PIL import Image
 
-from cleanset.classes import CLASSES_FILE, ClassTable
+from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -19,7 +19,7 @@ from cleanset.images.codec import decode_file
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
 from cleanset.sets.fetching.fetch import opened
-from cleanset.sets.folder import class_table_of, one_set, read_entries, read_image, read_regular_file, read_release
+from cleanset.sets.folder import one_set, read_image, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.validation import shown
 
@@ -123,8 +123,8 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
 
 
 def _export(name: str, folder: Path) -> EvaluationSet:
-    listed = read_entries(folder)
-    entries = sorted(listed, key=lambda entry: entry.file)
+    listed = read_set(folder)
+    entries = sorted(listed.entries, key=lambda entry: entry.file)
     if not entries:
         raise CleansetError(f"{folder / MANIFEST}: no images; expected at least one")
 
@@ -143,16 +143,11 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         items=items,
         read=_reader(folder, items),
         checked="the manifest",
-        classes=_class_table(folder),
+        classes=listed.classes,
         notes=notes,
-        order=[entry.file for entry in listed],
+        order=[entry.file for entry in listed.entries],
         manifest_sha256=sha256(read_regular_file(folder / MANIFEST)),
     )
-
-
-def _class_table(folder: Path) -> ClassTable:
-    path = folder / CLASSES_FILE
-    return class_table_of(read_regular_file(path) if path.is_file() else b"", str(path))
 
 
 def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet:
