@@ -1,10 +1,14 @@
 """Numbers as the tables of `cleanset evaluate` show them."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from cleanset.measure.rendering import percent, shown_p
+from cleanset.measure.measured_models import MeasuredModel, by_accuracy, ranked_pairs
+from cleanset.measure.measures import Accuracy, Confusion, Measures
+from cleanset.measure.rendering import confusion_counts, hardest_classes, percent, shown_p
 from cleanset.measure.table import Cell, MeasureTable, cell
 
 
@@ -61,3 +65,56 @@ TABLE = MeasureTable(
 )
 def test_a_table_for_a_paper(form: str, text: str) -> None:
     assert TABLE.in_form(form) == text
+
+
+def model(
+    name: str, classes: dict[int, tuple[int, int]], confusions: Sequence[tuple[int, int, int]] = ()
+) -> MeasuredModel:
+    """A model by the images and the correct images of each class, and its confusions."""
+    accuracies = {index: Accuracy(*counts) for index, counts in classes.items()}
+    images = sum(each.images for each in accuracies.values())
+    overall = Accuracy(images, sum(each.correct for each in accuracies.values()))
+    measures = Measures(
+        overall=overall,
+        top5=None,
+        mean_confidence=None,
+        bins=None,
+        tiers={},
+        classes=accuracies,
+        confusions=tuple(Confusion(*each) for each in confusions),
+    )
+    return MeasuredModel(name=name, measures=measures, record={}, path=None, correct={})
+
+
+def test_the_hardest_classes_are_cut_after_they_are_ordered() -> None:
+    """Lowest mean accuracy first, of equal ones the lower class index; classes without a mistake are left out."""
+    one = model("a", {2: (4, 3), 5: (4, 0), 7: (4, 4), 8: (4, 2), 9: (4, 2), 11: (4, 1)})
+    assert hardest_classes([one], 10) == [5, 11, 8, 9, 2]
+    assert [hardest_classes([one], most) for most in (0, 1, 2, 3)] == [[], [5], [5, 11], [5, 11, 8]]
+    other = model("b", {2: (4, 0), 5: (4, 4), 7: (4, 4), 8: (4, 2), 9: (4, 2), 11: (4, 4)})
+    # means of .375, .5, 1, .5, .5 and .625
+    assert hardest_classes([one, other], 10) == [2, 5, 8, 9, 11]
+    assert hardest_classes([one, other], 2) == [2, 5]
+
+
+def test_the_most_frequent_confusions_are_cut_after_they_are_ordered() -> None:
+    """By the images of all models together, then by label and prediction."""
+    one = model("a", {1: (9, 0)}, [(3, 4, 5), (1, 2, 2), (1, 0, 2)])
+    other = model("b", {1: (9, 0)}, [(1, 2, 4), (9, 8, 2), (3, 5, 1)])
+    counts = confusion_counts([one, other], 10)
+    assert counts == [(1, 2, [2, 4]), (3, 4, [5, 0]), (1, 0, [2, 0]), (9, 8, [0, 2]), (3, 5, [0, 1])]
+    assert [confusion_counts([one, other], most) for most in (1, 3)] == [counts[:1], counts[:3]]
+
+
+def test_models_of_the_same_accuracy_keep_their_order() -> None:
+    rows = [model(name, {0: (4, correct)}) for name, correct in (("a", 2), ("b", 3), ("c", 2), ("d", 3))]
+    assert [row.name for row in by_accuracy(rows)] == ["b", "d", "a", "c"]
+
+
+def test_the_pairs_of_the_best_model_come_first() -> None:
+    correct = {"a": [1, 0, 0], "b": [1, 1, 1], "c": [1, 1, 0]}
+    rows = [
+        replace(model(name, {0: (3, sum(each))}), correct={str(place): bool(one) for place, one in enumerate(each)})
+        for name, each in correct.items()
+    ]
+    assert [(pair.first, pair.second) for pair in ranked_pairs(rows)] == [("b", "c"), ("b", "a"), ("c", "a")]

@@ -222,6 +222,10 @@ def damaged(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
         (damaged(("models", 0, "interval"), [-3, 1]), r"^a: resnet: accuracy: 0.75, interval \[-3, 1\]; expected"),
         (damaged(("models", 0, "ece"), 5), "^a: resnet: ece: 5, interval None; expected shares from 0 to 1"),
         (
+            json.loads(json.dumps(accuracies({"resnet": NUMBERS})).replace("0.75", "1e999")),
+            "accuracy: inf, .* finite numbers",
+        ),
+        (
             {"attacks": {}, "search_precision": "float32", "models": []},
             "^a: results of attacks; expected the JSON that cleanset evaluate or cleanset robustness evaluate wrote: a",
         ),
@@ -240,7 +244,7 @@ def test_what_is_refused(content: object, problem: str) -> None:
         ('{"models": NaN}', r"a\.json: not JSON \(NaN is not a number\)"),
         ("[" * 5000, r"a\.json: not JSON \(lists or tables more than 100 deep\)"),
         ('{"a": 1, "a": 2}', "the key 'a' a second time"),
-        (json.dumps(accuracies({"resnet": NUMBERS})).replace("0.75", "1e999"), "accuracy: inf, .* finite numbers"),
+        ('{"models": []}', "no content_sha256; expected the digest of what it holds: run the evaluation again"),
     ],
 )
 def test_what_is_not_the_json_of_results(text: str, problem: str, tmp_path: Path) -> None:
