@@ -246,7 +246,6 @@ OF_PEOPLE = [
     "sets.from_verdicts.read_verdicts",
     "sets.published.lists.read_extras",
     "sets.published.lists.read_top5",
-    "stages.score.read_list",
     "studies.attacks.study.read_attack_params",
     "studies.contest.judge_page.session.read_answers",
     "studies.contest.log.read_content",

@@ -1,8 +1,12 @@
 """Stage score: top-5 classes and probabilities of one model on every image. No decision is made here."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
+import pandas as pd
+
+from cleanset.classes import ClassTable
 from cleanset.edition.lists import check_list
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -21,6 +25,22 @@ if TYPE_CHECKING:
     from cleanset.scoring.validity import MadeFrom
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreInputs:
+    """Everything that the scores of one model depend on, but for the bytes of images, weights and lists."""
+
+    edition: Edition
+    role: str
+    params: Params
+    model: Model
+    classes: ClassTable
+    index: pd.DataFrame
+    """The images, a row of INDEX each."""
+
+    index_sha256: str
+    """Of the file of the index."""
+
+
 def run(edition: Edition, role: str) -> None:
     """Read the index, the images and the model's weights, write data/scores/<role>.parquet and .json.
 
@@ -29,31 +49,59 @@ def run(edition: Edition, role: str) -> None:
     Of a model that is a published list or a table of scores only index and list are read.
     """
     params = read_params(edition.folder)
+    check_edition(edition, params, role)
+    inputs = read_inputs(edition, params, role)
+    if inputs.model.is_list:
+        write_scores(inputs, *scores_of_list(inputs))
+    else:
+        run_network(inputs)
+
+
+def read_inputs(edition: Edition, params: Params, role: str) -> ScoreInputs:
+    """Read the class table and the index."""
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    return ScoreInputs(
+        edition=edition,
+        role=role,
+        params=params,
+        model=params.model(role),
+        classes=classes,
+        index=index,
+        index_sha256=sha256(edition.index.read_bytes()),
+    )
+
+
+def check_edition(edition: Edition, params: Params, role: str) -> None:
+    """Raise CleansetError where the scores would not be those of this edition's params, versions and pinned files."""
     model = params.model(role)
     check_params_named(edition)
     check_roles(edition, params.models)
     check_versions(edition, params.root, "score", READING_LISTS if model.is_list else None)
     check_pinned(params)
     if model.is_list:
-        read_list(edition, role, model)
-    else:
-        run_network(edition, params, role)
+        check_list(edition.folder, role, model)
 
 
-def read_list(edition: Edition, role: str, model: Model) -> None:
-    """Write the scores that a published list or a table gives, and their record, without a network."""
-    check_list(edition.folder, role, model)
-    classes = edition.read_classes()
-    index = read_table(edition.index, INDEX, classes)
+def write_scores(inputs: ScoreInputs, scores: pd.DataFrame, record: ScoreRecord | ListRecord) -> None:
+    """Write the scores, then their record."""
+    write_table(inputs.edition.scores(inputs.role), scores, SCORES, inputs.classes)
+    write_record(inputs.edition.scored_with(inputs.role), record)
+
+
+def scores_of_list(inputs: ScoreInputs) -> tuple[pd.DataFrame, ListRecord]:
+    """The scores that a published list or a table gives, and their record, without a network."""
+    model, index = inputs.model, inputs.index
     labels = dict(zip(index["image_id"], index["real_classes"], strict=True))
     if model.source == "lists":
-        found = list_scores(edition.folder, model, labels, classes)
+        found = list_scores(inputs.edition.folder, model, labels, inputs.classes)
     elif model.source == "scores":
-        found = ListScores(read_scores(edition.path(str(model.file)), model.name, labels, classes), len(index), ())
+        table = read_scores(inputs.edition.path(str(model.file)), model.name, labels, inputs.classes)
+        found = ListScores(table, len(index), ())
     else:
-        found = ListScores(random_scores(model.name, index, classes), 0, ())
+        found = ListScores(random_scores(model.name, index, inputs.classes), 0, ())
     record = ListRecord(
-        role=role,
+        role=inputs.role,
         source=cast(Literal["lists", "scores", "random"], model.source),
         name=model.name,
         list_sha256=model.sha256,
@@ -62,52 +110,59 @@ def read_list(edition: Edition, role: str, model: Model) -> None:
         listed=found.listed,
         beyond=list(found.beyond),
     )
-    write_table(edition.scores(role), found.table, SCORES, classes)
-    write_record(edition.scored_with(role), record)
+    return found.table, record
 
 
-def run_network(edition: Edition, params: Params, role: str) -> None:
-    """Write the scores of a network, and their record."""
+def run_network(inputs: ScoreInputs) -> None:
+    """Compute the scores of a network, and write them and their record."""
     # torch is imported here, because a list needs none
     from cleanset.scoring.cluster import ClusterRun, score_shards_on_ray
     from cleanset.scoring.engine import settings_for
 
-    settings = settings_for(params.score)
+    settings = settings_for(inputs.params.score)
     settings.start_workers()
-    scoring, made_from = prepare(edition, role, settings)
-    record = record_of(params, role, scoring.model, len(scoring.index))
+    scoring, made_from = network_run(inputs, settings)
     on_cluster = None
-    if params.score.engine == "ray":
-        on_node = partial(prepare, Edition(edition.folder.resolve()), role, settings)
+    if inputs.params.score.engine == "ray":
+        on_node = partial(prepare, Edition(inputs.edition.folder.resolve()), inputs.role, settings)
         on_cluster = partial(score_shards_on_ray, ClusterRun(on_node, made_from, settings))
-    shards = scoring.shards(edition.partial_scores(role), made_from)
+    shards = scoring.shards(inputs.edition.partial_scores(inputs.role), made_from)
     with scoring:
         scores = scoring.scores(shards, on_cluster)
-        record = record.model_copy(update={"against_float64": scoring.against_float64(scores)})
-    write_table(edition.scores(role), scores, SCORES, scoring.classes)
-    write_record(edition.scored_with(role), record)
+        against_float64 = scoring.against_float64(scores)
+    record = record_of(inputs, scoring.model).model_copy(update={"against_float64": against_float64})
+    write_scores(inputs, scores, record)
     shards.remove()
 
 
 def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
-    """The run of a network, and the inputs of its scores; each node of a cluster calls it."""
+    """The run of a network from an edition's files; each node of a cluster calls it."""
+    return network_run(read_inputs(edition, read_params(edition.folder), role), settings)
+
+
+def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
+    """The run of a network, and the facts that its scores were made from; reads its weights."""
     from cleanset.measure.user_model import load_member
     from cleanset.scoring.engine import ScoringRun
     from cleanset.scoring.validity import MadeFrom, below_float64
 
-    params = read_params(edition.folder)
-    classes = edition.read_classes()
-    index = read_table(edition.index, INDEX, classes)
-    model = load_member(params.network(role), edition.folder, classes)
+    edition, params = inputs.edition, inputs.params
+    model = load_member(params.network(inputs.role), edition.folder, inputs.classes)
     made_from = MadeFrom(
         {
-            "record": record_of(params, role, model, len(index)).model_dump(mode="json"),
-            "index_sha256": sha256(edition.index.read_bytes()),
+            "record": record_of(inputs, model).model_dump(mode="json"),
+            "index_sha256": inputs.index_sha256,
             **below_float64(settings),
         }
     )
-    read = verified_images(edition, params.dataset.images, index, classes).read
-    run = ScoringRun(name=f"score {role}", model=model, read=read, settings=settings, index=index, classes=classes)
+    run = ScoringRun(
+        name=f"score {inputs.role}",
+        model=model,
+        read=verified_images(edition, params.dataset.images, inputs.index, inputs.classes).read,
+        settings=settings,
+        index=inputs.index,
+        classes=inputs.classes,
+    )
     return run, made_from
 
 
@@ -126,20 +181,19 @@ def check_pinned(params: Params) -> None:
         )
 
 
-def record_of(params: Params, role: str, model: "LoadedModel", images: int) -> ScoreRecord:
+def record_of(inputs: ScoreInputs, model: "LoadedModel") -> ScoreRecord:
     """The record of a run, still without the exactness of a lower precision."""
     from cleanset.scoring.validity import code_of, library_versions
 
-    entry = params.model(role)
     return ScoreRecord(
-        role=role,
-        source=entry.source,
-        name=entry.name,
-        threat_model=entry.threat_model,
+        role=inputs.role,
+        source=inputs.model.source,
+        name=inputs.model.name,
+        threat_model=inputs.model.threat_model,
         preprocessing=model.preprocessing,
         weights_sha256=model.weights_sha256,
-        precision=params.score.precision,
-        images=images,
+        precision=inputs.params.score.precision,
+        images=len(inputs.index),
         against_float64=None,
         versions=library_versions(),
         code=code_of("scoring"),
