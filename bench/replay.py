@@ -267,7 +267,7 @@ def _ids(table: pd.DataFrame) -> set[tuple[int, str]]:
 
 def still_to_review(tables: Mapping[str, pd.DataFrame], params: Params, votes: Votes) -> Mapping[str, ReviewProgress]:
     """By role, and for all together, the images that lack a verdict or a box."""
-    classes = candidates_by_class(tables, params.dataset.class_list())
+    classes = candidates_by_class(tables, params.dataset.class_list(imagenet()))
     # nobody has scored these crops, so that none counts as misclassified
     decided = decide_all(params.review, votes, {role: {} for role in params.models})
     return status_of(classes, decided, params, imagenet()).progress

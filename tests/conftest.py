@@ -12,8 +12,7 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
-from cleanset.classes import imagenet, use_classes
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.edition.paths import Edition
 from cleanset.review.hints.background import NO_TEXT
 from tests import own_edition
 from tests.browser_tab import WINDOW, Pages
@@ -83,18 +82,9 @@ def _own(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     return Edition(once(tmp_path_factory, "own", own_edition.finished) / "own")
 
 
-@pytest.fixture(autouse=True)
-def _imagenet() -> Iterator[None]:
-    """Each test, and what is made for its file, begins with ImageNet's classes in use."""
-    use_classes(imagenet())
-    yield
-    use_classes(imagenet())
-
-
 @pytest.fixture
 def own(_own: Edition) -> Edition:
     """A finished edition of drawn images of three classes that are not ImageNet's; not to be changed."""
-    use_classes_of(_own.folder)
     return _own
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from cleanset.cli import STAGES
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.edition.paths import Edition
 from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
 from tests.measure.compare.command import cleanset, says
@@ -50,7 +50,6 @@ def make(
 
 def run(edition: Edition, *stages: str) -> None:
     """Run stages for all models."""
-    use_classes_of(edition.folder)
     for stage in stages:
         for role in read_params(edition.folder).models if STAGES[stage] else [None]:
             import_module(f"cleanset.stages.{stage}").run(edition, *([role] if role else []))
@@ -58,7 +57,6 @@ def run(edition: Edition, *stages: str) -> None:
 
 def review(edition: Edition, reviewer: str, others: dict[str, dict[str, Any]] | None = None) -> None:
     """Save a verdict on every image: clean, or what `others` has for its image id."""
-    use_classes_of(edition.folder)
     classes = edition.read_classes()
     index = read_table(edition.index, INDEX, classes)
     for image_id, digest, labels in zip(index["image_id"], index["sha256"], index["real_classes"], strict=True):

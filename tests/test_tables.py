@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.tables import (
     CANDIDATES,
@@ -85,22 +86,22 @@ def put(path: Path, table: Table, *rows: dict[str, Any]) -> Path:
 def test_good_rows(name: str, tmp_path: Path) -> None:
     table, row = GOOD[name]
     path = put(tmp_path / "t", table, row, row | {"image_id": NEXT})
-    assert read_table(path, table)["image_id"].tolist() == [ID, NEXT]
-    assert read_table(put(path, table), table).empty
-    write_table(tmp_path / "again", read_table(put(path, table, row), table), table)
+    assert read_table(path, table, imagenet())["image_id"].tolist() == [ID, NEXT]
+    assert read_table(put(path, table), table, imagenet()).empty
+    write_table(tmp_path / "again", read_table(put(path, table, row), table, imagenet()), table, imagenet())
     assert pq.read_table(tmp_path / "again").to_pylist() == pq.read_table(path).to_pylist()
 
 
 def flip_bits(path: Path, table: Table) -> tuple[int, int]:
     """How many bits of a file, each flipped alone, change what is read, and how many are refused."""
-    data, expected = path.read_bytes(), read_table(path, table).to_json()
+    data, expected = path.read_bytes(), read_table(path, table, imagenet()).to_json()
     changed = refused = 0
     for bit in range(0, 8 * len(data), 61):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         try:
-            changed += read_table(path, table).to_json() != expected
+            changed += read_table(path, table, imagenet()).to_json() != expected
         except CleansetError:
             refused += 1
     path.write_bytes(data)
@@ -122,7 +123,7 @@ def little_memory() -> Iterator[None]:
 def test_no_flipped_bit_is_read_as_another_value(table: Table, tmp_path: Path) -> None:
     row = next(row for each, row in GOOD.values() if each is table)
     ids = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 200)]
-    write_table(tmp_path / "t", pd.DataFrame([row | {"image_id": each} for each in ids]), table)
+    write_table(tmp_path / "t", pd.DataFrame([row | {"image_id": each} for each in ids]), table, imagenet())
     changed, refused = flip_bits(tmp_path / "t", table)
     assert changed == 0
     assert refused > 0
@@ -131,21 +132,21 @@ def test_no_flipped_bit_is_read_as_another_value(table: Table, tmp_path: Path) -
 def test_a_table_that_is_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "t")
     with at_most(5), pytest.raises(CleansetError, match="/t: a named pipe; expected a regular file"):
-        read_table(tmp_path / "t", SCORES)
+        read_table(tmp_path / "t", SCORES, imagenet())
 
 
 def test_a_crop_and_none(tmp_path: Path) -> None:
     row = GOOD["selection"][1]
     rows = [row | {"crop": [1, 2, 3, 4]}, row | {"image_id": NEXT}]
-    first, second = read_table(put(tmp_path / "t", SELECTION, *rows), SELECTION)["crop"]
+    first, second = read_table(put(tmp_path / "t", SELECTION, *rows), SELECTION, imagenet())["crop"]
     assert (list(first), second) == ([1, 2, 3, 4], None)
 
 
 def test_a_box_and_that_it_is_unknown(tmp_path: Path) -> None:
     row = GOOD["selection"][1] | {"box_unknown": True}
-    assert read_table(put(tmp_path / "t", SELECTION, row), SELECTION)["box_unknown"].tolist() == [True]
+    assert read_table(put(tmp_path / "t", SELECTION, row), SELECTION, imagenet())["box_unknown"].tolist() == [True]
     with pytest.raises(CleansetError, match=r"box_unknown, row 1 .*: True; expected false where crop has a box"):
-        read_table(put(tmp_path / "t", SELECTION, row | {"crop": [1, 2, 3, 4]}), SELECTION)
+        read_table(put(tmp_path / "t", SELECTION, row | {"crop": [1, 2, 3, 4]}), SELECTION, imagenet())
 
 
 BAD: list[tuple[str, str, Any, str]] = [
@@ -197,7 +198,7 @@ def test_a_bad_value(name: str, column: str, value: Any, expected: str, tmp_path
     path = put(tmp_path / "t.parquet", table, good, good | {"image_id": NEXT} | {column: value})
     found = "" if column == "image_id" else f" ({NEXT})"
     with pytest.raises(CleansetError) as error:
-        read_table(path, table)
+        read_table(path, table, imagenet())
     message = str(error.value)
     assert message.startswith(f"{path}, column {column}, row 2{found}: ")
     assert f"; expected {expected}" in message
@@ -213,7 +214,7 @@ def test_an_empty_cell(name: str, tmp_path: Path) -> None:
     columns = [pa.array(frame[field.name].tolist(), field.type) for field in table.schema]
     pq.write_table(pa.Table.from_arrays(columns, names=table.names), tmp_path / "t")
     with pytest.raises(CleansetError, match="column image_id: string; expected string not null: run dvc checkout"):
-        read_table(tmp_path / "t", table)
+        read_table(tmp_path / "t", table, imagenet())
 
 
 @pytest.mark.parametrize(
@@ -223,15 +224,15 @@ def test_an_empty_cell(name: str, tmp_path: Path) -> None:
 def test_rows_that_are_not_sorted_by_their_key(ids: list[str], message: str, tmp_path: Path) -> None:
     path = put(tmp_path / "t", SHARED, *({"image_id": each, "class_index": 1} for each in ids))
     with pytest.raises(CleansetError, match=f"{message}; expected rows sorted by image_id, each once: run dvc"):
-        read_table(path, SHARED)
+        read_table(path, SHARED, imagenet())
 
 
 def test_several_crops_of_an_image_are_sorted_by_box(tmp_path: Path) -> None:
     rows = [{"image_id": ID, "crop": [0, 0, right, 9]} for right in (5, 10)]
-    assert len(read_table(put(tmp_path / "t", CROPS, *rows), CROPS)) == 2
+    assert len(read_table(put(tmp_path / "t", CROPS, *rows), CROPS, imagenet())) == 2
     for wrong in (rows[::-1], [rows[0], rows[0]]):
         with pytest.raises(CleansetError, match="expected rows sorted by image_id and crop, each once"):
-            read_table(put(tmp_path / "t", CROPS, *wrong), CROPS)
+            read_table(put(tmp_path / "t", CROPS, *wrong), CROPS, imagenet())
 
 
 @examples(100)
@@ -242,28 +243,30 @@ def test_any_key_is_compared_as_python_compares_it(tmp_path_factory: pytest.Temp
     path = tmp_path_factory.getbasetemp() / "keys"
     pq.write_table(pa.Table.from_pylist([dict(zip(names.names, key, strict=True)) for key in keys], names.schema), path)
     if all(one < other for one, other in pairwise(keys)):
-        assert len(read_table(path, names)) == len(keys)
+        assert len(read_table(path, names, imagenet())) == len(keys)
         return
     row = next(row for row, (one, other) in enumerate(pairwise(keys), start=2) if one >= other)
     with pytest.raises(CleansetError, match=f", row {row}: "):
-        read_table(path, names)
+        read_table(path, names, imagenet())
 
 
 def test_some_columns_are_read_and_all_are_checked(tmp_path: Path) -> None:
     table, good = GOOD["candidates"]
-    found = read_table(put(tmp_path / "t", table, good), table, columns=["rank", "image_id"])
+    found = read_table(put(tmp_path / "t", table, good), table, columns=["rank", "image_id"], classes=imagenet())
     assert found.to_dict("records") == [{"rank": 1, "image_id": ID}]
     with pytest.raises(CleansetError, match="column confidence, row 1"):
-        read_table(put(tmp_path / "t", table, good | {"confidence": 1.5}), table, columns=["image_id"])
+        read_table(
+            put(tmp_path / "t", table, good | {"confidence": 1.5}), table, columns=["image_id"], classes=imagenet()
+        )
 
 
 def test_other_columns_and_types(tmp_path: Path) -> None:
     put(tmp_path / "t", SHARED, GOOD["shared"][1])
     with pytest.raises(CleansetError, match="t: columns 'image_id, class_index'; expected image_id, crop: run dvc"):
-        read_table(tmp_path / "t", CROPS)
+        read_table(tmp_path / "t", CROPS, imagenet())
     pq.write_table(pa.table({"image_id": pa.array([ID]), "class_index": pa.array([1], pa.int64())}), tmp_path / "t")
     with pytest.raises(CleansetError, match="column image_id: string; expected string not null"):
-        read_table(tmp_path / "t", SHARED)
+        read_table(tmp_path / "t", SHARED, imagenet())
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -275,12 +278,12 @@ def test_damaged_bytes(seed: int, tmp_path: Path) -> None:
         data[rng.integers(len(data))] = rng.integers(256)
     (tmp_path / "t").write_bytes(data)
     with suppress(CleansetError):
-        read_table(tmp_path / "t", table)
+        read_table(tmp_path / "t", table, imagenet())
     (tmp_path / "t").write_bytes(data[:-5])
     with pytest.raises(CleansetError, match=r"t: not a Parquet file \(.*\); run dvc checkout"):
-        read_table(tmp_path / "t", table)
+        read_table(tmp_path / "t", table, imagenet())
 
 
 def test_a_folder_in_its_place(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=f"^{tmp_path}: a folder; expected a regular file"):
-        read_table(tmp_path, SHARED)
+        read_table(tmp_path, SHARED, imagenet())

@@ -208,26 +208,11 @@ def parse_class_table(text: str, where: str) -> ClassTable:
     return found
 
 
-_in_use: list[ClassTable] = []
-
-
-def use_classes(table: ClassTable) -> None:
-    """Bring a class table into use, in this process."""
-    _in_use[:] = [table]
-
-
-def classes_in_use() -> ClassTable:
-    """The class table of the edition or set that was opened last; ImageNet's until then.
-
-    A process works on the images of one dataset; a set that has been loaded keeps the table of its own.
-    """
-    return _in_use[0] if _in_use else imagenet()
-
-
 def context_classes(info: ValidationInfo) -> ClassTable:
     """The class table that was given to pydantic as its validation context."""
-    # TRANSITION: falls back to the table in use until every caller gives one
-    return info.context if isinstance(info.context, ClassTable) else classes_in_use()
+    if not isinstance(info.context, ClassTable):
+        raise TypeError("validated without a class table; expected context=classes")
+    return info.context
 
 
 def _index_of_key(key: str, info: ValidationInfo) -> int:

@@ -23,7 +23,7 @@ from cleanset.edition.options import (
     PrecisionOption,
     show,
 )
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
@@ -180,14 +180,11 @@ def make_edition(
         old = carried.read_old_reviews(reviews)
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
-        from cleanset.classes import use_classes
         from cleanset.dataset.folder import read_images
         from cleanset.edition.about import read_about
         from cleanset.scoring.brought import models_of
 
         found = read_images(images, labels, names)
-        # before scores and reviews are read, which name classes
-        use_classes(found.classes)
         about = read_about(card) if card else None
         models = models or models_of(scores, found.labels, found.classes)
         digests = make_own_edition(folder, images, found, models, tables, about)
@@ -467,7 +464,7 @@ def publish(
         # unlike --edition, an argument may be a set, so that its classes are not in use yet
         from cleanset.sets import release
 
-        publication = release.run(Edition(use_classes_of(folder)), out, with_images, key)
+        publication = release.run(Edition(folder), out, with_images, key)
     else:
         publication = tool.run(folder, out, with_images, key)
     if publication.word_on_terms:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cleanset.classes import ClassTable, classes_in_use
+from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, replacing
 from cleanset.validation import shown
@@ -313,7 +313,7 @@ def write_table(
     path: Path,
     frame: pd.DataFrame,
     table: Table,
-    classes: ClassTable | None = None,
+    classes: ClassTable,
     *,
     texts: Mapping[str, str] | None = None,
 ) -> None:
@@ -321,7 +321,6 @@ def write_table(
 
     `texts`: texts by name that go with the table, for `text_of_table`. Raises ValueError if a key occurs twice.
     """
-    classes = classes or classes_in_use()
     keys = pd.Series(_keys(*(frame[name] for name in table.key)), index=frame.index, dtype=object).sort_values()
     if keys.duplicated().any():
         raise ValueError(f"{path}: {' '.join(map(str, keys[keys.duplicated()].iloc[0]))} occurs twice")
@@ -351,14 +350,11 @@ def _keys(*columns: Iterable[str | int | Iterable[int]]) -> list[tuple[str | int
     return [sum(row, ()) for row in zip(*parts, strict=True)]
 
 
-def read_table(
-    path: Path, table: Table, classes: ClassTable | None = None, *, columns: Sequence[str] | None = None
-) -> pd.DataFrame:
+def read_table(path: Path, table: Table, classes: ClassTable, *, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """Read a table about images of `classes`, or some columns of it, while all are checked.
 
     Raises CleansetError if it is missing, or naming the first column and row that is not valid.
     """
-    classes = classes or classes_in_use()
     content = _read(path, parquet_content)
     names = {classes.column(name): name for name in table.names}
     content = content.rename_columns([names.get(name, name) for name in content.column_names])

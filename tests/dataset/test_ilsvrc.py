@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from scipy.io import loadmat
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import class_of_ilsvrc_id, image_id, image_number, parse_image_name, timm_info
 from cleanset.dataset.labels import read_original_labels, read_reassessed
-from cleanset.vocabulary import class_indices, class_keys, class_names
 from tests.ten_images import DEVKIT
 
 
@@ -27,8 +27,8 @@ from tests.ten_images import DEVKIT
 )
 def test_real_devkit_numbers(ilsvrc_id: int, wnid: str, class_index: int) -> None:
     assert class_of_ilsvrc_id()[ilsvrc_id] == class_index
-    assert class_keys()[class_index] == wnid
-    assert class_indices()[wnid] == class_index
+    assert imagenet().keys[class_index] == wnid
+    assert imagenet().indices[wnid] == class_index
 
 
 def test_ilsvrc_ids_are_a_bijection() -> None:
@@ -44,12 +44,12 @@ def test_ilsvrc_ids_are_those_of_the_devkit(real: Path, tmp_path: Path) -> None:
         (tmp_path / "meta.mat").write_bytes(file.read())
     synsets = loadmat(str(tmp_path / "meta.mat"), squeeze_me=True)["synsets"]
     leaves = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in synsets if not row["num_children"]}
-    assert {number: class_keys()[index] for number, index in class_of_ilsvrc_id().items()} == leaves
+    assert {number: imagenet().keys[index] for number, index in class_of_ilsvrc_id().items()} == leaves
 
 
 def test_class_indices_are_the_sorted_order() -> None:
-    assert list(class_keys()) == sorted(class_keys())
-    assert (len(class_keys()), class_keys()[0], class_keys()[999]) == (1000, "n01440764", "n15075141")
+    assert list(imagenet().keys) == sorted(imagenet().keys)
+    assert (len(imagenet().keys), imagenet().keys[0], imagenet().keys[999]) == (1000, "n01440764", "n15075141")
 
 
 @pytest.mark.slow
@@ -62,10 +62,10 @@ def test_classes_are_those_of_timm() -> None:
         )
         for name in ("lemma", "definition")
     )
-    assert list(class_keys()) == timm_info("imagenet_synsets.txt").read_text().split()
-    assert [each.names for each in class_names()] == [names[wnid] for wnid in class_keys()]
-    assert [each.gloss for each in class_names()] == [glosses[wnid] for wnid in class_keys()]
-    assert class_names()[0].names == "tench, Tinca tinca"
+    assert list(imagenet().keys) == timm_info("imagenet_synsets.txt").read_text().split()
+    assert [each.names for each in imagenet().names] == [names[wnid] for wnid in imagenet().keys]
+    assert [each.gloss for each in imagenet().names] == [glosses[wnid] for wnid in imagenet().keys]
+    assert imagenet().names[0].names == "tench, Tinca tinca"
 
 
 def test_real_ground_truth(real: Path) -> None:
@@ -73,7 +73,13 @@ def test_real_ground_truth(real: Path) -> None:
     assert len(labels) == 50_000
     assert set(Counter(labels.values()).values()) == {50}
     first = [labels[image_id(number)] for number in range(1, 6)]
-    assert [class_keys()[index] for index in first] == ["n01751748", "n09193705", "n02105855", "n04263257", "n03125729"]
+    assert [imagenet().keys[index] for index in first] == [
+        "n01751748",
+        "n09193705",
+        "n02105855",
+        "n04263257",
+        "n03125729",
+    ]
     assert first == [65, 970, 230, 809, 516]
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import Location, from_table, locate, to_table
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
 from cleanset.stages import preprocess
 from cleanset.tables import INDEX, read_table
-from cleanset.vocabulary import class_keys
 from tests.ten_images import LABELS, REASSESSED, TAR, Made, devkit_files, id_of, tar, ten_images, write
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ def lay_out(made: Made, layout: str) -> Edition:  # noqa: C901  # one plain case
     """Write the ten jpegs and their labels in a layout."""
     made.archives()
     jpegs = ten_images()
-    wnid = {id_of(number): class_keys()[label] for number, label in enumerate(LABELS, start=1)}
+    wnid = {id_of(number): imagenet().keys[label] for number, label in enumerate(LABELS, start=1)}
     plain = {f"{name}.JPEG": data for name, data in jpegs.items()}
     hugging_face = {f"{name}_{wnid[name]}.JPEG": data for name, data in jpegs.items()}
     folders = {f"{wnid[name]}/{name}.JPEG": data for name, data in jpegs.items()}
@@ -101,10 +101,10 @@ def test_every_layout_gives_the_same_index_and_pixels(made: Made, layout: str, i
     preprocess.run(edition)
     assert edition.index.read_bytes() == index_of_tar
 
-    index = read_table(edition.index, INDEX)
-    located = verified_images(edition, made.dataset["images"], index)
+    index = read_table(edition.index, INDEX, imagenet())
+    located = verified_images(edition, made.dataset["images"], index, imagenet())
     edition.locations.unlink()  # in a clone that pulled only the index, jpegs are looked up
-    looked_up = verified_images(edition, made.dataset["images"], index)
+    looked_up = verified_images(edition, made.dataset["images"], index, imagenet())
     for name, data in ten_images().items():
         assert located.read(name) == looked_up.read(name) == data
         assert np.array_equal(np.asarray(decode(located.read(name))), np.asarray(decode(data)))
@@ -155,7 +155,7 @@ def test_a_folder_per_wnid_fits_timms_list(made: Made) -> None:
 def test_a_pipe_in_place_of_an_image_since_preprocess(made: Made) -> None:
     edition = lay_out(made, "flat")
     preprocess.run(edition)
-    images = verified_images(edition, made.dataset["images"], read_table(edition.index, INDEX))
+    images = verified_images(edition, made.dataset["images"], read_table(edition.index, INDEX, imagenet()), imagenet())
     path = made.file("val") / f"{id_of(4)}.JPEG"
     path.unlink()
     os.mkfifo(path)
@@ -169,7 +169,7 @@ def test_images_that_another_thread_looks_up_meanwhile(made: Made, monkeypatch: 
     edition = lay_out(made, "tar")
     preprocess.run(edition)
     write(made.file(TAR), tar({f"{name}.JPEG": data for name, data in reversed(ten_images().items())}))
-    images = verified_images(edition, made.dataset["images"], read_table(edition.index, INDEX))
+    images = verified_images(edition, made.dataset["images"], read_table(edition.index, INDEX, imagenet()), imagenet())
     read_at, waiting = images._read, [id_of(7)]
 
     def read(name: str) -> bytes:

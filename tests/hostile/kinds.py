@@ -37,7 +37,6 @@ from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.scoring.record import read_record
 from cleanset.studies.training.state import STATE_FILE, StateFolder, TrainingState
 from cleanset.tables import read_table
-from cleanset.vocabulary import class_keys
 from cleanset.yaml_files import read_yaml
 from tests.hostile.manifests import make_manifest, read_any_manifest
 from tests.hostile.mutators import TOKENS, damaged, edited, pick, with_damaged_header, with_pax_header
@@ -104,7 +103,7 @@ def _text(name: str) -> str:
 
 
 def make_kaggle_list(rng: random.Random) -> bytes:
-    rows = "".join(f"ILSVRC2012_val_{number:08d},{class_keys()[number]} 1 2 30 40\n" for number in range(1, 6))
+    rows = "".join(f"ILSVRC2012_val_{number:08d},{imagenet().keys[number]} 1 2 30 40\n" for number in range(1, 6))
     return edited(rng, f"ImageId,PredictionString\n{rows}")
 
 
@@ -244,7 +243,7 @@ def _odd_value(rng: random.Random, value: Any, kind: pa.DataType) -> Any:
 def read_any_table(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[1:])
-    read_table(path, list(GOOD.values())[data[0]][0])
+    read_table(path, list(GOOD.values())[data[0]][0], imagenet())
 
 
 # Predictions of `cleanset evaluate`

@@ -11,7 +11,6 @@ from cleanset.classes import imagenet
 from cleanset.sets import verify
 from cleanset.sets.folder import manifest_text
 from cleanset.sets.manifest import manifest_csv, read_manifest
-from cleanset.vocabulary import class_keys
 from tests.hostile.mutators import TOKENS, edited
 from tests.sets.entries import CROPPED, WHOLE, checked
 
@@ -107,7 +106,7 @@ def assert_valid(text: str) -> None:
         found = _LINE.fullmatch(line)
         assert found, line
         index, left = int(found["index"]), found["left"]
-        assert class_keys()[index] == found["wnid"]
+        assert imagenet().keys[index] == found["wnid"]
         assert found["name"] == {0: "tench", 1: "goldfish"}[index]
         assert found["file"] == f"{found['wnid']}/{found['image']}{'.png' if left else '.JPEG'}"
         assert 0 < int(found["image"][-8:]) <= 50_000

@@ -92,7 +92,7 @@ def test_what_is_written(mine: str, folder: Path, tmp_path: Path) -> None:
     images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:named"], out=out))
     names = ["mine_colours.json", "mine_colours.parquet", "mine_named.json", "mine_named.parquet", RESULTS]
     assert sorted(path.name for path in out.iterdir()) == names
-    table = read_table(out / "mine_colours.parquet", PREDICTIONS)
+    table = read_table(out / "mine_colours.parquet", PREDICTIONS, imagenet())
     assert table[["file", "class_index", "prediction", "correct"]].to_numpy().tolist() == [
         ["n01440764/red.png", 0, 0, True],
         ["n01443537/blue.PNG", 1, 0, False],
@@ -248,7 +248,7 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
     path.write_bytes(whole[:-1])
     assert [computed(), computed()] == [4 + 15, 0]
     assert path.read_bytes() == whole
-    write_table(path, read_table(path, PREDICTIONS).assign(correct=True), PREDICTIONS)
+    write_table(path, read_table(path, PREDICTIONS, imagenet()).assign(correct=True), PREDICTIONS, imagenet())
     assert [computed(), computed()] == [4 + 15, 0]
     assert path.read_bytes() == whole
     assert computed(Wanted(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8 + 15
@@ -257,7 +257,7 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
 def test_models_before_one_that_fails_stay_finished(mine: str, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"^mine:nan, "):
         measure(folder, f"{mine}:colours", f"{mine}:nan", out=tmp_path)
-    assert len(read_table(tmp_path / "mine_colours.parquet", PREDICTIONS)) == 3
+    assert len(read_table(tmp_path / "mine_colours.parquet", PREDICTIONS, imagenet())) == 3
     assert not (tmp_path / RESULTS).exists()
 
 
@@ -364,7 +364,7 @@ def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, mon
     ]
     # the same weights, normalisation and resizing: the two zoos agree
     columns = ["file", "prediction", "correct", "confidence"]
-    first, second = (read_table(row.path, PREDICTIONS)[columns] for row in rows if row.path)
+    first, second = (read_table(row.path, PREDICTIONS, imagenet())[columns] for row in rows if row.path)
     pd.testing.assert_frame_equal(first, second, rtol=1e-5)
 
 
@@ -391,7 +391,7 @@ def test_the_sample_s_models_on_its_sets(role: str, built: Checkout, tmp_path: P
     (own,) = [row for row in rows if row.name == role]
     assert own.measures.overall.share == 1.0
     assert {tier: accuracy.correct for tier, accuracy in own.measures.tiers.items()} == tiers
-    table = read_table(tmp_path / "out" / f"{role}.parquet", PREDICTIONS)
+    table = read_table(tmp_path / "out" / f"{role}.parquet", PREDICTIONS, imagenet())
     expected = {entry.file: entry.confidence for entry in entries}
     assert dict(zip(table["file"], table["confidence"], strict=True)) == pytest.approx(expected, rel=1e-6)
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.tables import CROP_SCORES, INDEX, SELECTION, read_table
 from tests.checkouts import Checkout
@@ -31,7 +32,7 @@ def pulled(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Che
 
 def kept_whole(checkout: Checkout) -> list[str]:
     """The whole images of the class that model standard keeps, the most confident first."""
-    kept = read_table(Edition(checkout.folder).selection("standard"), SELECTION)
+    kept = read_table(Edition(checkout.folder).selection("standard"), SELECTION, imagenet())
     of_class = kept[(kept["class_index"] == CLASS_INDEX) & kept["crop"].isna()].sort_values("place")
     return list(of_class["image_id"])
 
@@ -54,7 +55,7 @@ def error_of(checkout: Checkout, *command: str) -> str:
 def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     edition = Edition(pulled.folder)
     image_id = kept_whole(pulled)[0]
-    index = read_table(edition.index, INDEX).set_index("image_id")
+    index = read_table(edition.index, INDEX, imagenet()).set_index("image_id")
     box = (0, 0, int(index.loc[image_id, "width"]) - 8, int(index.loc[image_id, "height"]))  # type: ignore[arg-type]
     crop = {"verdict": "crop", "reason": "border", "crop": list(box), "object_fully_visible": True}
     change(pulled, image_id, **crop)
@@ -73,7 +74,7 @@ def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     ran = pulled.stages_run()
     assert [stage for stage in ran if stage.startswith("score")] == [f"score_crops@{role}" for role in ROLES]
     assert {stage.split("@")[0] for stage in ran} == {"score_crops", "review_apply", "export", "count", "report"}
-    scored = read_table(edition.crop_scores("standard"), CROP_SCORES)
+    scored = read_table(edition.crop_scores("standard"), CROP_SCORES, imagenet())
     row = scored[(scored["image_id"] == image_id) & (scored["crop"].str[2] == box[2])]
     assert len(row) == 1
     manifest = pd.read_csv(edition.export("standard") / "manifest.csv")

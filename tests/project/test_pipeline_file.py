@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import cleanset
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from tests.checkouts import Checkout
 
@@ -105,7 +106,7 @@ def test_the_imagenet_edition_is_that_of_source_000(repository: Path) -> None:
         "norm_robust": ("robustbench", "Salman2020Do_R50", "Linf"),
         "corruption_robust": ("robustbench", "Erichson2022NoisyMix_new", "corruptions"),
     }
-    assert params.dataset.class_list() == list(range(1000))
+    assert params.dataset.class_list(imagenet()) == list(range(1000))
     assert (params.dataset.expect_images, params.select.candidates, params.export.images_per_class) == (50000, 5, 3)
 
 

@@ -101,7 +101,9 @@ class Output:
 OUTPUTS = {
     "tables.read_table": [
         Output(
-            "shared.parquet", parquet(SHARED_ROWS, class_index="int16"), lambda path: read_table(path, SHARED),
+            "shared.parquet",
+            parquet(SHARED_ROWS, class_index="int16"),
+            lambda path: read_table(path, SHARED, imagenet()),
             {
                 "another type": parquet(SHARED_ROWS),
                 "a missing column": parquet({"image_id": ["ILSVRC2012_val_00000001"]}),

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.dataset.archives import Location
 from cleanset.edition.params import Model
 from cleanset.images.codec import decode
 from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.engine import Settings, score_few
 from cleanset.scoring.models import load_model
-from cleanset.vocabulary import class_indices
 
 pytestmark = pytest.mark.real
 
@@ -31,7 +31,7 @@ def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
         return Location(str(path), 0, path.stat().st_size).read()
 
     scores = score_few(model, read, Settings(choose_devices("cpu"), "float32", 4, 2), names)
-    wanted = [class_indices()[name.split("_")[0]] for name in names]
+    wanted = [imagenet().indices[name.split("_")[0]] for name in names]
     correct = sum(top5[0] == label for top5, label in zip(scores["top5_class"], wanted, strict=True))
     assert (len(names), correct) == (50, 43)
 

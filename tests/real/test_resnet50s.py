@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from cleanset.classes import imagenet
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import RES256CROP224
-from cleanset.vocabulary import class_indices
 from tests.real.editions import EVERY, ROLES, TAR, make_edition, pinned, reproduced, wnids
 from tests.scoring.networks import ENSEMBLE, random_resnet50
 
@@ -48,7 +48,7 @@ def edition(real: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: 
     models = {}
     for seed, role in enumerate(ROLES):
         path = folder / f"{role}.safetensors"
-        save_random_weights(path, seed, pixels, [class_indices()[wnid] for wnid in wnids(real)])
+        save_random_weights(path, seed, pixels, [imagenet().indices[wnid] for wnid in wnids(real)])
         models[role] = ENSEMBLE[role] | pinned(path)
     precision = pytestconfig.getoption("--real-precision")
     make_edition(folder / "edition", real, models, precision, EVERY if precision == "float64" else range(40))
@@ -61,7 +61,7 @@ def test_every_image_is_scored(role: str, edition: Path, real: Path) -> None:
     assert scores["image_id"].tolist() == index["image_id"].tolist()
     assert len(scores) in (40, 2000)
     assert len({tuple(five) for five in scores["top5_class"]}) > len(scores) / 10
-    assert {five[0] for five in scores["top5_class"]} <= {class_indices()[wnid] for wnid in wnids(real)}
+    assert {five[0] for five in scores["top5_class"]} <= {imagenet().indices[wnid] for wnid in wnids(real)}
 
 
 def test_what_is_correct_by_chance_is_exported(edition: Path) -> None:

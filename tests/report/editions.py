@@ -9,6 +9,7 @@ import pandas as pd
 import yaml
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
@@ -34,10 +35,10 @@ def made(folder: Path, roles: Sequence[str], unreviewed: str) -> Path:
     edition = Edition(folder)
     edition.reviews.mkdir(parents=True)
     (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
-    write_table(edition.index, index(folder / "images"), INDEX)
+    write_table(edition.index, index(folder / "images"), INDEX, imagenet())
     for place, role in enumerate(roles):
-        write_table(edition.scores(role), scores(place), SCORES)
-        write_table(edition.crop_scores(role), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES)
+        write_table(edition.scores(role), scores(place), SCORES, imagenet())
+        write_table(edition.crop_scores(role), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES, imagenet())
     intersect.run(edition)
     for role in roles:
         select.run(edition, role)

@@ -219,9 +219,9 @@ def test_emptied_scores_of_crops(tmp_path: Path) -> None:
     """A cropped image is in the set, and its scores are lost."""
     made(tmp_path, ["a"], "clean")
     edition = Edition(tmp_path)
-    selection = read_table(edition.selection("a"), SELECTION)
+    selection = read_table(edition.selection("a"), SELECTION, imagenet())
     selection["crop"] = [[0, 0, 10, 10], *selection["crop"][1:]]
-    write_table(edition.selection("a"), selection, SELECTION)
+    write_table(edition.selection("a"), selection, SELECTION, imagenet())
     with pytest.raises(CleansetError, match=r"data/crop_scores/a\.parquet: no scores of .* run dvc repro"):
         stage.run(edition)
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -57,7 +58,7 @@ def page(edition: Edition, name: str) -> str:
 
 def test_kept_for_counting(edition: Edition) -> None:
     run(edition, unknown_boxes="count")
-    kept = read_table(edition.selection("standard"), SELECTION).set_index("image_id")
+    kept = read_table(edition.selection("standard"), SELECTION, imagenet()).set_index("image_id")
     assert kept["box_unknown"].to_dict() == {image_id(number): number == 1 for number in (1, 2, 5, 6)}
     assert numbers(edition) == {
         "images": '{"standard": 4}\n',
@@ -76,7 +77,7 @@ def test_kept_for_counting(edition: Edition) -> None:
 
 def test_open_until_the_box_is_drawn(edition: Edition) -> None:
     run(edition)
-    kept = read_table(edition.selection("standard"), SELECTION)
+    kept = read_table(edition.selection("standard"), SELECTION, imagenet())
     assert kept["image_id"].tolist() == [image_id(number) for number in (2, 3, 5, 6)]
     assert numbers(edition) == {
         "images": '{"standard": 4}\n',

@@ -182,8 +182,8 @@ def test_gold_items_decide_nothing(edition: Edition) -> None:
     (edition.reviews / "gold.csv").write_text(TEXT.replace(val(1), val(3)))
     assert written() == before
     assert (0, val(3)) not in read_reviews(edition.reviews, imagenet())
-    assert len(read_table(edition.selection("standard"), SELECTION)) == 3
-    assert set(read_table(edition.votes("standard"), VOTES)["reviewer"]) == {"ann", "board"}
+    assert len(read_table(edition.selection("standard"), SELECTION, imagenet())) == 3
+    assert set(read_table(edition.votes("standard"), VOTES, imagenet())["reviewer"]) == {"ann", "board"}
     code, out, _ = says(cleanset("review", "calibration", "--json", cwd=edition.folder))
     assert code == 0
     assert json.loads(out)["ben"]["sensitivity"] == {

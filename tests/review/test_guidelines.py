@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.review.guidelines import own_guidelines, usual_guidelines, write_guidelines
 from cleanset.review.store import reviewer_folders
@@ -40,14 +41,14 @@ def test_the_usual_ones_have_a_rule_for_each_reason() -> None:
 
 def test_a_table_without_texts_keeps_its_bytes(tmp_path: Path) -> None:
     plain, with_text = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    write_table(plain, ONE, VOTES)
-    write_table(with_text, ONE, VOTES, texts={"GUIDELINES.md": "# Ours – und so\n"})
+    write_table(plain, ONE, VOTES, imagenet())
+    write_table(with_text, ONE, VOTES, texts={"GUIDELINES.md": "# Ours – und so\n"}, classes=imagenet())
     assert text_of_table(with_text, "GUIDELINES.md") == "# Ours – und so\n"
     assert text_of_table(plain, "GUIDELINES.md") is None
     assert text_of_table(with_text, "other") is None
-    pd.testing.assert_frame_equal(read_table(plain, VOTES), read_table(with_text, VOTES))
+    pd.testing.assert_frame_equal(read_table(plain, VOTES, imagenet()), read_table(with_text, VOTES, imagenet()))
     before = plain.read_bytes()
-    write_table(plain, ONE, VOTES, None)
+    write_table(plain, ONE, VOTES, imagenet(), texts=None)
     assert plain.read_bytes() == before
 
 

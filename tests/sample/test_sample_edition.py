@@ -16,7 +16,6 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.store import BOARD, read_reviews
 from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, SHARED, read_table
-from cleanset.vocabulary import class_indices, class_keys
 from tests.checkouts import Checkout
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
@@ -29,7 +28,7 @@ def edition(built: Checkout) -> Edition:
 
 @pytest.fixture(scope="module")
 def index(edition: Edition) -> pd.DataFrame:
-    return read_table(edition.index, INDEX)
+    return read_table(edition.index, INDEX, imagenet())
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +42,9 @@ def reviewed(edition: Edition) -> pd.DataFrame:
     """Every candidate of every model, kept or not, with its place in the rules."""
     tables = []
     for role in ROLES:
-        kept = read_table(edition.selection(role), SELECTION)
+        kept = read_table(edition.selection(role), SELECTION, imagenet())
         kept["step"] = kept["tier"] + kept["crop"].notna().map({True: " crop", False: " clean"})
-        rejected = read_table(edition.rejected(role), REJECTED)
+        rejected = read_table(edition.rejected(role), REJECTED, imagenet())
         tables.append(pd.concat([kept, rejected]).assign(model=role))
     return pd.concat(tables, ignore_index=True)
 
@@ -64,7 +63,7 @@ def test_labels_are_one_several_and_none(index: pd.DataFrame) -> None:
     counts = Counter(index["real_classes"].str.len())
     assert counts == {0: 67, 1: 321, 2: 92}
     assert (index["single"] == (index["real_classes"].str.len() == 1)).all()
-    originals = Counter(class_keys()[label] for label in index["ilsvrc_class"])
+    originals = Counter(imagenet().keys[label] for label in index["ilsvrc_class"])
     assert set(originals.values()) == {40}
     assert len(originals) == 12
     single = index[index["single"]]
@@ -105,7 +104,7 @@ def test_case_1_and_case_2_occur(reviewed: pd.DataFrame) -> None:
 
 
 def test_some_class_has_fewer_than_five_that_all_models_classify_correctly(edition: Edition) -> None:
-    shared = read_table(edition.shared, SHARED)["class_index"].value_counts()
+    shared = read_table(edition.shared, SHARED, imagenet())["class_index"].value_counts()
     assert 0 < shared.min() < 5 < shared.max()
 
 
@@ -117,7 +116,7 @@ def test_a_crop_that_one_model_misclassifies_is_kept_out_of_its_set_only(reviewe
         ("corruption_robust", "ILSVRC2012_val_00000468", "reserve", 11),
     ]
     kept = reviewed[reviewed["place"].notna()]
-    crops = kept[kept["crop"].notna() & (kept["class_index"] == class_indices()["n04507155"])]
+    crops = kept[kept["crop"].notna() & (kept["class_index"] == imagenet().indices["n04507155"])]
     assert {(row.model, row.image_id) for row in crops.itertuples()} >= {
         ("norm_robust", "ILSVRC2012_val_00000468"), ("corruption_robust", "ILSVRC2012_val_00000394"),
     }  # fmt: skip
@@ -136,11 +135,11 @@ def test_one_class_is_unsettled_until_a_review_is_added(
 ) -> None:
     open_rows = reviewed[reviewed["open"] == True]  # noqa: E712  # the column has missing values too
     assert {(row.model, row.class_index) for row in open_rows.itertuples()} == {
-        ("corruption_robust", class_indices()["n02165456"])
+        ("corruption_robust", imagenet().indices["n02165456"])
     }
     (image_id,) = open_rows["image_id"]
     checkout = built.clone_with_data(tmp_path / "cleanset")
-    index = read_table(Edition(checkout.folder).index, INDEX).set_index("image_id")
+    index = read_table(Edition(checkout.folder).index, INDEX, imagenet()).set_index("image_id")
     path = checkout.folder / "reviews" / "ada" / "n02165456.yaml"
     sha256 = index.loc[image_id, "sha256"]
     path.write_text(path.read_text() + f"  {image_id}:\n    verdict: clean\n    sha256: {sha256}\n")
@@ -160,11 +159,11 @@ def test_the_board_overruled_once(edition: Edition) -> None:
 
 
 def test_the_sets_differ_between_models(edition: Edition) -> None:
-    sets = [frozenset(read_table(edition.selection(role), SELECTION)["image_id"]) for role in ROLES]
+    sets = [frozenset(read_table(edition.selection(role), SELECTION, imagenet())["image_id"]) for role in ROLES]
     assert len(set(sets)) == 3
 
 
 def test_candidates_are_of_the_classes_only(edition: Edition) -> None:
-    classes = set(read_params(edition.folder).dataset.class_list())
+    classes = set(read_params(edition.folder).dataset.class_list(imagenet()))
     for role in ROLES:
-        assert set(read_table(edition.candidates(role), CANDIDATES)["class_index"]) == classes
+        assert set(read_table(edition.candidates(role), CANDIDATES, imagenet())["class_index"]) == classes

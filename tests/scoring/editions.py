@@ -10,6 +10,7 @@ import yaml
 from safetensors.torch import save_file
 from torch import nn
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.images.codec import inspect
@@ -31,7 +32,7 @@ def make_edition(folder: Path, count: int, **score: Any) -> Edition:
         }
         for number, (image_id, data) in enumerate(images.items())
     ]  # fmt: skip
-    write_table(Edition(folder).index, pd.DataFrame(rows), INDEX)
+    write_table(Edition(folder).index, pd.DataFrame(rows), INDEX, imagenet())
     write_weights(folder, seed=1)
     write_params(folder, **score)
     return Edition(folder)

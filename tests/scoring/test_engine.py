@@ -46,7 +46,7 @@ def written(
     settings, model = Settings([CPU] * devices, precision, batch_size, workers), model or linear()
     with open_pipelines(images.__getitem__, model.preprocessing, settings) as pipelines:
         score_shards(model, pipelines, settings, shards, lambda *_: None, notify)
-    write_table(folder / "table", shards.table(), SCORES)
+    write_table(folder / "table", shards.table(), SCORES, imagenet())
     shards.remove()
     assert [path.name for path in folder.iterdir()] == ["table"]
     return (folder / "table").read_bytes()
@@ -104,7 +104,7 @@ def test_the_batch_is_padded_to_one_shape(tmp_path: Path) -> None:
     model = LoadedModel(Watching().requires_grad_(False), linear().preprocessing, "", classes=1000)
     written(tmp_path, model, batch_size=4)
     assert shapes == {4}
-    table = read_table(tmp_path / "table", SCORES)
+    table = read_table(tmp_path / "table", SCORES, imagenet())
     assert table["image_id"].tolist() == list(IMAGES)  # no padding among them
 
 

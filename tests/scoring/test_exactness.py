@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Model
 from cleanset.files import sha256
 from cleanset.images.codec import decode
@@ -50,7 +51,7 @@ def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> N
     found = set()
     for batch_size, workers in ((1, 1), (3, 2), (8, 1)):
         settings = Settings([CPU], "float64", batch_size, workers)
-        write_table(tmp_path / "t", score_few(model, IMAGES.__getitem__, settings, list(IMAGES)), SCORES)
+        write_table(tmp_path / "t", score_few(model, IMAGES.__getitem__, settings, list(IMAGES)), SCORES, imagenet())
         found.add((tmp_path / "t").read_bytes())
     assert len(found) == 1
     with DevicePipeline(IMAGES.__getitem__, model.preprocessing, Settings([CPU], "float64", 5, 1)) as pipeline:

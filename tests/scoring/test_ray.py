@@ -150,7 +150,7 @@ def on_ray(edition: Edition) -> tuple[bytes, set[int]]:
     missing = set(shards.missing)
     on_node = partial(score.prepare, edition, "standard", settings)
     score_shards_on_ray(ClusterRun(on_node, made_from, settings), shards, lambda *_: None)
-    write_table(edition.folder / "table", shards.table(), SCORES)
+    write_table(edition.folder / "table", shards.table(), SCORES, imagenet())
     return (edition.folder / "table").read_bytes(), missing
 
 
@@ -182,7 +182,7 @@ def test_your_own_images(tmp_path: Path) -> None:
     (edition.folder / "nets.py").write_text(HELD_MODEL.replace("3000", "9").replace("1000", "3"))
     own_edition.change_params(edition, models={"standard": {"source": "module", "name": "nets:network"}})
     run, _ = score.prepare(edition, "standard", settings_for(read_params(edition.folder).score))
-    write_table(tmp_path / "local", run.scores(None), SCORES)
+    write_table(tmp_path / "local", run.scores(None), SCORES, imagenet())
     assert on_ray(edition) == ((tmp_path / "local").read_bytes(), {0, 1})
 
 

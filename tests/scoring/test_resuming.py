@@ -99,7 +99,7 @@ def test_shards_of_other_weights_images_or_precision_are_not_taken(
     write_weights(tmp_path, seed=2)
     write_params(tmp_path)
     other_weights = run()
-    write_table(edition.index, read_table(edition.index, INDEX)[1:], INDEX)
+    write_table(edition.index, read_table(edition.index, INDEX, imagenet())[1:], INDEX, imagenet())
     other_images = run()
     assert len({first, single, single_in_twos, other_weights, other_images}) == 5
 

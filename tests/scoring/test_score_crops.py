@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
@@ -47,7 +48,7 @@ def edition(tmp_path: Path) -> Edition:
 
 
 def write_crops(edition: Edition, crops: Sequence[Crop]) -> None:
-    write_table(edition.crops, pd.DataFrame(crops, columns=CROPS.names), CROPS)
+    write_table(edition.crops, pd.DataFrame(crops, columns=CROPS.names), CROPS, imagenet())
 
 
 def drawn() -> list[Crop]:
@@ -61,11 +62,11 @@ def write_scored_with(edition: Edition) -> None:
 
 def scored(edition: Edition) -> pd.DataFrame:
     score_crops.run(edition, "standard")
-    return read_table(edition.crop_scores("standard"), CROP_SCORES)
+    return read_table(edition.crop_scores("standard"), CROP_SCORES, imagenet())
 
 
 def reader(edition: Edition) -> Callable[[str], bytes]:
-    return verified_images(edition, "images.tar", read_table(edition.index, INDEX)).read
+    return verified_images(edition, "images.tar", read_table(edition.index, INDEX, imagenet()), imagenet()).read
 
 
 def test_it_is_what_timm_predicts_for_the_exported_png(edition: Edition) -> None:

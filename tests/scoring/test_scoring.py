@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Model, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -86,7 +87,7 @@ def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path) -> N
     images = {id_of(number): jpeg(drawn_image(20 + 3 * number, 70 - number, seed=number)) for number in range(1, 21)}
     found = set()
     for batch_size, workers in ((1, 1), (3, 2), (7, 3), (10, 2), (100, 2)):
-        write_table(tmp_path / "table", scored(tiny, images, batch_size, workers=workers), SCORES)
+        write_table(tmp_path / "table", scored(tiny, images, batch_size, workers=workers), SCORES, imagenet())
         found.add((tmp_path / "table").read_bytes())
     assert len(found) == 1
 

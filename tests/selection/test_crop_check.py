@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop
 from cleanset.selection.crop_check import (
@@ -123,10 +124,12 @@ def test_an_image_may_have_several_boxes_but_each_once(tmp_path: Path) -> None:
     """The rows are sorted by image and box, and the bytes do not depend on their order."""
     predictions = dict.fromkeys(CROPS, (SNOWMOBILE, 0.5))
     for name, crops in (("one", CROPS), ("other", CROPS[::-1])):
-        write_table(tmp_path / name, crop_scores_of({crop: predictions[crop] for crop in crops}), CROP_SCORES)
+        write_table(
+            tmp_path / name, crop_scores_of({crop: predictions[crop] for crop in crops}), CROP_SCORES, imagenet()
+        )
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
-    table = read_table(tmp_path / "one", CROP_SCORES)
+    table = read_table(tmp_path / "one", CROP_SCORES, imagenet())
     assert [(row["image_id"], row["crop"][0]) for row in table.to_dict("records")] == [(A, 9), (A, 10), (B, 0)]
     twice = pd.concat([table, table[:1]])
     with pytest.raises(ValueError, match=rf"table: {A} 9 0 20 9 occurs twice$"):
-        write_table(tmp_path / "table", twice, CROP_SCORES)
+        write_table(tmp_path / "table", twice, CROP_SCORES, imagenet())

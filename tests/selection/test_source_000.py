@@ -15,7 +15,6 @@ from cleanset.errors import CleansetError
 from cleanset.review.verdicts import parse_reviews
 from cleanset.selection.candidates import Rule, candidates, shared
 from cleanset.selection.fill import fill
-from cleanset.vocabulary import class_keys
 from tests.selection.by_hand import SNOWMOBILE, SNOWPLOW, filled, index_of, kept, removed, scores_of, still_open
 
 
@@ -51,7 +50,7 @@ def test_snowmobile_and_snowplow_is_ambiguous_whatever_the_models_say(answer: in
     """For example, an image may depict both a snowmobile (class 802) and a snowplow (class 803), but it is only
     labeled with one correct label (let's say 802). Would a modified instance of this image, which the model now
     classifies as class 803, be a legitimate adversarial example? Our opinion: **No**."""
-    assert (class_keys()[802], class_keys()[803]) == ("n04252077", "n04252225")
+    assert (imagenet().keys[802], imagenet().keys[803]) == ("n04252077", "n04252225")
     index = index_of({"both": [802, 803]})
     model = all_predict("both", class_index=answer)
     common = shared(index, [model, model, model])
@@ -89,7 +88,7 @@ def test_the_numbers_of_the_source(repository: Path) -> None:
     Our **goal** is to have **three images for each class** by the end of the data processing."""
     params = read_params(repository / "imagenet")
     assert params.dataset.expect_images == 50_000
-    assert params.dataset.class_list() == list(range(1000))
+    assert params.dataset.class_list(imagenet()) == list(range(1000))
     assert params.select.candidates == 5
     assert params.export.images_per_class == 3
 
@@ -340,7 +339,7 @@ class RealList:
 def by_wnid(table: pd.DataFrame) -> dict[str, int]:
     """How many rows each of the 1,000 classes has."""
     counts = table["class_index"].value_counts()
-    return {wnid: int(counts.get(class_index, 0)) for class_index, wnid in enumerate(class_keys())}
+    return {wnid: int(counts.get(class_index, 0)) for class_index, wnid in enumerate(imagenet().keys)}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.files import write_text
 from cleanset.stages import export, preprocess
@@ -59,16 +60,21 @@ def make_edition(folder: Path) -> Edition:
     preprocess.run(edition)
     columns = ["image_id", "class_index", "place", "tier", "confidence", "crop"]
     selection = pd.DataFrame([(id_of(number), *rest) for number, *rest in SELECTED], columns=columns)
-    write_table(edition.selection("standard"), selection.assign(rank=selection["place"], box_unknown=False), SELECTION)
+    write_table(
+        edition.selection("standard"),
+        selection.assign(rank=selection["place"], box_unknown=False),
+        SELECTION,
+        imagenet(),
+    )
     rejected = pd.DataFrame(
         [(id_of(number), index, reason) for number, index, reason in NOT_SELECTED],
         columns=["image_id", "class_index", "reason"],
     ).assign(tier="reserve", rank=9, confidence=0.25, open=lambda frame: frame["reason"] == "unreviewed")
-    write_table(edition.rejected("standard"), rejected, REJECTED)
+    write_table(edition.rejected("standard"), rejected, REJECTED, imagenet())
     crop_scores = pd.DataFrame([(id_of(number), *rest) for number, *rest in CROP_SCORED], columns=CROP_SCORES.names)
-    write_table(edition.crop_scores("standard"), crop_scores, CROP_SCORES)
+    write_table(edition.crop_scores("standard"), crop_scores, CROP_SCORES, imagenet())
     votes = pd.DataFrame([(id_of(number), *rest) for number, *rest in VOTED], columns=VOTES.names[:3])
-    write_table(edition.votes("standard"), votes.assign(reason=None, crop=None), VOTES)
+    write_table(edition.votes("standard"), votes.assign(reason=None, crop=None), VOTES, imagenet())
     write_text(edition.audit("standard"), "null\n")
     edition.scored_with("standard").parent.mkdir()
     edition.scored_with("standard").write_text(json.dumps(SCORED))

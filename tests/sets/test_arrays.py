@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 import cleanset
 import draw
+from cleanset.classes import imagenet
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -25,7 +26,6 @@ from cleanset.images.preprocessing import KERAS256, RES256CROP224
 from cleanset.scoring.models import preprocessing_of
 from cleanset.sets.arrays import inputs_of
 from cleanset.tables import INDEX, SCORES, read_table
-from cleanset.vocabulary import class_indices
 from plan import plans
 from tests.sets.conftest import make_edition
 from tests.ten_images import Made
@@ -46,7 +46,7 @@ def edition(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Editi
         path = raw / "images" / plan.wnid / f"{draw.image_id(plan.number)}.JPEG"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(draw.draw(plan).jpeg)
-    labels = json.dumps([draw.real_labels(plan, class_indices()) for plan in chosen])
+    labels = json.dumps([draw.real_labels(plan, imagenet().indices) for plan in chosen])
     (raw / "reassessed.json").write_text(labels)
     (folder / "raw.md5").write_text(f"{hashlib.md5(labels.encode()).hexdigest()}  data/raw/reassessed.json\n")
     params = yaml.safe_load((repository / "params.yaml").read_text())
@@ -88,7 +88,7 @@ def test_the_files(edition: Edition, keras: Path) -> None:
         "real_labels": ((36, 1000), "bool"),
         "ids": ((36,), "str736"),
     }
-    index = read_table(edition.index, INDEX)
+    index = read_table(edition.index, INDEX, imagenet())
     assert arrays["ids"].tolist() == [f"ILSVRC2012_val_{number:08d}" for number in range(1, 37)]
     assert arrays["labels"].tolist() == index["ilsvrc_class"].tolist()
     assert [np.flatnonzero(row).tolist() for row in arrays["real_labels"]] == [
@@ -136,7 +136,7 @@ def probabilities(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64
 @pytest.mark.parametrize("role", ["standard", pytest.param("corruption_robust", marks=pytest.mark.long)])
 def test_a_model_fed_from_the_arrays_gives_the_scores_of_the_stage(edition: Edition, role: str) -> None:
     Made(edition.folder).succeeds("score", "--model", role)
-    stored = read_table(edition.scores(role), SCORES)
+    stored = read_table(edition.scores(role), SCORES, imagenet())
     folder = written(edition, "--preprocessing", role, out=f"of_{role}")
     ids, images = np.load(folder / "ids.npy"), np.load(folder / "images.npy", mmap_mode="r")
     assert ids.tolist() == stored["image_id"].tolist()
@@ -155,7 +155,7 @@ def test_accuracy_from_the_arrays_alone(edition: Edition, keras: Path) -> None:
     labels, real = np.load(keras / "labels.npy"), np.load(keras / "real_labels.npy")
     rated = real.any(axis=1)
     assert 100 * real[np.arange(len(labels)), labels][rated].mean() > 50
-    index = read_table(edition.index, INDEX)
+    index = read_table(edition.index, INDEX, imagenet())
     assert rated.sum() == (index["real_classes"].str.len() > 0).sum()
 
 

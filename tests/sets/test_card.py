@@ -34,7 +34,6 @@ from cleanset.sets.folder import read_entries, write_descriptions
 from cleanset.sets.texts import citation
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
-from cleanset.vocabulary import label_names
 from tests.sets.conftest import edit, make_edition
 from tests.ten_images import SCORED, TAR
 
@@ -163,9 +162,9 @@ def test_labels_and_reviewers(export_folder: Path) -> None:
 def test_a_class_that_a_crop_lacks(edition: Edition, tmp_path: Path) -> None:
     """The model no longer has it among its five: nothing is known of its probability."""
     other = make_edition(tmp_path)
-    scores = read_table(other.crop_scores("standard"), CROP_SCORES)
+    scores = read_table(other.crop_scores("standard"), CROP_SCORES, imagenet())
     scores["top5_class"] = [[500, 501, 502, 503, 504]] * 3
-    write_table(other.crop_scores("standard"), scores, CROP_SCORES)
+    write_table(other.crop_scores("standard"), scores, CROP_SCORES, imagenet())
     export.run(other, "standard")
     lines = (other.export("standard") / "manifest.csv").read_text().splitlines()[1:]
     assert [line.split(",")[7:9] for line in lines][1] == ["", "0.5"]
@@ -176,8 +175,8 @@ def test_a_class_that_a_crop_lacks(edition: Edition, tmp_path: Path) -> None:
 
 def test_a_crop_without_scores(tmp_path: Path) -> None:
     other = make_edition(tmp_path)
-    scores = read_table(other.crop_scores("standard"), CROP_SCORES)
-    write_table(other.crop_scores("standard"), scores.head(1), CROP_SCORES)
+    scores = read_table(other.crop_scores("standard"), CROP_SCORES, imagenet())
+    write_table(other.crop_scores("standard"), scores.head(1), CROP_SCORES, imagenet())
     with pytest.raises(CleansetError, match=r"crop_scores/standard.parquet: no scores of ILSVRC2012_val_00000008 crop"):
         export.run(other, "standard")
 
@@ -242,9 +241,9 @@ def test_origin(edition: Edition) -> None:
 def test_tables_that_do_not_go_together(tmp_path: Path) -> None:
     """A selection with another class than the labels of the index."""
     other = make_edition(tmp_path)
-    selection = read_table(other.selection("standard"), SELECTION)
+    selection = read_table(other.selection("standard"), SELECTION, imagenet())
     selection["class_index"] = 5
-    write_table(other.selection("standard"), selection, SELECTION)
+    write_table(other.selection("standard"), selection, SELECTION, imagenet())
     message = (
         r"export standard, ILSVRC2012_val_0000000\d: real_classes .*; expected the class 5 among them: run dvc repro"
     )
@@ -309,7 +308,7 @@ FEATURES = [
     {"name": "image", "dtype": "image"},
     {"name": "model", "dtype": "string"},
     {"name": "wnid", "dtype": "string"},
-    {"name": "label", "dtype": {"class_label": {"names": {str(i): name for i, name in enumerate(label_names())}}}},
+    {"name": "label", "dtype": {"class_label": {"names": {str(i): name for i, name in enumerate(imagenet().labels)}}}},
     {"name": "class_name", "dtype": "string"},
     {"name": "rank", "dtype": "int64"},
 ]

@@ -20,7 +20,6 @@ from torchvision.datasets import ImageFolder
 from cleanset.classes import imagenet
 from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release
-from cleanset.vocabulary import label_names
 from tests.sets.conftest import FILES
 from tests.sets.entries import WHOLE
 from tests.sets.test_verify import rows
@@ -85,7 +84,7 @@ def loaded(export_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> lis
 def test_datasets_with_all_columns(loaded: list[Any], export_folder: Path, way: int) -> None:
     """As image folder with all of its files, and as what the data card says it is: then with the names of classes."""
     split, names, table = loaded[way]
-    assert names == (None if way == 0 else list(label_names()))
+    assert names == (None if way == 0 else list(imagenet().labels))
     assert split == "validation"
     expected = [row["pixels_sha256"] for row in rows(export_folder)]
     with Image.open(export_folder / FILES[4]) as turned:  # alone of all these tools, it applies an EXIF orientation

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.sets.manifest import manifest_csv, read_manifest
-from cleanset.vocabulary import label_names
 from tests.sets.entries import CROPPED, WHOLE, changed, checked
 
 HEADER = (
@@ -226,7 +225,7 @@ def test_nothing_invalid_can_be_written() -> None:
 
 def test_names_of_classes() -> None:
     """As WordNet has them; four share two names."""
-    names = label_names()
+    names = imagenet().labels
     assert [names[index] for index in (0, 1, 134, 517, 638, 639, 999)] == [
         "tench", "goldfish", "crane (n02012849)", "crane (n03126707)", "maillot (n03710637)", "maillot (n03710721)",
         "toilet tissue",

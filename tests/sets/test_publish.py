@@ -20,7 +20,6 @@ from cleanset.errors import CleansetError
 from cleanset.measure.compare import releases
 from cleanset.sets import archive, publish, rebuild, verify
 from cleanset.sets.description import Release, release_of
-from cleanset.vocabulary import label_names
 from tests.measure.compare.command import cleanset, says
 from tests.properties import examples
 from tests.sets.conftest import FILES, edit, trial
@@ -115,7 +114,7 @@ def test_the_table_without_images_has_the_names_of_the_classes(export_folder: Pa
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == [list(label_names()), [0, 0, 278, 278, 278, 281]]
+    assert json.loads(done.stdout.splitlines()[-1]) == [list(imagenet().labels), [0, 0, 278, 278, 278, 281]]
 
 
 def test_what_is_published_without_images_is_made_again(export_folder: Path, tmp_path: Path) -> None:

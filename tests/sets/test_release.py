@@ -261,7 +261,7 @@ def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> N
     for section, keys in OTHER_RULES.items():
         params[section] |= keys
     edition.params_yaml.write_text(yaml.safe_dump(params, sort_keys=False))
-    index = read_table(edition.index, INDEX).set_index("image_id")
+    index = read_table(edition.index, INDEX, imagenet()).set_index("image_id")
     # the most confident image of a class shall be cropped, but nobody has drawn the box
     path = edition.reviews / "ada" / "n01443537.yaml"
     first = next(row["image_id"] for row in read(edition.export("standard") / "manifest.csv"))
@@ -294,7 +294,7 @@ def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> N
     for role in ROLES:
         select.run(edition, role)
         review_apply.run(edition, role)
-    selection = read_table(edition.selection("standard"), SELECTION)
+    selection = read_table(edition.selection("standard"), SELECTION, imagenet())
     plan = new_plan(model="standard", kind="open", seed="1", drawn=4, images=set_images(selection), classes=imagenet())
     write_plan(edition.reviews, plan)
     for number, each in enumerate(plan.draws[:3]):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.sets.delivered import without_unknown_boxes
@@ -22,10 +23,10 @@ from .conftest import FILES, make_edition
 def edition(tmp_path: Path) -> Edition:
     """Of the second image of class 0 and the second of class 278 nobody knows the box."""
     edition = make_edition(tmp_path)
-    selection = read_table(edition.selection("standard"), SELECTION)
+    selection = read_table(edition.selection("standard"), SELECTION, imagenet())
     unknown = selection["image_id"].isin([id_of(8), id_of(9)])
     selection["crop"] = selection["crop"].where(~unknown, None)
-    write_table(edition.selection("standard"), selection.assign(box_unknown=unknown), SELECTION)
+    write_table(edition.selection("standard"), selection.assign(box_unknown=unknown), SELECTION, imagenet())
     return edition
 
 
@@ -65,7 +66,7 @@ def test_strict_refuses_naming_the_first(edition: Edition) -> None:
 
 
 def test_places_without_a_gap(edition: Edition) -> None:
-    selection = read_table(edition.selection("standard"), SELECTION)
+    selection = read_table(edition.selection("standard"), SELECTION, imagenet())
     none = pd.DataFrame(columns=["image_id", "class_index", "tier", "rank", "confidence", "reason", "open"])
     known, others = without_unknown_boxes(selection, none)
     assert known.sort_values(["class_index", "place"])[["class_index", "place"]].to_numpy().tolist() == [

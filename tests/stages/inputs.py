@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.tables import CROP_SCORES, REJECTED, SELECTION, VOTES, write_table
 from tests.ten_images import DEVKIT, REASSESSED, SCORED, TAR, Made, id_of, official, tar, ten_images, write
@@ -68,11 +69,13 @@ def select(made: Made, numbers: tuple[int, ...] = (1, 4, 9)) -> Edition:
         }
         for number in numbers
     ]  # fmt: skip
-    write_table(edition.selection("standard"), pd.DataFrame(rows), SELECTION)
+    write_table(edition.selection("standard"), pd.DataFrame(rows), SELECTION, imagenet())
     crop_scores = [(id_of(numbers[1]), box, [labels[numbers[1]], 1, 2, 3, 4], [0.75, 0, 0, 0, 0], 1.125)]
-    write_table(edition.crop_scores("standard"), pd.DataFrame(crop_scores, columns=CROP_SCORES.names), CROP_SCORES)
-    write_table(edition.votes("standard"), pd.DataFrame(columns=VOTES.names), VOTES)
+    write_table(
+        edition.crop_scores("standard"), pd.DataFrame(crop_scores, columns=CROP_SCORES.names), CROP_SCORES, imagenet()
+    )
+    write_table(edition.votes("standard"), pd.DataFrame(columns=VOTES.names), VOTES, imagenet())
     write(edition.audit("standard"), b"null\n")
-    write_table(edition.rejected("standard"), pd.DataFrame(columns=REJECTED.names), REJECTED)
+    write_table(edition.rejected("standard"), pd.DataFrame(columns=REJECTED.names), REJECTED, imagenet())
     write(edition.scored_with("standard"), json.dumps(SCORED).encode())
     return edition

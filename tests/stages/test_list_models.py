@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review.page.library import open_library
@@ -67,7 +68,7 @@ def made(tmp_path: Path) -> Made:
 
 
 def review(edition: Edition, wnid: str, number: int, verdict: str) -> None:
-    index = read_table(edition.index, INDEX)
+    index = read_table(edition.index, INDEX, imagenet())
     digests = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
     path = edition.reviews / "ann" / f"{wnid}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +109,7 @@ def test_from_the_list_to_the_set(made: Made) -> None:
         id_of(4): ("JPEG", "", ""),
     }
     assert verify(edition.export("robust"), decode=True).problems == []
-    assert len(read_table(edition.crop_scores("robust"), CROP_SCORES)) == 0
+    assert len(read_table(edition.crop_scores("robust"), CROP_SCORES, imagenet())) == 0
     card = " ".join((edition.export("robust") / "README.md").read_text().split())
     assert "- published list of robust: 3 images; no network was run" in card
     assert f"- SHA-256 of the list: {sha(LIST)}" in card
@@ -195,5 +196,5 @@ def test_scores_need_no_torch(made: Made) -> None:
         "score.run(edition, 'robust'); crops.run(edition); score_crops.run(edition, 'robust')\n"
     )
     subprocess.run([sys.executable, "-c", program, str(made.folder)], check=True)
-    scores = read_table(edition.scores("robust"), SCORES)
+    scores = read_table(edition.scores("robust"), SCORES, imagenet())
     assert [row[0] for row in scores["top5_probability"]][:2] == [0.75, 0.5]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.stages import (
@@ -254,17 +255,17 @@ def test_select_only_the_tiers_asked_for(edition: Edition, tiers: list[str]) -> 
 
 def without(path: Path, table: Table, image: str) -> None:
     """Take an image out of a table."""
-    frame = read_table(path, table)
-    write_table(path, frame[frame["image_id"] != image], table)
+    frame = read_table(path, table, imagenet())
+    write_table(path, frame[frame["image_id"] != image], table, imagenet())
 
 
 def test_an_image_in_place_of_another_shows_in_the_metrics_of_its_class(edition: Edition) -> None:
     count.run(edition)
     before = {path: path.read_text() for path in edition.metrics.rglob("*.json")}
-    table = read_table(edition.selection("standard"), SELECTION)
+    table = read_table(edition.selection("standard"), SELECTION, imagenet())
     whole = (table["class_index"] == 0) & table["crop"].isna()
     table.loc[whole, "image_id"] = val(8)
-    write_table(edition.selection("standard"), table, SELECTION)
+    write_table(edition.selection("standard"), table, SELECTION, imagenet())
     count.run(edition)
     changed = [path for path, text in before.items() if path.read_text() != text]
     assert changed == [edition.metrics / "classes" / "n01440764.json"]

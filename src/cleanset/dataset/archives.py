@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from cleanset.classes import ClassTable, classes_in_use, imagenet
+from cleanset.classes import ClassTable, imagenet
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
@@ -302,12 +302,12 @@ def from_table(table: "pd.DataFrame", images: Path) -> dict[str, Location]:
     return dict(zip(table["image_id"].tolist(), locations, strict=True))
 
 
-def located(images: Path, ids: Iterable[str], classes: ClassTable | None = None) -> Mapping[str, Location]:
+def located(images: Path, ids: Iterable[str], classes: ClassTable) -> Mapping[str, Location]:
     """The locations of ImageNet's images, which may lie in any layout; others are where their `ids` say, if they are.
 
     Raises CleansetError as `locate` does.
     """
-    if (classes or classes_in_use()).is_imagenet:
+    if classes.is_imagenet:
         return locate(images)
     paths = {image_id: images / image_id for image_id in ids}
     return {name: Location(str(path), 0, path.stat().st_size) for name, path in paths.items() if path.is_file()}
@@ -320,9 +320,9 @@ class VerifiedImages:
     or no longer true; so the index holds no location, and is the same for every layout.
     """
 
-    def __init__(self, images: Path, locations: Path, index: "pd.DataFrame", classes: ClassTable | None = None) -> None:
+    def __init__(self, images: Path, locations: Path, index: "pd.DataFrame", classes: ClassTable) -> None:
         self._images = images
-        self._classes = classes or classes_in_use()
+        self._classes = classes
         self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
         self._looked_up = not locations.is_file()
         if self._looked_up:

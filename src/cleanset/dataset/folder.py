@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo
 
-from cleanset.classes import ClassTable, class_table, classes_in_use, context_classes, folded_name
+from cleanset.classes import ClassTable, class_table, context_classes, folded_name
 from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
@@ -199,16 +199,16 @@ def check_ids(class_by_id: Mapping[str, str], where: str) -> None:
                 )
 
 
-def is_image_id(text: str, classes: ClassTable | None = None) -> bool:
+def is_image_id(text: str, classes: ClassTable) -> bool:
     """Whether a text is an image id: of ImageNet, or the path of an image of your own."""
-    if (classes or classes_in_use()).is_imagenet:
+    if classes.is_imagenet:
         return parse_image_name(f"{text}.JPEG") == (text, None) and image_number(text) <= VALIDATION_IMAGES
     return _oddity(text) is None and _has_suffix(text)
 
 
-def example_id(classes: ClassTable | None = None) -> str:
+def example_id(classes: ClassTable) -> str:
     """An image id as messages show it."""
-    return "ILSVRC2012_val_00000001" if (classes or classes_in_use()).is_imagenet else "robin/0001.jpg"
+    return "ILSVRC2012_val_00000001" if classes.is_imagenet else "robin/0001.jpg"
 
 
 def _checked_id(text: str, info: ValidationInfo) -> str:

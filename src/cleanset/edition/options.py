@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanset.edition.paths import use_classes_of
-
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Folder = Annotated[
     Path,
-    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=use_classes_of),
+    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder"),
 ]
 StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
@@ -60,9 +58,7 @@ AnyImages = Annotated[
 ]
 EditionOfRoles = Annotated[
     Path,
-    typer.Option(
-        help="Folder of the edition that the roles belong to.", show_default="the current one", callback=use_classes_of
-    ),
+    typer.Option(help="Folder of the edition that the roles belong to.", show_default="the current one"),
 ]
 
 

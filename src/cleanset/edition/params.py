@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from cleanset.classes import ClassTable, classes_in_use, imagenet, parse_ranges
+from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
 from cleanset.selection.candidates import Label, Order, Pool, Rule
@@ -80,9 +80,8 @@ class Dataset(Section):
         """Whether the images are your own, not ImageNet's."""
         return self.reader == "folder"
 
-    def class_list(self, table: ClassTable | None = None) -> list[int]:
+    def class_list(self, table: ClassTable) -> list[int]:
         """Class indices of the classes that get a set, sorted. Raises CleansetError for a class that is not there."""
-        table = table or classes_in_use()
         if self.classes == "all":
             return list(range(len(table)))
         for key in self.classes:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cleanset.classes import ClassTable, imagenet, parse_class_table, use_classes
+from cleanset.classes import ClassTable, imagenet, parse_class_table
 from cleanset.files import PathBelow, PathOfName, is_there, read_text, remove_abandoned
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ class Edition:
     export = PathOfName("data/export/{}")
 
 
-def verified_images(
-    edition: Edition, images: str, index: "pd.DataFrame", classes: ClassTable | None = None
-) -> "VerifiedImages":
+def verified_images(edition: Edition, images: str, index: "pd.DataFrame", classes: ClassTable) -> "VerifiedImages":
     """The images of an edition that its index lists; `images` is dataset.images of its params."""
     from cleanset.dataset.archives import VerifiedImages  # needs pandas, which a set's users may lack
 
@@ -101,10 +99,3 @@ def without_abandoned(edition: Edition) -> Edition:
     for folder in (edition.folder, data, *(path for path in data.glob("*") if path.is_dir())):
         remove_abandoned(folder)
     return edition
-
-
-def use_classes_of(folder: Path) -> Path:
-    """Bring the class table of the edition in a folder into use: its own, or ImageNet's; return the folder."""
-    path = Edition(folder).classes
-    use_classes(parse_class_table(read_text(path, "run dvc repro"), str(path)) if is_there(path) else imagenet())
-    return folder

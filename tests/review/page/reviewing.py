@@ -60,7 +60,7 @@ def reviews(
 
 def write(edition: Path, reviewer: str, image_id: str, fields: Mapping[str, object], wnid: str = GOLDFISH) -> None:
     """Save a reviewer's verdict."""
-    index = read_table(edition / "data" / "index.parquet", INDEX).set_index("image_id")
+    index = read_table(edition / "data" / "index.parquet", INDEX, imagenet()).set_index("image_id")
     review = Review.model_validate({"sha256": index.loc[image_id, "sha256"], **fields})
     save(edition / "reviews", reviewer, wnid, image_id, review)
 

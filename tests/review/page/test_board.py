@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.shown_class import verdict_options
@@ -53,7 +54,7 @@ def test_equal_verdicts_are_one_option() -> None:
 
 def in_conflict(edition: Path, start: Serve, visit: Open) -> tuple[str, Reviewing]:
     """The board, in front of two crops of one image by other boxes."""
-    table = read_table(Edition(edition).candidates("standard"), CANDIDATES)
+    table = read_table(Edition(edition).candidates("standard"), CANDIDATES, imagenet())
     image = str(
         table[(table["class_index"] == 1) & (table["tier"] == "top5") & (table["rank"] == 1)]["image_id"].item()
     )

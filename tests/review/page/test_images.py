@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.images.codec import as_browsers_show
@@ -40,7 +41,9 @@ async selector => { const image = document.querySelector(selector);
 def stored(edition: Path, image_id: str) -> NDArray[np.uint8]:
     """The RGB pixels, as Pillow reads them."""
     at = Edition(edition)
-    data = verified_images(at, read_params(edition).dataset.images, read_table(at.index, INDEX)).read(image_id)
+    data = verified_images(
+        at, read_params(edition).dataset.images, read_table(at.index, INDEX, imagenet()), imagenet()
+    ).read(image_id)
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
 

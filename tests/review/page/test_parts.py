@@ -357,7 +357,7 @@ def score_as_misclassified(tab: TabAlone, image_id: str, folder: Path) -> None:
     scores = pd.DataFrame({"image_id": [image_id], "crop": [list(BOX)]})
     scores["top5_class"], scores["top5_probability"] = [[7, 1, 2, 3, 4]], [[0.5, 0.2, 0.1, 0.1, 0.1]]
     scores["log_odds"] = 0.0
-    write_table(elsewhere.crop_scores("standard"), scores, CROP_SCORES)
+    write_table(elsewhere.crop_scores("standard"), scores, CROP_SCORES, imagenet())
     tab.session.refresh()
 
 

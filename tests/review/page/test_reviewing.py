@@ -86,7 +86,7 @@ def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, 
         presses += 1
     assert len(reviews(edition)[GOLDFISH]) == 3 + presses
     votes = read_reviews(edition / "reviews", imagenet())
-    check_reviews(votes, read_table(edition / "data" / "index.parquet", INDEX), imagenet())
+    check_reviews(votes, read_table(edition / "data" / "index.parquet", INDEX, imagenet()), imagenet())
 
 
 def test_every_reason_has_its_key(edition: Path) -> None:

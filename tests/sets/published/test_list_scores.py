@@ -36,8 +36,8 @@ def test_extras_come_next_below_the_list() -> None:
 
 def test_tables_say_no_more_than_the_lists(tmp_path: Path) -> None:
     scores = scores_of(LISTED, LABELS, imagenet())
-    write_table(tmp_path / "scores.parquet", scores, SCORES)
-    table = read_table(tmp_path / "scores.parquet", SCORES)
+    write_table(tmp_path / "scores.parquet", scores, SCORES, imagenet())
+    table = read_table(tmp_path / "scores.parquet", SCORES, imagenet())
     assert [classes[0] for classes in table["top5_class"]] == [5, 5, 1, 0]
     assert [probabilities[0] for probabilities in table["top5_probability"]] == [0.5, 0.75, 0, 0]
 

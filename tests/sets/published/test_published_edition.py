@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PUBLISHED_ROLES, PublishedChoice
@@ -58,8 +59,8 @@ def published_edition(pristine: Checkout, tmp_path_factory: pytest.TempPathFacto
     params["review"]["unknown_boxes"] = "count"  # crops without a box are kept, for counting
     edition.params_yaml.write_text(yaml.safe_dump(params, sort_keys=False))
     shutil.copytree(clone.folder / "imagenet" / "reviews" / "scooter", edition.reviews / "scooter")
-    write_table(edition.index, index_of(real_labels()), INDEX)
-    write_table(edition.locations, pd.DataFrame(columns=LOCATIONS.names), LOCATIONS)
+    write_table(edition.index, index_of(real_labels()), INDEX, imagenet())
+    write_table(edition.locations, pd.DataFrame(columns=LOCATIONS.names), LOCATIONS, imagenet())
     clone.run("dvc", "init", "--no-scm", "--quiet", cwd=BUILT)
     clone.run("dvc", "commit", "--force", "--quiet", "preprocess", cwd=BUILT)
     clone.run("dvc", "repro", "--quiet", "count", cwd=BUILT)
@@ -70,7 +71,7 @@ def test_the_set_as_files_has_the_same_images(published_edition: Checkout) -> No
     """In the same places, for every model: what the package computes in memory, and the stages from tables."""
     for model in PUBLISHED_ROLES:
         in_memory = select_images(PublishedChoice(model)).filled.selection
-        by_stages = read_table(Edition(published_edition.folder / BUILT).selection(model), SELECTION)
+        by_stages = read_table(Edition(published_edition.folder / BUILT).selection(model), SELECTION, imagenet())
         columns = ["class_index", "place", "image_id", "box_unknown"]
         found, expected = (set(table[columns].itertuples(index=False, name=None)) for table in (in_memory, by_stages))
         assert found == expected

@@ -208,4 +208,4 @@ def test_verify(built: Checkout, tmp_path: Path) -> None:
 
 def rewritten(table: pd.DataFrame, path: Path) -> None:
     """Write rows as the stage does."""
-    write_table(path, table, DIGESTS["corruptions"])
+    write_table(path, table, DIGESTS["corruptions"], imagenet())

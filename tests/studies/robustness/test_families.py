@@ -121,8 +121,8 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
         names = [ChangeName(file, change, 0) for file in images["file"]]
         parts.append(to_table([Scored(names, ReadAnswers([0, 1, 5], class_of)(logits, names))]))
     stored = AnswerFiles(tmp_path / "data")
-    write_table(stored.predictions("fades", "standard"), pd.concat(parts, ignore_index=True), table)
-    assert len(read_table(stored.predictions("fades", "standard"), table)) == 12
+    write_table(stored.predictions("fades", "standard"), pd.concat(parts, ignore_index=True), table, imagenet())
+    assert len(read_table(stored.predictions("fades", "standard"), table, imagenet())) == 12
     record = {"images_sha256": images_sha256(images), "seed": 0, "jpeg": None, "parameters": 1}
     stored.record("fades", "standard").write_text(json.dumps(record))
 

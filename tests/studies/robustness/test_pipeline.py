@@ -106,7 +106,7 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
     text = study.params_yaml.read_text().replace("reference: alexnet", "reference: standard")
     (tmp_path / "params.yaml").write_text(text.replace("draws: 1000", "draws: 10"))
     params = read_study_params(tmp_path / "params.yaml", ROLES, imagenet())
-    images, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
+    images, masks = read_table(study.images, STUDY_IMAGES, imagenet()), read_table(study.masks_table, MASKS, imagenet())
     of_all = Studied(
         images=images,
         masks=masks,
@@ -223,7 +223,7 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
 )
 def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
-    files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
+    files = files_of(study.edition, read_table(study.images, STUDY_IMAGES, imagenet()))
     change, steps = changes(studied)[family]
     names = [ChangeName(file, *step) for file in list(files)[:3] for step in steps]
     found = []

@@ -222,8 +222,8 @@ def test_names_become_columns(tmp_path: Path, family: str, keys: list[str]) -> N
     name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4 if len(keys) > 2 else 0)
     rows = to_table([Scored([name], ReadAnswers([0, 1], {name.file: 5})(np.arange(1000.0)[None] % 7, [name]))])
     path = tmp_path / "answers.parquet"
-    write_table(path, with_family_step(rows, family_named(family)), ANSWER_TABLES[family])
-    table = read_table(path, ANSWER_TABLES[family])
+    write_table(path, with_family_step(rows, family_named(family)), ANSWER_TABLES[family], imagenet())
+    table = read_table(path, ANSWER_TABLES[family], imagenet())
     assert table.columns.tolist()[: len(keys) + 1] == [*keys, "top5_class"]
     assert tuple(table.iloc[0][keys]) == name[: len(keys)]
     again = with_step(table, family_named(family))

@@ -98,7 +98,6 @@ def study(reproduced: Path, tmp_path: Path) -> TrainingStudy:
     shutil.copytree(reproduced.parent / "images", tmp_path / "images")
     found = TrainingStudy(mine / "studies" / "training")
     shutil.copytree(reproduced / "studies" / "training", found.folder, ignore=shutil.ignore_patterns("runs", "report"))
-    found.use_classes()
     return found
 
 

@@ -36,7 +36,7 @@ from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
 from cleanset.json_files import with_digest
 from cleanset.progress import tracked
-from cleanset.sets.folder import read_class_table, read_entries, read_image, read_regular_file
+from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
@@ -82,9 +82,7 @@ class StudyDesign(NamedTuple):
 
     def standard_error(self, people: int) -> float:
         """The standard error of the effect with a number of people."""
-        found = self.variances
-        real = people * self.wish.real
-        modified = people * self.wish.modified
+        found, real, modified = self.variances, people * self.wish.real, people * self.wish.modified
         ratings = found.slope / people + found.residual * (1 / real + 1 / modified)
         # an image counts once, however many people rate it
         images = found.real / min(real, self.real_images) + found.modified / min(modified, self.modified_images)
@@ -92,8 +90,7 @@ class StudyDesign(NamedTuple):
 
     def power(self, people: int) -> float:
         """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
-        error = self.standard_error(people)
-        degrees = people - 1
+        error, degrees = self.standard_error(people), people - 1
         critical = t.ppf(1 - self.wish.alpha, degrees)
         misses = (t.sf((self.wish.bound + side * self.wish.effect) / error - critical, degrees) for side in (1, -1))
         # in a study that is much too small both misses are likely, and their sum is above 1
@@ -255,8 +252,9 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
     texts = wish.texts or USUAL_TEXTS
     data = read_texts(texts)
-    entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
-    classes = read_class_table(set_folder)
+    found = read_set(set_folder)
+    classes = found.classes
+    entries = {entry.file: entry for entry in sorted(found.entries, key=lambda entry: entry.file)}
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id, entry.wnid) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name, classes, entries.values())) for name in made]
@@ -304,9 +302,7 @@ def variances_of(pilot: Path) -> Variances:
 
 def record(outcome: PlanOutcome) -> dict[str, object]:
     """The content of plan.json: the options of the plan, and its power."""
-    plan = outcome.plan
-    design = outcome.design
-    wish = outcome.design.wish
+    plan, design, wish = outcome.plan, outcome.design, outcome.design.wish
     kinds = [image.kind for image in plan.images]
     return {
         "people": len(plan.lists),
@@ -326,9 +322,7 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
 
 def plan_summary(outcome: PlanOutcome, out: Path) -> str:
     """The plan in a few lines of text."""
-    plan = outcome.plan
-    design = outcome.design
-    wish = outcome.design.wish
+    plan, design, wish = outcome.plan, outcome.design, outcome.design.wish
     shown = "; ".join(
         f"each {kind} image to {low if low == high else f'{low} or {high}'}" for kind, (low, high) in plan.shown.items()
     )

@@ -417,7 +417,7 @@ class _FamilyAnswers(ModelInPass):
             print_notice(f"{name} {target.name}: {settings.precision} against float64: {against}")
         family = self.plan.family
         answers = pd.concat([self._clean, scored], ignore_index=True)
-        write_table(answers_file, with_family_step(answers, family), predictions_table(family))
+        write_table(answers_file, with_family_step(answers, family), predictions_table(family), self.plan.classes)
         if target.is_sealed:
             record = with_digest(record, answers_file)
         write_text(target.answers.record(name, self._stem), json.dumps(record, indent=2) + "\n")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.classes import ClassTable
-from cleanset.edition.paths import Edition, use_classes_of
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName, remove_abandoned, sha256
 from cleanset.images.codec import decode_file
@@ -175,16 +175,10 @@ class StudyPaths:
     def open(cls, folder: Path) -> Self:
         """The study, without leftovers of killed stages in its folders."""
         study = cls(folder)
-        study.use_classes()
         # names that begin with a dot are those of what is left, or being written
         for each in (folder, *folder.glob("data"), *folder.glob("data/[!.]*/"), *folder.glob("data/[!.]*/[!.]*/")):
             remove_abandoned(each)
         return study
-
-    def use_classes(self) -> None:
-        """Bring the class table of the study's edition into use."""
-        # TRANSITION: for packages that do not hand the class table yet
-        use_classes_of(self.edition.folder)
 
 
 class Study(StudyPaths):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from cleanset.classes import ClassTable, parse_class_table, use_classes
+from cleanset.classes import ClassTable, parse_class_table
 from cleanset.files import PathBelow, PathOfName
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.training.params import TrainingParams, read_training_params
@@ -68,11 +68,6 @@ class TrainingStudy(StudyBesideRobustness):
         if text is None:
             return self.edition.read_classes()
         return parse_class_table(text, str(self.images))
-
-    def use_classes(self) -> None:
-        """Bring the class table of the training images into use, for the study of robustness."""
-        # TRANSITION: goes with StudyPaths.use_classes
-        use_classes(self.read_classes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,15 +116,15 @@ def test_the_index_need_not_be_there(tmp_path: Path) -> None:
     study = Study(edition.folder / "studies" / "robustness")
     study.backgrounds.mkdir(parents=True)
     save(study.backgrounds, "a.png", 230, 300)
-    write_table(study.images, pd.DataFrame(columns=STUDY_IMAGES.names), STUDY_IMAGES)
-    write_table(study.masks_table, pd.DataFrame(columns=MASKS.names), MASKS)
+    write_table(study.images, pd.DataFrame(columns=STUDY_IMAGES.names), STUDY_IMAGES, imagenet())
+    write_table(study.masks_table, pd.DataFrame(columns=MASKS.names), MASKS, imagenet())
     wanted = Scenarios.model_validate({"names": ["random_background"]})
     sources = Sources.read(study, imagenet())
     assert len(scene_images(sources, wanted).photographs) == 1
     index = index_of([[3], [5]])
     index.loc[1, "pixels_sha256"] = hashlib.sha256(drawn(230, 300).tobytes()).hexdigest()
     edition.index.parent.mkdir()
-    write_table(edition.index, index, INDEX)
+    write_table(edition.index, index, INDEX, imagenet())
     assert len(scene_images(replace(sources, edition=None), wanted).photographs) == 1
     with pytest.raises(CleansetError, match=r"a\.png: background is image ILSVRC2012_val_00000002 of the edition"):
         scene_images(sources, wanted)

@@ -96,8 +96,8 @@ def test_the_table_is_written_and_read(tmp_path: Path) -> None:
     found = table(tmp_path, mask((10, 10, 40, 40)), image())
     other = mask_table(Given(image_id="x").row(), {}, lambda _: pytest.fail("decoded"), imagenet(), is_placed=False)
     assert other["left_out"].tolist() == ["no_mask"]
-    write_table(tmp_path / "masks.parquet", pd.concat([found, other], ignore_index=True), MASKS)
-    again = read_table(tmp_path / "masks.parquet", MASKS)
+    write_table(tmp_path / "masks.parquet", pd.concat([found, other], ignore_index=True), MASKS, imagenet())
+    again = read_table(tmp_path / "masks.parquet", MASKS, imagenet())
     images = pd.DataFrame({"file": again["file"], "class_index": 1})
     assert has_scenarios(images, again)["image_id" if "image_id" in images else "file"].tolist() == [
         f"{GOLDFISH}/{ID}.JPEG"
