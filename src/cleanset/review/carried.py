@@ -71,9 +71,11 @@ def carry_over(old: OldReviews, new: Edition, images: LabelledImages | None, dig
     votes = [(key, name, vote) for key, by_reviewer in old.votes.items() for name, vote in by_reviewer.items()]
     for key, reviewer, vote in votes:
         if is_gold_answer(vote, key, old.golds):
-            image_id, reason = None, "gold item"
+            image_id = None
+            reason = "gold item"
         elif _is_too_small(vote.review.box, min_crop_pixels):
-            image_id, reason = None, "crop too small"
+            image_id = None
+            reason = "crop too small"
         else:
             image_id, reason = find(vote)
         of_file = changes[reviewer, vote.wnid]

@@ -53,7 +53,7 @@ def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> D
     if not board.box_unknown or not drawn:
         return _decision([board], board.box)
     # single: a box that not all who drew one agree on is a conflict, whatever the policy
-    found = consensus(drawn, None, "single", 1, box_tolerance)
+    found = consensus(drawn, None, "single", 1, box_tolerance=box_tolerance)
     return found if found == CONFLICT else _decision([board], found.crop)
 
 

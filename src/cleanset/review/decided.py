@@ -33,12 +33,12 @@ def checked_votes(edition: Edition, params: Params, index: pd.DataFrame, classes
 def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
     """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
     return Decisions(
-        decisions_under(policy, votes),
+        decisions=decisions_under(policy, votes),
         # without predictions after_crop rejects nothing
-        predictions if policy.wrong_after_crop == "reject" else {role: {} for role in predictions},
-        Decision("clean") if policy.unreviewed == "clean" else UNREVIEWED,
-        policy.unknown_boxes == "open",
-        policy.accept,
+        predictions=predictions if policy.wrong_after_crop == "reject" else {role: {} for role in predictions},
+        unreviewed=Decision("clean") if policy.unreviewed == "clean" else UNREVIEWED,
+        boxes_asked=policy.unknown_boxes == "open",
+        accept=policy.accept,
     )
 
 
@@ -49,7 +49,11 @@ def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str],
         board = by_reviewer.get(BOARD)
         others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
         decision = consensus(
-            others, board.review if board else None, policy.policy, policy.min_reviewers, policy.box_tolerance
+            others,
+            board.review if board else None,
+            policy.policy,
+            policy.min_reviewers,
+            box_tolerance=policy.box_tolerance,
         )
         found[key] = asking_for_box(decision) if policy.unknown_boxes == "open" else decision
     return found

@@ -94,7 +94,7 @@ def candidates_by_class(
 
 
 def questions(
-    by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int, crops_in_rank: bool = False
+    by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int, *, crops_in_rank: bool = False
 ) -> list[Question]:
     """Every open image of a class, once.
 
@@ -102,7 +102,8 @@ def questions(
     them.
     """
     serves: dict[str, dict[str, Candidate]] = {}
-    certain, boxes = set[str](), set[str]()
+    certain = set[str]()
+    boxes = set[str]()
     for role, candidates in by_role.items():
         decisions = _decisions(candidates, decided[role])
         for candidate, is_certain in _reachable(candidates, decisions, images_per_class, crops_in_rank):
@@ -134,7 +135,7 @@ def _order_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int],
 
 
 def for_reviewer(
-    reviewer: str, own_reviews: Mapping[str, Review], decide: DecideInClass, boxes_asked: bool = True
+    reviewer: str, own_reviews: Mapping[str, Review], decide: DecideInClass, *, boxes_asked: bool = True
 ) -> DecideInClass:
     """The decisions on a class that determine the questions to one reviewer; `own_reviews` are theirs, by image id.
 
@@ -166,7 +167,7 @@ _CLEAN_FOR_NOW = Decision("clean")
 
 
 def class_status(
-    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool = False
+    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, *, crops_in_rank: bool = False
 ) -> ClassStatus:
     """The review status of a class for one model."""
     decisions = _decisions(candidates, decide)
@@ -180,7 +181,8 @@ def class_status(
         state = "open" if any(decisions[image_id].reason in TO_BE_ASKED for image_id in certain) else "conflict"
     is_open = tuple(candidate.image_id for candidate, _ in reachable)
     boxes = tuple(image_id for image_id in is_open if decisions[image_id].reason == BOX_UNKNOWN)
-    return ClassStatus(state, min(accepted, images_per_class), certain, is_open, boxes)
+    kept = min(accepted, images_per_class)
+    return ClassStatus(state=state, kept=kept, certain=certain, open=is_open, boxes=boxes)
 
 
 def combined_state(states: Iterable[State]) -> State:
@@ -253,7 +255,7 @@ class Decisions:
     ) -> dict[str, DecideInClass]:
         """As `for_class`, for choosing the questions to one reviewer with `own_reviews` in the class."""
         counted = {name: review for name, review in own_reviews.items() if is_accepted(review, self.accept)}
-        decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), self.boxes_asked)
+        decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), boxes_asked=self.boxes_asked)
         return self._by_role(decide, class_index)
 
     def _by_reviewers(self, class_index: int) -> DecideInClass:

@@ -87,9 +87,13 @@ class Cursor:
     def go_to(self, class_index: int, focus: str | None = None) -> None:
         """Go to a class, and in it to `focus` or else to the first image that is asked for."""
         if class_index != self.class_index:
-            self._places, self.first_count = [], 0
-        self.class_index, self.every, self.focus = class_index, False, None
-        asked, shown = self.asked(), self.images()
+            self._places = []
+            self.first_count = 0
+        self.class_index = class_index
+        self.every = False
+        self.focus = None
+        asked = self.asked()
+        shown = self.images()
         self.first_count = self.first_count or len(shown)
         self.keep_places()
         first = [*self.boxes_asked(), *(each for each in shown if each in asked), *shown]
@@ -109,7 +113,8 @@ class Cursor:
     def focus_next(self) -> None:
         """Focus the next image that is asked for, else the next one shown."""
         assert self.focus is not None
-        asked, shown = self.asked(), self.images()
+        asked = self.asked()
+        shown = self.images()
         position = shown.index(self.focus) if self.focus in shown else 0
         later = [image_id for image_id in shown[position + 1 :] if image_id in asked]
         earlier = [image_id for image_id in shown[:position] if image_id in asked]
@@ -153,7 +158,8 @@ class ClassOrder:
         }
         name = name or self.filter
         kind, _, words = name.partition(": ")
-        reason, session = words.replace(" ", "_"), self.session
+        reason = words.replace(" ", "_")
+        session = self.session
         matches["reason"] = lambda status: any(review.reason == reason for review in status.own.values())
         if kind == "hint":
             kinds = {index: session.kinds_of_hints(index).values() for index in session.statuses}
@@ -185,7 +191,8 @@ class ClassOrder:
         return [index for index in dict.fromkeys(near) if index is not None and index != after]
 
 
-MIN_WIDTH, MIN_HEIGHT = 160, 120
+MIN_WIDTH = 160
+MIN_HEIGHT = 120
 """CSS pixels, whose product is the area on the screen from which an image can be taken as clean with others."""
 
 LEFT = {

@@ -42,11 +42,12 @@ class Draft:
 
     def propose(self, proposal: "CropProposal") -> None:
         """Offer a box, and its reason unless a better one is known."""
-        self.proposal, self.awaits_proposal = proposal, False
+        self.proposal = proposal
+        self.awaits_proposal = False
         if self.reason in (None, "other"):
             self.reason = proposal.reason
 
-    def toggle_visible(self, drawn: Box | None, was_shown: bool = True) -> None:
+    def toggle_visible(self, drawn: Box | None, *, was_shown: bool = True) -> None:
         """State that the object stays fully visible in the box that is drawn, or take the statement back.
 
         `was_shown`: a box was on the screen when the key was pressed; a proposal is not accepted unseen.
@@ -71,7 +72,8 @@ class Draft:
         if drawn is None:
             lacking.append("draw a box smaller than the image")
         else:
-            width, height = drawn[2] - drawn[0], drawn[3] - drawn[1]
+            width = drawn[2] - drawn[0]
+            height = drawn[3] - drawn[1]
             if 0 < min(width, height) < min_pixels:
                 lacking.append(
                     f"the box is {width} × {height} pixels, and no edge may be under {min_pixels}: draw a larger one, "

@@ -72,7 +72,8 @@ def _audit_reading(read: Read, boxes: dict[str, Box]) -> Read:
     """Read an image as it is delivered."""
 
     def delivered(image_id: str) -> bytes:
-        data, box = read(image_id), boxes.get(image_id)
+        data = read(image_id)
+        box = boxes.get(image_id)
         return data if box is None else png(cropped(data, box))
 
     return delivered
@@ -107,7 +108,7 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
     # the image of an item that is asked for itself would be seen twice
     known = own | elsewhere | golds.keys() & set(certain)
     wanted = number_of_golds(policy.share, len(own) + len(certain))
-    chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted)
+    chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted=wanted)
     session.golds = {item.key: item for item in chosen}
     session.plain = session.library.by_class
     session.shows_others = False  # an image without others' would be an item
@@ -131,7 +132,13 @@ def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> L
 
 def _indexed(item: GoldItem, folder: Path) -> IndexedImage:
     image = decode(_read_item(item, folder))
-    return IndexedImage(item.image_id, item.sha256, image.width, image.height, (item.class_index,))
+    return IndexedImage(
+        image_id=item.image_id,
+        sha256=item.sha256,
+        width=image.width,
+        height=image.height,
+        real_classes=(item.class_index,),
+    )
 
 
 def _read_item(item: GoldItem, folder: Path) -> bytes:

@@ -120,16 +120,21 @@ class UnreadNotices:
 
     def count_not_shown(self, number: int) -> Notice | None:
         """One notice of all that are unread, and of the number of keys that did nothing."""
-        self.last, self.counted_at = number, time.monotonic()
+        self.last = number
+        self.counted_at = time.monotonic()
         self.not_shown += 1
         return self._joined()
 
     def _joined(self) -> Notice | None:
         texts = list(self._texts)[-2:]
         if self.not_shown:
-            keys, images, them = ("The key was", "image was", "it")
+            keys = "The key was"
+            images = "image was"
+            them = "it"
             if self.not_shown > 1:
-                keys, images, them = (f"{self.not_shown} keys were", "images were", "them")
+                keys = f"{self.not_shown} keys were"
+                images = "images were"
+                them = "them"
             texts.append(
                 f"Not saved. {keys} pressed before the {images} shown, or within half a second of it: look, and press "
                 f"{them} again"

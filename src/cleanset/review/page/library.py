@@ -193,7 +193,8 @@ def share_in_team(classes: Sequence[int], reviewer: str, team: Collection[str], 
     All classes for the board, and for one who reviews alone. Raises CleansetError for a reviewer whom `review.assign`
     does not name.
     """
-    assign, overlap = review.assign, review.overlap
+    assign = review.assign
+    overlap = review.overlap
     if reviewer == BOARD or not (assign or team):
         return Share(frozenset(classes), frozenset())
     if not assign:

@@ -17,8 +17,10 @@ SHOWN = 50
 
 HASTY_SECONDS = 1.0
 
-FILTER_ALL, HASTY = "all", "decided in under a second"
-IN_CONFLICT, DIFFERS = "in conflict", "differs from the consensus"
+FILTER_ALL = "all"
+HASTY = "decided in under a second"
+IN_CONFLICT = "in conflict"
+DIFFERS = "differs from the consensus"
 
 
 @dataclass(frozen=True, slots=True)

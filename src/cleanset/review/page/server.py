@@ -179,10 +179,22 @@ def open_session(
         mine = share_of(classes, share, review.overlap, review.min_reviewers)
     elif plan is None and of_models is None:
         mine = share_in_team(classes, reviewer, team, review)
-    session = Session(library, stored, reviewer, crop_scores, hints, mine, again, opinions, is_audit=plan is not None)
-    session.checks_labels, session.all_golds = of_models is not None, golds
-    if team and reviewer != BOARD:
-        session.shows_others, session.sees_own_only = False, True
+    sees_own_only = bool(team) and reviewer != BOARD
+    session = Session(
+        library=library,
+        stored=stored,
+        reviewer=reviewer,
+        crop_scores=crop_scores,
+        hints=hints,
+        share=mine,
+        look_again=again,
+        opinions=opinions,
+        is_audit=plan is not None,
+        checks_labels=of_models is not None,
+        shows_others=not sees_own_only,
+        sees_own_only=sees_own_only,
+        all_golds=golds,
+    )
     session.refresh()
     if of_models is None:
         mix_in_golds(edition, session, golds)

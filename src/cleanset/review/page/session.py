@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
@@ -20,6 +19,7 @@ from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import LookAgain, Opinions
 from cleanset.review.page.library import IndexedImage, Library, Share
+from cleanset.review.page.steps import Step
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes, check_votes, refuse_link, review_file, reviewer_folders, votes_in
@@ -27,9 +27,6 @@ from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.tables import CROP_SCORES, read_table
-
-if TYPE_CHECKING:
-    from cleanset.review.page.history import Step
 
 
 class StoredVotes:
@@ -158,7 +155,8 @@ class RecentVerdicts:
         # last, although it may have had a verdict before
         self._of_verdict.pop(key, None)
         self._of_verdict[key] = visit
-        visit.end, visit.verdicts = now, visit.verdicts + 1
+        visit.end = now
+        visit.verdicts += 1
 
     def forget(self, key: ImageKey) -> None:
         """Leave out a verdict that was taken back."""
@@ -215,7 +213,7 @@ class Pace:
         self.settled = 0
         self._last: float | None = None
 
-    def count_verdict(self, now: float, settled: bool) -> None:
+    def count_verdict(self, now: float, *, settled: bool) -> None:
         """Count one verdict, at `now` in seconds, and whether it settled its class."""
         if self._last is not None and now - self._last <= MAX_GAP_SECONDS:
             self.seconds += now - self._last
@@ -275,7 +273,7 @@ class Session:
     pace: Pace = field(default_factory=Pace)
     recent: RecentVerdicts = field(default_factory=RecentVerdicts)
     told_about_text: bool = False
-    steps: "dict[str, list[Step]]" = field(default_factory=dict)
+    steps: dict[str, list[Step]] = field(default_factory=dict)
 
     def refresh(self, classes: Iterable[int] | None = None) -> None:
         """Read the changed review files of these classes, or of all: if None, or if scores of crops changed."""
@@ -337,7 +335,7 @@ class Session:
             # after a failure, too: the page shows what is on the disk
             status = self.refresh_class(class_index)
         now = time.monotonic()
-        self.pace.count_verdict(now, asked and not status.questions)
+        self.pace.count_verdict(now, settled=asked and not status.questions)
         for image_id, change in changes.items():
             if change.review is None:
                 self.recent.forget((class_index, image_id))
@@ -358,7 +356,8 @@ class Session:
 
         Empty for any other class, and without the models that lack none.
         """
-        status, count = self.statuses[class_index], self.library.params.export.images_per_class
+        status = self.statuses[class_index]
+        count = self.library.params.export.images_per_class
         if status.state != "short":
             return ""
         lacking = {role.replace("_", " "): count - kept for role, kept in status.kept.items() if kept < count}
@@ -456,17 +455,18 @@ class Session:
         is_asked = class_index in self.share.classes
         decide = decided.for_class(class_index)
         of_models = {
-            role: class_status(candidates, decide[role], count, review.crops == "in_rank")
+            role: class_status(candidates, decide[role], count, crops_in_rank=review.crops == "in_rank")
             for role, candidates in by_role.items()
         }
         by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
+        asked = questions(by_role, asking, count, crops_in_rank=review.crops == "in_rank") if is_asked else []
         return ReviewerClassStatus(
-            votes,
-            tuple(questions(by_role, asking, count, review.crops == "in_rank")) if is_asked else (),
-            combined_state(each.state for each in of_models.values()),
-            {role: each.kept for role, each in of_models.items()},
-            tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),
-            frozenset(image_id for image_id, each in by_image.items() if each.verdict == "clean"),
+            votes=votes,
+            questions=tuple(asked),
+            state=combined_state(each.state for each in of_models.values()),
+            kept={role: each.kept for role, each in of_models.items()},
+            conflicts=tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),
+            clean=frozenset(image_id for image_id, each in by_image.items() if each.verdict == "clean"),
             look_again=self.look_again.get(class_index, {}),
             decisions=by_image,
         )

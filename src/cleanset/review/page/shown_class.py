@@ -115,7 +115,10 @@ class ShownClass:
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
-        self.draft, self.ended, self.zoomed, self._came_by_settling = None, False, False, False
+        self.draft = None
+        self.ended = False
+        self.zoomed = False
+        self._came_by_settling = False
         self.session.refresh_class(class_index)
         self.session.recent.open_class(class_index, time.monotonic())
         self.cursor.go_to(class_index, focus)
@@ -139,7 +142,8 @@ class ShownClass:
         except OSError as error:
             self.notice = Notice(f"Not saved. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
         finally:
-            unread, number = self.unread, self.pressed
+            unread = self.unread
+            number = self.pressed
             self.notice = unread.count_not_shown(number) if is_not_shown else unread.add(self.notice, number)
             if self.mode not in ("reason", "crop", "note", "search"):
                 self.draft = None  # else the next note would save it, for whatever is in focus then
@@ -151,7 +155,9 @@ class ShownClass:
             self.order.filter = "to review"
             following = self.order.next_asked(after)
         if following is None:
-            self.mode, self.ended, self.zoomed = "end", True, False
+            self.mode = "end"
+            self.ended = True
+            self.zoomed = False
         else:
             self.open(following)
 
@@ -197,7 +203,8 @@ class ShownClass:
 
     def propose_box(self) -> None:
         """Propose a box for the crop that is open, once its image is measured, unless it has one from before."""
-        draft, focus = self.draft, self.cursor.focus
+        draft = self.draft
+        focus = self.cursor.focus
         if self.mode != "crop" or focus is None or draft is None or draft.box or draft.proposal:
             return
         hints = self.session.hints
@@ -272,7 +279,8 @@ class ShownClass:
 
     def _leave_settled(self) -> None:
         """Go on to the next class, with a notice about the one that is left."""
-        left, state = self.cursor.class_index, self.cursor.status.state
+        left = self.cursor.class_index
+        state = self.cursor.status.state
         self.order.skipped.discard(left)
         self._go_on(left)
         self._came_by_settling = True

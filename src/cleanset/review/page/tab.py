@@ -43,10 +43,14 @@ class Tab(ShownClass):
         self.pressed += 1
         if self.mode in ("search", "note"):
             return  # typed text, not a command
-        key, self.notice, self._sent = sent.key, None, sent
+        key = sent.key
+        self.notice = None
+        self._sent = sent
         self.unread.begin(sent.answered)
-        last_guess, self._last_guess = self._last_guess, None
-        was_guess_lost, self._is_guess_lost = self._is_guess_lost, False
+        last_guess = self._last_guess
+        self._last_guess = None
+        was_guess_lost = self._is_guess_lost
+        self._is_guess_lost = False
         with self._reporting_errors():
             if key == "visit":
                 self._visit(sent.card)
@@ -59,7 +63,7 @@ class Tab(ShownClass):
             elif self.mode in ("filter", "help", "guidelines", "back"):
                 self._press_in_overlay(key)
             elif key == "reason":
-                self._reject_for_reason(last_guess, was_guess_lost)
+                self._reject_for_reason(last_guess, was_guess_lost=was_guess_lost)
             elif key in ("focus", "guess"):
                 self._point_at(key)
             else:
@@ -104,7 +108,8 @@ class Tab(ShownClass):
             "ArrowLeft": lambda: move(-1), "ArrowUp": lambda: move(-1),
             "q": lambda: self._tell_nothing(key, "is held down with the mouse over an image: it magnifies there."),
         }  # fmt: skip
-        images, before = self.cursor.images(), (self.cursor.focus, self.mode)
+        images = self.cursor.images()
+        before = (self.cursor.focus, self.mode)
         if self.ended and key not in _KEYS_AT_THE_END:
             self._tell_nothing(key, "does nothing here: no class is shown; / and n go to one.")
         elif key in VERDICT_KEYS:
@@ -133,7 +138,8 @@ class Tab(ShownClass):
         self.close()
 
     def _toggle_every(self) -> None:
-        before, self.cursor.every = self.cursor.images(), not self.cursor.every
+        before = self.cursor.images()
+        self.cursor.every = not self.cursor.every
         if self.cursor.images() == before:
             self.notice = Notice("No other image of this class is a candidate.")
 
@@ -205,7 +211,7 @@ class Tab(ShownClass):
         elif self.mode == "crop" and key == "box":
             self.draft.change_box(self._sent.box)
         elif self.mode == "crop" and key == "v":
-            self.draft.toggle_visible(self._sent.box, BOX_SEEN in self._sent.seen)
+            self.draft.toggle_visible(self._sent.box, was_shown=BOX_SEEN in self._sent.seen)
         elif self.mode == "crop" and key == "Enter":
             self._save_crop()
         elif self.mode == "reason":
@@ -215,7 +221,9 @@ class Tab(ShownClass):
 
     def _save_crop(self) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
-        draft, image, box = self.draft, self.cursor.image(), self._sent.box
+        draft = self.draft
+        image = self.cursor.image()
+        box = self._sent.box
         assert draft is not None
         assert image is not None
         draft.change_box(box)
@@ -229,7 +237,9 @@ class Tab(ShownClass):
 
     def _save_draft(self) -> None:
         """Write the draft as the verdict on the image in focus, and go on; the board must give a note first."""
-        draft, image, own = self.draft, self.cursor.image(), self.cursor.own()
+        draft = self.draft
+        image = self.cursor.image()
+        own = self.cursor.own()
         assert draft is not None
         assert image is not None
         left = self.cursor.class_index
@@ -259,7 +269,8 @@ class Tab(ShownClass):
         assert self.cursor.focus is not None
         self._check_seen()
         self._is_guess_lost = False
-        left, focus = self.cursor.class_index, self.cursor.focus
+        left = self.cursor.class_index
+        focus = self.cursor.focus
         reason = self._sent.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft()
@@ -279,7 +290,7 @@ class Tab(ShownClass):
             self._early.update([image_id] if image_id else [])
             raise
 
-    def _reject_for_reason(self, last_guess: tuple[int, str] | None, was_guess_lost: bool) -> None:
+    def _reject_for_reason(self, last_guess: tuple[int, str] | None, *, was_guess_lost: bool) -> None:
         """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
         reason = REASON_KEYS.get(self._sent.reason or "")
         if reason is None:
@@ -318,11 +329,13 @@ class Tab(ShownClass):
         if not self.cursor.status.questions:
             self._leave_settled()  # somebody else, or another tab, has settled it
             return
-        left, shown = self.cursor.class_index, self.cursor.images()
+        left = self.cursor.class_index
+        shown = self.cursor.images()
         rest = rest_of_class(self.cursor, self._sent.seconds, self._sent.seen, self._early)
         self._early.clear()  # this notice names them
         if rest["clean"]:
-            images, notes = self.session.library.images, self.session.notes
+            images = self.session.library.images
+            notes = self.session.notes
             self._write(
                 {
                     image_id: Draft("clean").review(
@@ -337,7 +350,8 @@ class Tab(ShownClass):
         self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest["clean"])
         to_look_at = rest["early"] + rest["unseen"] + rest["late"]
         if self.cursor.class_index == left and to_look_at:
-            self.cursor.focus, self.scrolled_at = to_look_at[0], self.pressed
+            self.cursor.focus = to_look_at[0]
+            self.scrolled_at = self.pressed
         elif self.cursor.class_index == left and self.cursor.focus in rest["clean"]:
             self.cursor.focus_next()
             self._ask_for_box()
@@ -367,7 +381,8 @@ class Tab(ShownClass):
 
     def note(self) -> tuple[str, str]:
         """The title of the note's dialog, and the note so far."""
-        own, focus = self.cursor.own(), self.cursor.focus
+        own = self.cursor.own()
+        focus = self.cursor.focus
         title = "Why the board overrules" if self.draft and self.session.reviewer == BOARD else "A note"
         kept = self.session.notes.get((self.cursor.class_index, focus or ""))
         taken = self.draft.note if self.draft else ""
@@ -378,7 +393,9 @@ class Tab(ShownClass):
         """Keep a note on the image in focus (None: discard it), and save it with an existing verdict."""
         if self.mode != "note" or self.cursor.focus is None:
             return
-        self.notice, draft, self.draft = None, self.draft, None
+        draft = self.draft
+        self.notice = None
+        self.draft = None
         self.unread.begin(None)  # what was told before the dialog could be read in it
         self.close()
         if text is None:
@@ -467,7 +484,8 @@ class Tab(ShownClass):
         self._go_on(self.cursor.class_index)
 
     def _choose_filter(self, key: str) -> None:
-        asked, self.asked_filter = self.asked_filter, BY_KEYS.get(key) if self.asked_filter is None else None
+        asked = self.asked_filter
+        self.asked_filter = BY_KEYS.get(key) if self.asked_filter is None else None
         if self.asked_filter is not None:
             return  # for which reason?
         self.close()

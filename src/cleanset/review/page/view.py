@@ -76,12 +76,14 @@ class Card:
 
 def cards(tab: Tab) -> list[Card]:
     """The images of the class, as the tab shows them."""
-    session, status = tab.session, tab.cursor.status
+    session = tab.session
+    status = tab.cursor.status
     models = session.library.candidates(tab.cursor.class_index)
     asked = {question.image_id: question for question in status.questions}
     numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
-    complete, queued = session.hints.complete(numbers), tab.cursor.queued()
+    complete = session.hints.complete(numbers)
+    queued = tab.cursor.queued()
     likeliest = tab.likeliest.of(tab.cursor.class_index, numbers)
     made = []
     for image_id, number in numbers.items():
@@ -121,7 +123,8 @@ def _with_numbers(hint: "Hint", numbers: Mapping[str, int]) -> "Hint":
 def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
     if own is None or own.box is None:
         return []
-    crop, scores = Crop(image_id, own.box), tab.session.crop_scores
+    crop = Crop(image_id, own.box)
+    scores = tab.session.crop_scores
     roles = tab.session.library.params.models
     return [role for role in roles if is_misclassified(crop, tab.cursor.class_index, scores.predictions[role])]
 
@@ -147,7 +150,8 @@ def render(tab: Tab) -> dict[str, str]:
 
 
 def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
-    library, options = tab.session.library, tab.options()
+    library = tab.session.library
+    options = tab.options()
     return {
         "tab": tab,
         "library": library,
