@@ -173,7 +173,7 @@ def ask(*words: str, places: int = 3, crops_in_rank: bool = False) -> list[tuple
     pairs = [word.split() for word in words]
     candidates = candidates_of(tuple((f"p{rank}", tier) for rank, (tier, _) in enumerate(pairs, start=1)))
     decide = decide_by({f"p{rank}": verdict for rank, (_, verdict) in enumerate(pairs, start=1)})
-    found = questions({"a": candidates}, {"a": decide}, places, crops_in_rank)
+    found = questions({"a": candidates}, {"a": decide}, places, crops_in_rank=crops_in_rank)
     return [(each.image_id, each.certain, each.box_unknown) for each in found]
 
 
