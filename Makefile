@@ -71,7 +71,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
 PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # lint and types on one core while the tests are collected on the other
-test: setup  ## lint, type check, tests (8 minutes on two cores); with LONG=1 as CI runs them (13), with ALL=1 all (45)
+test: setup  ## lint, type check, tests (8 minutes on two cores); with LONG=1 as .ci/run does (13), with ALL=1 all, as the workflow does (45)
 	@$(MAKE) --no-print-directory --jobs=2 lint tests
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
@@ -94,13 +94,11 @@ test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in 
 	.venv-$*/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --require-hashes --requirement requirements-$*.txt
 	@touch $@
 
-lint: setup  ## ruff, mypy, the directions of imports, the check of words; prints the size of the code
+lint: setup  ## ruff, mypy, the directions of imports
 	ruff check
 	ruff format --check
 	mypy
 	lint-imports --no-logo
-	python tests/project/words.py
-	@python tests/project/size.py
 
 docs: setup  ## the site of docs/ in build/docs, to be read without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet

@@ -210,9 +210,14 @@ def make_edition(
         typer.echo(carried.carry_over(old, Edition(folder), found, digests))
 
 
+ValidationImages = Annotated[
+    Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")
+]
+
+
 @app.command()
 def published(
-    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
+    images: ValidationImages,
     out: NewFolder,
     model: Annotated[
         str, typer.Option(help="norm_robust, whose set was published, standard or corruption_robust.")
@@ -544,7 +549,7 @@ def fetch(
 @app.command()
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
-    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
+    images: ValidationImages,
     out: NewFolder,
 ) -> None:
     """Rebuild a set from its manifest and your own copy of ImageNet.

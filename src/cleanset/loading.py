@@ -9,11 +9,12 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there
 from cleanset.sets.catalogues import records_of
 from cleanset.sets.description import notices_of
-from cleanset.sets.fetching.repository import ROLE, is_address, is_release, published_set
+from cleanset.sets.fetching.repository import is_address, is_release, published_set
 from cleanset.sets.folder import ManifestText, check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
+from cleanset.validation import ROLE_FORM
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +79,7 @@ def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | 
     """The role of a model, empty if none was given, and the place of the set, which may stand alone."""
     # a set in the current folder may be named like a role
     is_set = (Path(model) / MANIFEST).is_file() and not Path("params.yaml").is_file()
-    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE.fullmatch(model) or is_set)
+    is_place = edition == "." and model and (isinstance(model, Path) or not ROLE_FORM.fullmatch(model) or is_set)
     return ("", model) if is_place else (str(model), edition)
 
 
@@ -185,13 +186,18 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
 
         # raises for a role that the edition does not have
         read_params(edition).model(model)
-        raise CleansetError(f"{export}: not there; run dvc pull export@{model} in {edition.resolve()}, or dvc repro")
+        raise missing_export(export, model, edition.resolve())
     if (found := one_set(edition, model)) != edition:
         return found
     what = "neither an edition nor an export" if edition.is_dir() else "missing"
     raise CleansetError(
         f"{edition}: {what}; expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
     )
+
+
+def missing_export(export: Path, role: str, edition: Path) -> CleansetError:
+    """The error for a model's set that is not in its edition."""
+    return CleansetError(f"{export}: not there; run dvc pull export@{role} in {edition}, or dvc repro")
 
 
 def _entries(manifest: ManifestText, model: str) -> list[Entry]:

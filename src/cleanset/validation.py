@@ -167,8 +167,16 @@ def _each_once(names: list[str]) -> list[str]:
 
 
 EachOnce = AfterValidator(_each_once)
-Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+ROLE_FORM = re.compile("[a-z][a-z0-9_]*")
+"""The form of a model's role."""
+
+SHA256_FORM = re.compile("[0-9a-f]{64}")
+"""The form of a SHA-256."""
+
+Role = Annotated[str, Field(pattern=f"^{ROLE_FORM.pattern}$", max_length=64)]
+Sha256 = Annotated[str, Field(pattern=f"^{SHA256_FORM.pattern}$")]
+DeviceText = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")]
+"""The devices that params name: auto, cpu, cuda or cuda:N."""
 
 
 class Section(BaseModel):

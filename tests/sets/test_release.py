@@ -34,7 +34,6 @@ from cleanset.stages import export, intersect, review_apply, select
 from cleanset.tables import INDEX, SELECTION, read_table
 from tests.checkouts import Checkout
 from tests.measure.compare.command import cleanset, says
-from tests.project.size import size_of
 from tests.properties import examples
 from tests.sets.conftest import edit
 from tests.sets.plants import KINDS, ROLES, Plant, planted, read, shifted, write
@@ -60,11 +59,21 @@ def copy(released: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(released, tmp_path / NAME))
 
 
+def docstring_lines(program: ast.Module) -> set[int]:
+    """The lines at which docstrings begin."""
+    return {
+        each.lineno for each in ast.walk(program) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+    }
+
+
 def test_the_program_can_be_read_in_one_sitting() -> None:
-    assert size_of(PROGRAM.read_text()).lines <= 400
+    """As docs/publish.md says: 400 lines of code, docstrings aside, that need pyarrow alone."""
+    program = ast.parse(PROGRAM.read_text())
+    code = [each for each in ast.walk(program) if isinstance(each, ast.stmt | ast.expr)]
+    assert len({each.lineno for each in code} - docstring_lines(program)) <= 400
     modules = {
         name.partition(".")[0]
-        for node in ast.walk(ast.parse(PROGRAM.read_text()))
+        for node in ast.walk(program)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
         if name

@@ -21,7 +21,10 @@ VALIDATION_IMAGES = 50_000
 OFFICIAL_IMAGES_MD5 = "29b22e2961454d5413ddabcf34fc5622"
 """MD5 of ILSVRC2012_img_val.tar, as image-net.org gives it."""
 
-_IMAGE_NAME = re.compile(r"(ILSVRC2012_val_([0-9]{8}))(?:_(n[0-9]{8}))?\.(?:JPEG|jpeg|JPG|jpg)")
+IMAGE_ID = re.compile("ILSVRC2012_val_[0-9]{8}")
+"""The form of an image id."""
+
+_IMAGE_NAME = re.compile(rf"({IMAGE_ID.pattern})(?:_(n[0-9]{{8}}))?\.(?:JPEG|jpeg|JPG|jpg)")
 
 
 def parse_image_name(name: str) -> tuple[str, str | None] | None:
@@ -32,9 +35,9 @@ def parse_image_name(name: str) -> tuple[str, str | None] | None:
     """
     match = _IMAGE_NAME.fullmatch(name)
     # the first image has number 1
-    if match is None or int(match[2]) == 0:
+    if match is None or image_number(match[1]) == 0:
         return None
-    return match[1], match[3]
+    return match[1], match[2]
 
 
 def image_id(number: int) -> str:

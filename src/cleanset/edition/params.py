@@ -13,7 +13,17 @@ from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, cut
 from cleanset.selection.candidates import Label, Order, Pool, Rule
-from cleanset.validation import Role, Section, Sha256, checked, first_problem, join_names, missing_keys, shown
+from cleanset.validation import (
+    DeviceText,
+    Role,
+    Section,
+    Sha256,
+    checked,
+    first_problem,
+    join_names,
+    missing_keys,
+    shown,
+)
 from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import data_beside, read_yaml
 
@@ -167,7 +177,7 @@ class Score(Section):
     engine: Literal["local", "ray"] = "local"
     """local: the devices of this machine; ray: those of a Ray cluster."""
 
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
+    device: DeviceText = "auto"
     """auto: every CUDA device, otherwise the CPU."""
 
     precision: Precision = "float64"
@@ -454,10 +464,13 @@ def _listed(roles: Iterable[str]) -> str:
     return cut(", ".join(roles), 100)
 
 
+EXPECTED_EDITION = "expected the folder of an edition, with params.yaml in UTF-8 (see README)"
+
+
 def read_params(edition: Path) -> Params:
     """Read and check `params.yaml` of an edition. Raises CleansetError naming the first wrong key."""
     path = edition / "params.yaml"
-    content = read_yaml(path, "expected the folder of an edition, with params.yaml in UTF-8 (see README)")
+    content = read_yaml(path, EXPECTED_EDITION)
     return checked_params(content, str(path))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cleanset.edition.dvc_files import checked_pipeline
+from cleanset.edition.params import EXPECTED_EDITION
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import is_there
@@ -35,9 +36,7 @@ def check_params_named(edition: Edition) -> None:
     """
     if not is_there(edition.dvc_yaml):
         return
-    content = read_yaml(
-        edition.params_yaml, "expected the folder of an edition, with params.yaml in UTF-8 (see README)"
-    )
+    content = read_yaml(edition.params_yaml, EXPECTED_EDITION)
     pipeline = read_yaml(edition.dvc_yaml, "expected the pipeline of an edition, in UTF-8")
     missing: dict[str, str] = {}  # the first stage that needs it, by key
     for stage, key in params_named(pipeline, edition.dvc_yaml):

@@ -190,12 +190,20 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
     return image
 
 
-def decode_file(data: bytes, where: object, expected: str = "a whole JPEG or PNG", *formats: str) -> Image.Image:
+WHOLE_IMAGE = "a whole JPEG or PNG"
+
+
+def decode_file(data: bytes, where: object, expected: str = WHOLE_IMAGE, *formats: str) -> Image.Image:
     """The image in the bytes of a file. Raises CleansetError with `where` and `expected` if they hold no image."""
     try:
         return decode(data, formats or IMAGE_FORMATS)
     except ValueError as error:
-        raise CleansetError(f"{where}: cannot be read ({error}); expected {expected}") from None
+        raise unreadable_image(where, error, expected) from None
+
+
+def unreadable_image(where: object, error: Exception, expected: str = WHOLE_IMAGE) -> CleansetError:
+    """The error for a file that holds no image."""
+    return CleansetError(f"{where}: cannot be read ({error}); expected {expected}")
 
 
 def set_orientation(image: Image.Image, value: int) -> None:

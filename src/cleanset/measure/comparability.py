@@ -5,7 +5,6 @@ card, too, and outside the digest: models differ in it, and are compared neverth
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Annotated, Any, Self
@@ -14,7 +13,7 @@ from pydantic import Field, FiniteFloat, JsonValue
 
 from cleanset.errors import CleansetError, cut
 from cleanset.files import sha256
-from cleanset.validation import Section, Sha256
+from cleanset.validation import SHA256_FORM, Section, Sha256
 
 # number of the card's form; raised when its fields change
 FORM = 1
@@ -28,7 +27,6 @@ CLEAN_ACCURACY = "accuracy"
 PIXELS = "pixels"
 REFERENCE = "reference"
 
-_DIGEST = re.compile("[0-9a-f]{64}")
 _Text = Annotated[str, Field(min_length=1, max_length=500)]
 _Count = Annotated[int, Field(ge=0)]
 
@@ -146,7 +144,7 @@ class ComparabilityCard(Section):
         if value is None:
             return "none"
         text = value if isinstance(value, str) else json.dumps(value)
-        text = f"{text[:SHOWN_DIGITS]}…" if _DIGEST.fullmatch(text) else cut(text, MAX_VALUE_SHOWN)
+        text = f"{text[:SHOWN_DIGITS]}…" if SHA256_FORM.fullmatch(text) else cut(text, MAX_VALUE_SHOWN)
         return f"{self.reference.name} ({text})" if name == REFERENCE and self.reference else text
 
     def as_json(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode_file
+from cleanset.loading import missing_export
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import in_random_order, notices_of
 from cleanset.sets.fetching.fetch import opened
@@ -106,7 +107,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
     if name in roles:
         folder = edition.export(name)
         if not (folder / MANIFEST).is_file():
-            raise CleansetError(f"{folder}: not there; run dvc pull export@{name} in {edition.folder}, or dvc repro")
+            raise missing_export(folder, name, edition.folder)
         return _export(name, folder)
     folder = one_set(opened(name))
     if (folder / MANIFEST).is_file():

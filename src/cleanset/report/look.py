@@ -4,7 +4,6 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.progress import found_in_threads
 from cleanset.report.pages import page_environment
@@ -12,7 +11,7 @@ from cleanset.report.thumbnails import PageImage, thumbnail
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
-from cleanset.sets.manifest import Entry
+from cleanset.sets.manifest import Entry, check_not_empty
 
 LOOK_PAGE, IMAGES_FOLDER = "index.html", "images"
 
@@ -27,8 +26,7 @@ def write(place: str, out: Path | None) -> str:
     found = read_set(source)
     classes = found.classes
     entries = sorted(found.entries, key=lambda entry: (entry.class_index, entry.rank))
-    if not entries:
-        raise CleansetError(f"{source}: no images; expected at least one: review some, and run dvc repro")
+    check_not_empty(entries, source)
     out = out or Path(f"{Path(place).resolve().name.removesuffix('.tar')}-look")
     check_outside(out, source)
     release = read_release(source)

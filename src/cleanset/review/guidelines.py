@@ -3,6 +3,7 @@
 from importlib.resources import files
 from pathlib import Path
 
+from cleanset.edition.paths import check_reviews_folder
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 
@@ -34,7 +35,6 @@ def write_guidelines(reviews: Path) -> Path:
     path = reviews / GUIDELINES
     if is_there(path):
         raise CleansetError(f"{path}: there already; edit it, or move it away")
-    if not reviews.is_dir():
-        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
+    check_reviews_folder(reviews)
     write_text(path, usual_guidelines())
     return path

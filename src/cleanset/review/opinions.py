@@ -3,7 +3,6 @@
 A realness study's images to look at again come from the look_again.csv of `cleanset study analyse --plan`.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import AfterValidator
 from cleanset.classes import ClassTable
 from cleanset.csv_files import read_rows
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
+from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.errors import CleansetError
 from cleanset.validation import checked, shown
 
@@ -22,8 +22,6 @@ OPINION_COLUMNS = ("image_id", "flag", "source")
 
 # letters of a flag or a source, which stand in one line below an image
 MAX_LETTERS = 60
-
-_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
 _Words = Annotated[
@@ -100,6 +98,6 @@ def read_look_again(path: Path, known: Mapping[int, Collection[str]], classes: C
 def _rated_image(file: str, key: str, ids: Collection[str], classes: ClassTable) -> str:
     """The image id of a file of a finished set, of the class with this key; "" for none."""
     if classes.is_imagenet:
-        return str((_ID.findall(file) or [""])[-1])
+        return str((IMAGE_ID.findall(file) or [""])[-1])
     files = {exported_name(key, each): each for each in ids}
     return files.get(file) or files.get(file.removesuffix(CROPPED), "")

@@ -9,11 +9,19 @@ from typing import Any
 from cleanset.classes import ClassTable
 from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, images_are_official
+from cleanset.edition.paths import Edition, check_reviews_folder, images_are_official
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
-from cleanset.review.store import check_note, check_reviewer, check_reviews, read_reviews, refuse_link, review_file
+from cleanset.review.store import (
+    check_note,
+    check_reviewer,
+    check_reviews,
+    check_reviews_folder,
+    read_reviews,
+    refuse_link,
+    review_file,
+)
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.tables import INDEX, read_table
 from cleanset.yaml_files import parse_remembered
@@ -59,8 +67,7 @@ def save_all(
             raise CleansetError(f"image {image_id!r}: expected an image id such as {example_id(classes)}")
         if change.review is not None:
             check_note(reviewer, change.review, f"{path}, {image_id}")
-    if not reviews.is_dir():
-        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
+    check_reviews_folder(reviews)
     if not path.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
         sync_folder(reviews)  # else a power cut could take the new folder, with the verdict in it

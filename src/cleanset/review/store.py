@@ -12,6 +12,7 @@ from typing import Protocol
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.edition.paths import check_reviews_folder
 from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
@@ -234,6 +235,5 @@ def _check_bytes(vote: Vote, image: ReviewedImage, *, official_images: bool) -> 
 
 def _visible(folder: Path) -> list[Path]:
     """The paths in a folder, sorted, without hidden files and editors' backup copies."""
-    if not folder.is_dir():
-        raise CleansetError(f"{folder}: missing; make the folder, empty if nobody has reviewed yet")
+    check_reviews_folder(folder)
     return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith("~"))

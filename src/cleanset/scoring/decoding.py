@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.images.codec import Source, decode
+from cleanset.images.codec import Source, decode, unreadable_image
 from cleanset.images.preprocessing import Preprocessing
 
 PRELOADED = (
@@ -51,7 +51,7 @@ def pixels_of(image_id: Any, read: Source, preprocessing: Preprocessing) -> NDAr
         data = read(image_id)
         image = decode(data) if isinstance(data, bytes) else data
     except ValueError as error:
-        raise CleansetError(f"{image_id}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+        raise unreadable_image(image_id, error) from None
     try:
         return preprocessing(image)
     except ValueError as error:

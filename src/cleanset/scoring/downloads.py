@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.files import sha256_of, take_lock, write_text
+from cleanset.validation import SHA256_FORM
 
 # maximum number of attempts at a broken download; huggingface_hub also resumes on its own
 MAX_ATTEMPTS = 3
@@ -145,7 +146,7 @@ def _from_hub(repository: str, name: str, path: Path) -> None:
     fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
     found = sha256_of(fetched)
     # the hub's ETag of a large file is its SHA-256
-    if re.fullmatch("[0-9a-f]{64}", facts.etag or "") and facts.etag != found:
+    if SHA256_FORM.fullmatch(facts.etag or "") and facts.etag != found:
         raise ConnectionError(what_instead_of_weights(fetched) or f"SHA-256 {found} arrived; the hub has {facts.etag}")
     fetched.replace(path)
 

@@ -6,7 +6,6 @@ then the lines together.
 
 import csv
 import io
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -20,7 +19,7 @@ from cleanset.csv_files import csv_text
 from cleanset.dataset.folder import CROPPED, GROUP, ImageId, example_id, exported_name
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
-from cleanset.validation import checked
+from cleanset.validation import ROLE_FORM, SHA256_FORM, Sha256, checked
 from cleanset.vocabulary import SourceCheck, Tier
 
 MANIFEST = "manifest.csv"
@@ -72,7 +71,7 @@ _Probability = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
 ]  # no -0
 _Edge = Annotated[int, Field(ge=0, le=MAX_EDGE)]
-_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hexadecimal digits")]
+_Sha256 = Annotated[Sha256, Field(description="64 hexadecimal digits")]
 
 
 class Entry(BaseModel):
@@ -92,7 +91,7 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
+    model: Annotated[str, Field(pattern=f"^{ROLE_FORM.pattern}$", description="small letters, digits and _")]
     wnid: Annotated[str, AfterValidator(_known_key), Field(description="a class")]
     class_index: _ClassIndex
     class_name: str
@@ -208,13 +207,17 @@ def file_name(wnid: str, image_id: str, crop: Box | None, classes: ClassTable) -
     return f"{wnid}/{image_id}{'.JPEG' if crop is None else '.png'}"
 
 
+def check_not_empty(entries: Collection[Entry], where: object) -> None:
+    """Raise CleansetError for a set without images."""
+    if not entries:
+        raise CleansetError(f"{where}: no images; expected at least one: review some, and run dvc repro")
+
+
 def manifest_csv(entries: Iterable[Entry], classes: ClassTable) -> str:
     """The manifest as CSV with a header, sorted by class index and rank."""
     in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
     return csv_text(columns(classes), (entry.row(classes) for entry in in_order))
 
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 MAX_SHOWN_CHARACTERS = 100
 """Limit of a value in a message; a damaged file may hold one of any length."""
@@ -249,7 +252,7 @@ def printable(text: str) -> str:
 
 def _short(text: str) -> str:
     """A SHA-256 by its first digits, anything else as it prints."""
-    return f"{text[:12]}..." if _SHA256.fullmatch(text) else printable(text)
+    return f"{text[:12]}..." if SHA256_FORM.fullmatch(text) else printable(text)
 
 
 _BOX = ("left", "top", "right", "bottom")

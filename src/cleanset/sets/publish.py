@@ -26,7 +26,7 @@ from cleanset.sets.folder import (
     read_release,
     released_texts,
 )
-from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.sets.manifest import MANIFEST, Entry, check_not_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,7 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
                 f"{export}: no {what} ({name}); expected a set that stage export has written, not a rebuilt one, nor "
                 "one of an older version: run dvc repro"
             )
-    if not entries:
-        raise CleansetError(f"{export}: no images; expected at least one: review some, and run dvc repro")
+    check_not_empty(entries, export)
     if not release.classes.is_imagenet and release.about is None:
         raise CleansetError(
             f"{export}: whose the images are, and under which licence, is not stated; set export.about in the "

@@ -20,7 +20,7 @@ from cleanset.edition.git import GitError, run_git
 from cleanset.errors import CleansetError, reason
 from cleanset.files import md5
 from cleanset.json_files import parse_json
-from cleanset.validation import shown
+from cleanset.validation import ROLE_FORM, shown
 
 MAX_TEXT_BYTES = 1 << 24
 """A dvc.lock of ten models has some 30,000 bytes."""
@@ -28,7 +28,6 @@ MAX_TEXT_BYTES = 1 << 24
 MIN_ROOM_BYTES = 1 << 16
 """Room for git's data of a small repository."""
 
-ROLE = re.compile(r"[a-z][a-z0-9_]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
 _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
@@ -76,7 +75,7 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
         if not Path(url).is_dir():
             raise CleansetError(f"{url}: not a folder; expected the address of a git repository, such as https://…")
         url = Path(url).resolve().as_uri()
-    if not ROLE.fullmatch(model):  # it becomes the name of a folder
+    if not ROLE_FORM.fullmatch(model):  # it becomes the name of a folder
         raise CleansetError(f"model {shown(model)}; expected the role of a model: small letters, digits and _")
     inside = PurePosixPath(folder)
     if inside.is_absolute() or ".." in inside.parts:

@@ -27,7 +27,7 @@ from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, wri
 from cleanset.images.codec import ImageFacts, inspect
 from cleanset.progress import found_in_threads
 from cleanset.sets.published.lists import DIGESTS_FILE, ilsvrc_class
-from cleanset.validation import first_names, shown
+from cleanset.validation import SHA256_FORM, first_names, shown
 from cleanset.vocabulary import SourceCheck
 
 _BLOCK_BYTES = 16 * 2**20
@@ -81,7 +81,8 @@ def check_md5(path: Path, found: str, expected: str) -> None:
 DIGEST_COLUMNS = ("image_id", "size", "sha256")
 ARCHIVE = "archive"
 
-_SIZE, _MD5, _SHA256 = re.compile("[1-9][0-9]{0,14}"), re.compile("md5:([0-9a-f]{32})"), re.compile("[0-9a-f]{64}")
+_SIZE = re.compile("[1-9][0-9]{0,14}")
+_MD5 = re.compile("md5:([0-9a-f]{32})")
 _REMEDY = "expected a table that cleanset digests has written"
 
 
@@ -136,7 +137,7 @@ def read_digests(path: Path) -> DigestTable:
     for where, cells in read_rows(path, DIGEST_COLUMNS, dict[str, str], _REMEDY):
         image_id, size, digest = cells.values()
         first = not archive
-        pattern = _MD5 if first else _SHA256
+        pattern = _MD5 if first else SHA256_FORM
         named = image_id == ARCHIVE if first else parse_image_name(f"{image_id}.JPEG") == (image_id, None)
         if not (named and _SIZE.fullmatch(size) and pattern.fullmatch(digest) and image_id > last):
             kind = f"{ARCHIVE}, its size and md5:..." if first else "sorted image ids, each with its size and SHA-256"

@@ -16,7 +16,6 @@ one-sided tests with people - 1 degrees of freedom, from the t distribution arou
 import io
 import json
 import math
-import re
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -31,6 +30,7 @@ from scipy.stats import t
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES
+from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
@@ -113,7 +113,6 @@ class StudyDesign(NamedTuple):
 
 
 Size = tuple[int, int]
-_SOURCE = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
 def shown_image(image: Image.Image, size: Size) -> Image.Image:
@@ -172,7 +171,7 @@ def source_of(name: str, classes: ClassTable, entries: Iterable[Entry] = ()) -> 
     suffixes.
     """
     if classes.is_imagenet:
-        found = _SOURCE.findall(name)
+        found = IMAGE_ID.findall(name)
         return str(found[-1]) if found else ""
     ids = {_without_suffixes(each): entry.image_id for entry in entries for each in (entry.image_id, entry.file)}
     parts = _without_suffixes(name).split("/")

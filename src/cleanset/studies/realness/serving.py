@@ -71,7 +71,7 @@ class ServeSettings:
     `instructions`: files with a piece of HTML. `completion`: the address to return to.
     """
 
-    id_parameter: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
+    id_parameter: Annotated[str, Field(pattern=f"^{_ID.pattern}$")] | None = None
     ids: Path | None = None
     people: Annotated[int, Field(ge=1, le=100_000)] | None = None
     minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0

@@ -5,7 +5,6 @@ needs the extra `generate`. The images are made once and kept as files: a pipeli
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -17,6 +16,7 @@ import pandas as pd
 from PIL import Image
 
 from cleanset.classes import ClassTable
+from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason
@@ -46,8 +46,6 @@ from cleanset.studies.robustness.scenarios.params import GENERATED
 from cleanset.studies.robustness.scenarios.scenes import KIND, object_put_back
 from cleanset.tables import read_table, write_table
 from cleanset.validation import shown
-
-_IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -153,7 +151,7 @@ def _of_list(path: Path, edition: Edition) -> OpenedImages:
 def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
     rows: list[tuple[str, str, int, None, str, list[str]]] = []
     for item in found.items:
-        image_id = _IMAGE_ID.match(Path(item.file).name)
+        image_id = IMAGE_ID.match(Path(item.file).name)
         rows.append((item.file, image_id[0] if image_id else item.file, item.class_index, None, item.sha256, []))
     images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     notes = ["no manifest: which images these are was not checked", *found.notes]

@@ -5,7 +5,6 @@ of ILSVRC2012, in any. It is shown to models as it is, without a further JPEG st
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,9 +15,9 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
+from cleanset.dataset.ilsvrc import IMAGE_ID, VALIDATION_IMAGES
 from cleanset.errors import CleansetError
-from cleanset.images.codec import decode
+from cleanset.images.codec import decode, unreadable_image
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
 from cleanset.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
@@ -34,7 +33,6 @@ VIDEOS = (".mp4",)
 # this module reports what cannot be read; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
-_IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 Places = Mapping[tuple[str, int], str]
 """The folder inside the published one, by change and step; all frames of a video have one."""
@@ -124,7 +122,7 @@ def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, 
     wnid = image.path.parent.name
     found = names.get(stem, [])
     own = [name for name in found if name.startswith(f"{wnid}/")]
-    if not own and _IMAGE_ID.fullmatch(stem):
+    if not own and IMAGE_ID.fullmatch(stem):
         own = list(found)
     if len(own) == 1:
         return own[0]
@@ -158,7 +156,7 @@ class PublishedImages:
             if self.any_size:
                 return base_image(self._opaque(image))
         except (OSError, ValueError) as error:
-            raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+            raise unreadable_image(path, error) from None
         raise CleansetError(_other_size(path, *image.size))
 
     def _opaque(self, image: Image.Image) -> Image.Image:

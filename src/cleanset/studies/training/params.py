@@ -15,7 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.scenarios.params import Baselines
 from cleanset.studies.training.run_params import Run
-from cleanset.validation import Role, Section, check_known, join_names, shown, validate
+from cleanset.validation import DeviceText, Role, Section, check_known, join_names, shown, validate
 from cleanset.yaml_files import read_yaml
 
 _WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
@@ -115,7 +115,7 @@ class TrainingParams(Section):
     """A grid that would take longer does not start; null: no limit."""
     measures: TrainingMeasures = TrainingMeasures()
     """The keys of measures."""
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
+    device: DeviceText = "auto"
     """The device to train on; auto is a GPU, if any."""
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     """Threads of the CPU, for each process that trains."""

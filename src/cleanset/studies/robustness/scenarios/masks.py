@@ -39,10 +39,13 @@ def regions_of(mask: Mask, ignored: Mask | None = None) -> Regions:
     return Regions(mask, background)
 
 
+EMPTY_MASK = "empty mask; expected an object: draw it, or remove the file"
+
+
 def with_both(mask: Mask, where: str) -> Mask:
     """The mask. Raises CleansetError if it is empty or full."""
     if not mask.any():
-        raise CleansetError(f"{where}: empty mask; expected an object: draw it, or remove the file")
+        raise CleansetError(f"{where}: {EMPTY_MASK}")
     if mask.all():
         raise CleansetError(f"{where}: full mask, without a background: draw it again, or remove the file")
     return mask

@@ -18,7 +18,7 @@ from cleanset.images.preprocessing import Pixels
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.mask_formats import FORMATS, MASK_SUFFIXES, read_regions
-from cleanset.studies.robustness.scenarios.masks import Regions, read_png
+from cleanset.studies.robustness.scenarios.masks import EMPTY_MASK, Regions, read_png
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
 from cleanset.studies.robustness.scenarios.scenes import scenario_image
 from cleanset.studies.training.images import decoded, read_unchanged
@@ -94,7 +94,7 @@ def read_class_ids(data: bytes, classes: int, where: str) -> Labels:
             f"{IGNORED_LABEL} for ignored pixels: draw it again, or remove the file"
         )
     if not ((found != BACKGROUND) & (found != IGNORED_LABEL)).any():
-        raise CleansetError(f"{where}: empty mask; expected an object: draw it, or remove the file")
+        raise CleansetError(f"{where}: {EMPTY_MASK}")
     return labels
 
 
