@@ -17,7 +17,6 @@ from cleanset.review.store import (
     check_note,
     check_reviewer,
     check_reviews,
-    check_reviews_folder,
     read_reviews,
     refuse_link,
     review_file,
