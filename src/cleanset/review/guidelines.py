@@ -3,7 +3,6 @@
 from importlib.resources import files
 from pathlib import Path
 
-from cleanset.edition.paths import check_reviews_folder
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 
@@ -28,6 +27,12 @@ def own_guidelines(reviews: Path) -> str | None:
     if not text.strip():
         raise CleansetError(f"{path}: empty; expected the rules of the reviews: write them, or remove the file")
     return text
+
+
+def check_reviews_folder(reviews: Path) -> None:
+    """Raise CleansetError unless the folder of an edition's reviews is there."""
+    if not reviews.is_dir():
+        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
 
 
 def write_guidelines(reviews: Path) -> Path:

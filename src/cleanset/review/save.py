@@ -9,10 +9,11 @@ from typing import Any
 from cleanset.classes import ClassTable
 from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, check_reviews_folder, images_are_official
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
+from cleanset.review.guidelines import check_reviews_folder
 from cleanset.review.store import (
     check_note,
     check_reviewer,

@@ -12,13 +12,12 @@ from typing import Protocol
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.edition.paths import check_reviews_folder
 from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
-from cleanset.review.guidelines import GUIDELINES
+from cleanset.review.guidelines import GUIDELINES, check_reviews_folder
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews, votes_that
 
 BOARD = "board"
