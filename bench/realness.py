@@ -8,7 +8,7 @@ import numpy as np
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import mixed
-from cleanset.studies.realness.analysis import equivalence, interval
+from cleanset.studies.realness.equivalence import equivalence, interval
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.planning import PUBLISHED_FIT
 from measuring import print_machine, print_table

@@ -25,8 +25,8 @@ from cleanset.studies.attacks.base import Known, Other, Parameters, globally_see
 from cleanset.studies.attacks.changes import CommonCorruptionsAttack, SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
+from cleanset.studies.attacks.probing import probe
 from cleanset.studies.attacks.targets import Judge, ResizedPixels
-from cleanset.studies.attacks.warnings import probe
 from cleanset.studies.training import data, train
 from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout

@@ -28,8 +28,9 @@ from cleanset.studies.attacks.page import (
     some_results,
 )
 from cleanset.studies.attacks.results import AttackMeasure
+from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams, WrappedModel
-from cleanset.studies.attacks.warnings import SeenSign, WarningRecord
+from cleanset.studies.attacks.warnings import WarningRecord
 from tests.properties import examples
 from tests.report.pages import cells
 

@@ -19,29 +19,24 @@ from cleanset.studies.attacks.base import Known, Other, Parameters, Subject, to_
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
-from cleanset.studies.attacks.targets import Judge
-from cleanset.studies.attacks.warnings import (
+from cleanset.studies.attacks.probing import fewer, of_answers, probe, successes
+from cleanset.studies.attacks.signs import (
     MIN_COMPARED,
     SeenSign,
-    WarningRecord,
     black_box_better,
-    fewer,
     fewer_steps_better,
     is_better,
     no_gradient,
     not_told,
     nothing_learnt,
-    of_answers,
     precision_changes_answers,
-    probe,
     random_answers,
-    read_warnings,
     saturated_answers,
-    successes,
     tied_answers,
     transfer_beats_gradient,
-    write_warnings,
 )
+from cleanset.studies.attacks.targets import Judge
+from cleanset.studies.attacks.warnings import WarningRecord, read_warnings, write_warnings
 from tests.studies.attacks.networks import (
     CPU,
     KNOWN,

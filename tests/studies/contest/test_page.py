@@ -17,7 +17,8 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.warnings import SeenSign, WarningRecord
+from cleanset.studies.attacks.signs import SeenSign
+from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
 from cleanset.studies.contest.log import read, state
 from cleanset.studies.contest.page import (

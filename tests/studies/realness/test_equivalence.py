@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.analysis import equivalence, interval
+from cleanset.studies.realness.equivalence import equivalence, interval
 from cleanset.studies.realness.mixed import Effect, Variances
 from cleanset.studies.realness.plan import PlanRequest
 from cleanset.studies.realness.planning import StudyDesign

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.analysis import fit_ordinal
+from cleanset.studies.realness.ordinal import fit_ordinal
 from tests.studies.realness.conftest import arguments, command, path_of, published
 
 

@@ -42,7 +42,9 @@ from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_
 from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, logits_of, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
+from cleanset.studies.attacks.probing import answers_in_batches, of_command, probe
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
+from cleanset.studies.attacks.signs import SeenSign, other_answer, precision_changes_answers, rounded_dependence
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
 from cleanset.studies.attacks.targets import (
     AttackedModel,
@@ -57,17 +59,7 @@ from cleanset.studies.attacks.targets import (
     pixels_of_png,
     with_straight_through,
 )
-from cleanset.studies.attacks.warnings import (
-    SeenSign,
-    WarningRecord,
-    answers_in_batches,
-    of_command,
-    other_answer,
-    precision_changes_answers,
-    probe,
-    rounded_dependence,
-    write_warnings,
-)
+from cleanset.studies.attacks.warnings import WarningRecord, write_warnings
 from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import SetImages, StudyFile, first_images, images_sha256
 from cleanset.tables import Table, read_table, write_table

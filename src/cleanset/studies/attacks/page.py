@@ -30,8 +30,9 @@ from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
+from cleanset.studies.attacks.signs import SIGNS
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
-from cleanset.studies.attacks.warnings import SIGNS, WarningRecord, read_warnings
+from cleanset.studies.attacks.warnings import WarningRecord, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv

@@ -74,7 +74,7 @@ class ModelDefence:
         from cleanset.scoring.decoding import pixels_of
         from cleanset.scoring.differentiable import PixelNetwork, searching
         from cleanset.studies.attacks.base import Subject
-        from cleanset.studies.attacks.warnings import of_answers
+        from cleanset.studies.attacks.probing import of_answers
 
         # any class of the group will do for the gradient, since only its presence is checked
         read = partial(read_image, paths)

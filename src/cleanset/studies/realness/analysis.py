@@ -1,22 +1,7 @@
-"""`cleanset study analyse`: the analysis of a study's ratings or answers, as files and text.
-
-Equivalence is tested by two one-sided tests (D. J. Schuirmann, 1987): is an effect close enough to 0 to be irrelevant?
-
-The published studies' formula is read as R reads it, rating ~ type + (1 + type | pid) + (1 + type | image_id), with the
-published files, which number the real and the modified images each from 1. Two things follow that `mixed` avoids by
-taking the images of the two types for different ones:
-
-A cumulative link model of ratings, as a check of the linear one, which takes the scale's steps for equal.
-
-A cumulative link model checks the linear one, which takes the steps of the scale as equal: logit P(rating <= k) =
-threshold_k - effect * modified (McCullagh, "Regression Models for Ordinal Data", JRSS B 1980), fitted by statsmodels'
-OrderedModel. It has no random effects: the standard error allows for correlated ratings of one person (clusters of
-people), not for correlated ratings of one image.
-"""
+"""`cleanset study analyse`: the analysis of a study's ratings or answers, as files and text."""
 
 import json
 import math
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -25,22 +10,23 @@ from statistics import mean, stdev
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
-from scipy.stats import t
 
 from cleanset.csv_files import csv_text, parse_rows
-from cleanset.errors import CleansetError, install_command
+from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
+from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound, Equivalence, equivalence, interval
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
+from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal
 from cleanset.studies.realness.plan_files import KEY, SHOWN_MILLISECONDS, TRIALS, read_plan
+from cleanset.studies.realness.published_formula import PublishedFormula, published_formula
 from cleanset.studies.realness.ratings import (
     CHECK_RULES,
     IMAGE_KINDS,
@@ -61,142 +47,6 @@ from cleanset.studies.realness.ratings import (
     texts_of,
 )
 from cleanset.validation import first_names
-
-BOUND = 0.2
-"""Largest difference that counts as equivalent, in steps of the scale, as published (arXiv 2507.07776)."""
-ALPHA = 0.05
-Bound = Annotated[float, Field(ge=0.001, le=4)]
-Alpha = Annotated[float, Field(ge=0.0001, le=0.4999)]
-
-
-class Equivalence(NamedTuple):
-    """The two one-sided tests of an effect against -bound and +bound.
-
-    `p_above_lower_bound`: p-value of the null hypothesis that the effect is at most -bound; `p_below_upper_bound`: that
-    it is at least +bound; `p`: the larger of the two. The interval has the level 1 - 2 alpha: it lies within the bounds
-    exactly if the tests find equivalence.
-    """
-
-    bound: float
-    alpha: float
-    p_above_lower_bound: float
-    p_below_upper_bound: float
-    p: float
-    interval: tuple[float, float]
-    equivalent: bool
-
-
-def equivalence(effect: Effect, bound: float = BOUND, alpha: float = ALPHA) -> Equivalence:
-    """The two one-sided tests of an effect, with its degrees of freedom. Raises ValueError for a bound of 0 or less."""
-    if bound <= 0 or not 0 < alpha < 0.5:
-        raise ValueError(f"bound {bound}, alpha {alpha}; expected a bound above 0 and an alpha between 0 and 0.5")
-    above = float(t.sf((effect.estimate + bound) / effect.standard_error, effect.degrees))
-    below = float(t.sf((bound - effect.estimate) / effect.standard_error, effect.degrees))
-    p = max(above, below)
-    return Equivalence(bound, alpha, above, below, p, interval(effect, 1 - 2 * alpha), p < alpha)
-
-
-def interval(effect: Effect, level: float) -> tuple[float, float]:
-    """The confidence interval of an effect."""
-    # with infinite degrees of freedom, scipy's t is the normal distribution
-    half = float(t.ppf((1 + level) / 2, effect.degrees)) * effect.standard_error
-    return effect.estimate - half, effect.estimate + half
-
-
-class PublishedFormula(NamedTuple):
-    """Random effects of images in the published formula, and numbers of both a real and a modified image.
-
-    `stops`: whether lme4 refuses the model, "number of observations <= number of random effects".
-    """
-
-    ratings: int
-    random_effects: int
-    shared_numbers: int
-    stops: bool
-
-
-def published_formula(ratings: Iterable[Answer]) -> PublishedFormula:
-    """Random effects and shared numbers in one study's ratings."""
-    rows = list(ratings)
-    real, modified = ({each.image for each in rows if each.kind == kind} for kind in IMAGE_KINDS)
-    effects = 2 * len(real | modified)
-    return PublishedFormula(len(rows), effects, len(real & modified), len(rows) <= effects)
-
-
-MIN_CLUSTERED = 1e-3
-"""Standard error by people, relative to the one for independent ratings, below which it counts as 0."""
-_NOT_FITTED = (
-    "the ratings: no ordinal model can be fitted to them; expected several people, and ratings of real and of modified "
-    "images that overlap: leave out --ordinal"
-)
-
-
-class OrdinalFit(NamedTuple):
-    """The effect of modified images in log-odds of a higher rating, its standard error, and the thresholds.
-
-    `difference`: mean rating of modified minus real images that the model implies, in steps of the scale.
-    `odds_ratio`: odds of a rating above any threshold, modified images to real ones. `interval`: the normal one of the
-    effect, 95 %.
-    """
-
-    effect: float
-    standard_error: float
-    thresholds: tuple[float, ...]
-    difference: float
-    odds_ratio: float
-    interval: tuple[float, float]
-
-
-def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequence[bool]) -> OrdinalFit:
-    """Fit the model to ratings, each with its person and the type of its image.
-
-    Raises CleansetError without statsmodels, for a single person, for ratings of the two types that do not overlap, and
-    if the fit does not converge.
-    """
-    try:
-        from statsmodels.miscmodels.ordinal_model import OrderedModel
-    except ImportError as error:
-        raise CleansetError(
-            f"--ordinal: statsmodels cannot be imported ({error}); {install_command('study')}"
-        ) from None
-
-    steps, codes = np.unique(np.asarray(ratings), return_inverse=True)
-    types = np.asarray(modified, np.float64)
-    groups = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1]
-    real = codes[types == 0]
-    changed = codes[types == 1]
-    if len(set(groups.tolist())) < 2 or not len(real) or not len(changed):
-        raise CleansetError(_NOT_FITTED)
-    # without overlap the likelihood grows with the effect, without end
-    if changed.max() <= real.min() or real.max() <= changed.min():
-        raise CleansetError(_NOT_FITTED)
-    model = OrderedModel(codes, types[:, None], distr="logit")
-    with warnings.catch_warnings():
-        # what they say is checked below
-        warnings.simplefilter("ignore")
-        found = model.fit(method="bfgs", disp=0, maxiter=500, cov_type="cluster", cov_kwds={"groups": groups})
-    effect = float(found.params[0])
-    deviation = float(found.bse[0])
-    # the first and the last are infinite
-    thresholds = model.transform_threshold_params(found.params)[1:-1]
-    if not found.mle_retvals["converged"] or not np.isfinite([effect, deviation, *thresholds]).all():
-        raise CleansetError(_NOT_FITTED)
-    # the parts of people whose ratings are alike cancel, up to the search's tolerance
-    if deviation < MIN_CLUSTERED * math.sqrt(found.normalized_cov_params[0, 0]):
-        raise CleansetError(
-            "the ratings: the ordinal model's standard error by people is 0, as people do not differ, and its interval "
-            "would have no width; expected several people who rate differently: leave out --ordinal"
-        )
-    difference = _mean(steps, thresholds - effect) - _mean(steps, thresholds)
-    ends = interval(Effect(effect, deviation, math.inf), 0.95)
-    return OrdinalFit(effect, deviation, tuple(map(float, thresholds)), difference, math.exp(effect), ends)
-
-
-def _mean(steps: npt.NDArray[np.int64], logits: npt.NDArray[np.float64]) -> float:
-    """The mean rating for logits of P(rating <= k), k all steps but the last."""
-    cumulative = np.concatenate([[0.0], 1 / (1 + np.exp(-logits)), [1.0]])
-    return float(steps @ np.diff(cumulative))
-
 
 MIN_RATINGS = 5
 """Minimum number of ratings of an image for its majority to count."""

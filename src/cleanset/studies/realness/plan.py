@@ -18,7 +18,7 @@ from cleanset.csv_files import csv_text
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.realness.analysis import ALPHA, BOUND, Alpha, Bound
+from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
 from cleanset.studies.realness.ratings import IMAGE_KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 

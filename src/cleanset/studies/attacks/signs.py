@@ -1,0 +1,267 @@
+"""The signs of gradient masking, as rules over measured values.
+
+The signs come from A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML
+2018) and of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019): attacks fail on such a model, though it
+can be fooled. Each rule is a function of the values measured; `probing` measures them.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+from cleanset.measure.consistency import dependence, is_other
+from cleanset.statistics.basics import Flags
+from cleanset.validation import join_names
+
+if TYPE_CHECKING:
+    pass
+
+
+SIGNS = {
+    "random_answers": "another answer when asked again",
+    "depends_on_others": "another answer after other queries, in another order or in another batch",
+    "precision_changes_answers": "another answer in the precision of the search",
+    "gradient_changes_answers": "another answer when a gradient is wanted",
+    "unsteady_answers": "another answer to an image that differs by a level in one color of one pixel",
+    "saturated_answers": "answers too large for logits, or not logits at all",
+    "no_gradient": "no gradient",
+    "misleading_gradient": "a gradient along which the answers change less than it promises",
+    "fewer_steps_better": "more success with fewer steps",
+    "black_box_better": "more success without a gradient than with it",
+    "transfer_beats_gradient": "more success with images made on another model than on the model itself",
+}
+"""The signs that are looked for, by name."""
+
+MAX_DIFFERENCE = 1e-4
+"""Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
+
+MAX_DIFFERENCES = {"float64": 0.01, "float32": 0.01, "tf32": 0.1, "bfloat16": 0.1}
+"""The same between the precision of the search and the verdicts' precision."""
+
+COARSE = ("tf32", "bfloat16")
+"""Precisions whose rounding hides a change of a level in honest models, too."""
+
+ROUNDING_OF_LOG_ODDS = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
+"""Differences of log-odds that rounding makes, relative to the largest logit."""
+
+MIN_AGREEMENT = 0.4
+"""Smallest share of the change that a gradient promises for a step along its signs, relative to random steps of the
+same size: 1 of a linear network, 0.75 and more of honest ones that were tried, near 0 of a gradient that has nothing to
+do with the answers."""
+
+MAX_UNSTEADY = 0.5
+"""Largest change of the log-odds by a level in one color of a pixel, relative to that by a level in every pixel."""
+
+MAX_LOG_ODDS = 80.0
+"""Natural log-odds; the gradient of the cross-entropy begins with exp(-80), 2e-35, which float32 loses after the
+layers. Confidences round to 1 far below, at 16.6, where gradients still lead somewhere."""
+
+MAX_TIED = 1e-6
+"""Largest difference of logits that count as equal, relative to the range of an image's logits: float32 rounds more
+finely. Networks trained with smoothed labels give most other classes similar logits, never as similar as that."""
+
+MAX_SURPLUS = 0.1
+"""Largest difference of 1 and the sum of clamped probabilities: a thousand that are at least 1e-4."""
+
+MAX_SATURATED = 0.5
+"""Largest share of images with saturated answers before they count as a sign."""
+
+MAX_WITHOUT_GRADIENT = 0.1
+"""Largest share of images without a gradient, or with tied answers, before they count as a sign."""
+
+SIGNIFICANCE = 0.05
+"""Significance level of the sign tests."""
+
+MIN_COMPARED = 5
+"""Correctly classified images, without which no sign test reaches SIGNIFICANCE: 2**-5 is below it, 2**-4 above."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class SeenSign:
+    """A sign that was seen, or that cannot be told, by its name, with the evidence as a sentence."""
+
+    sign: str
+    text: str
+
+
+def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> SeenSign | None:
+    """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
+    return other_answer("random_answers", answers, f"when asked {len(answers)} times", what)
+
+
+def gradient_changes_answers(answers: Sequence[NDArray[np.float64]]) -> SeenSign | None:
+    """The sign that a model's answers to the same images depend on whether a gradient is wanted."""
+    return other_answer("gradient_changes_answers", answers, "when a gradient is wanted")
+
+
+def rounded_dependence(
+    answers: Sequence[NDArray[np.float64]], precision: str, alone: NDArray[np.float64] | None = None
+) -> SeenSign | None:
+    """The sign that answers to `batches_to_ask` depend on more than the image; `alone`: those to each image alone."""
+    rounding = max(MAX_DIFFERENCE, ROUNDING_OF_LOG_ODDS[precision])
+    when = dependence(answers, rounding)
+    if when is None and alone is not None and is_other(answers[0], alone, rounding):
+        when = "in a batch"
+    return None if when is None else SeenSign("depends_on_others", f"images get another answer {when}")
+
+
+def precision_changes_answers(
+    answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str
+) -> SeenSign | None:
+    """The sign that answers in the precision of the search are not those that are judged, apart from rounding."""
+    differences = np.linalg.norm(answers - exact, axis=1) / np.linalg.norm(exact, axis=1).clip(min=1e-10)
+    changed = int((~(differences <= MAX_DIFFERENCES[precision])).sum())
+    text = f"{changed} of {len(exact)} images get another answer when searched in {precision} than when judged"
+    return SeenSign("precision_changes_answers", text) if changed else None
+
+
+def unsteady_answers(one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64]) -> SeenSign | None:
+    """The sign that a level in one color of one pixel changes most answers nearly as much as one in all pixels."""
+    unsteady = int((one_pixel > MAX_UNSTEADY * all_pixels).sum())
+    text = f"{unsteady} of {len(one_pixel)} images get another answer when one color of one pixel changes by a level"
+    return SeenSign("unsteady_answers", text) if 2 * unsteady > len(one_pixel) else None
+
+
+def misleading_gradient(agreement: NDArray[np.float64]) -> SeenSign | None:
+    """The sign that a step along the gradient changes the log-odds of most images by a small share of its promise."""
+    misled = int((agreement < MIN_AGREEMENT).sum())
+    text = (
+        f"a step along the gradient of {misled} of {len(agreement)} images changes the answer by less than "
+        f"{MIN_AGREEMENT:.0%} of what it promises"
+    )
+    return SeenSign("misleading_gradient", text) if 2 * misled > len(agreement) else None
+
+
+def other_answer(sign: str, answers: Sequence[NDArray[np.float64]], when: str, what: str = "images") -> SeenSign | None:
+    """The sign that images get different answers; each item of `answers` is of shape (n, classes)."""
+    first = answers[0]
+    lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
+    differences = [np.linalg.norm(other - first, axis=1) / lengths for other in answers[1:]]
+    # not `>`, which is false for NaN
+    changed = int((~(np.stack(differences) <= MAX_DIFFERENCE)).any(axis=0).sum())
+    return SeenSign(sign, f"{changed} of {len(first)} {what} get another answer {when}") if changed else None
+
+
+def saturated_answers(logits: NDArray[np.float64]) -> SeenSign | None:
+    """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
+    count = len(logits)
+    sums = np.abs(logits.sum(axis=1) - 1)
+    if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
+        one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
+        return SeenSign(
+            "saturated_answers",
+            f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
+        )
+    if (tied := tied_answers(logits)) > MAX_WITHOUT_GRADIENT * count:
+        return SeenSign(
+            "saturated_answers",
+            f"{tied} of {count} images have the same lowest logit for most classes, as the logarithm of clamped "
+            "probabilities has: those classes have no gradient",
+        )
+    top = logits.max(axis=1)
+    others = np.exp(logits - top[:, None])
+    np.put_along_axis(others, logits.argmax(axis=1)[:, None], 0, axis=1)
+    with np.errstate(divide="ignore"):
+        # log-odds of the top-1 class: top - log(sum of exp(others)), here with top = 0
+        saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
+    if saturated.mean() <= MAX_SATURATED:
+        return None
+    return SeenSign(
+        "saturated_answers",
+        f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS:g}, where the cross-entropy has no "
+        "gradient in float32",
+    )
+
+
+def tied_answers(logits: NDArray[np.float64]) -> int:
+    """Count the images that have the lowest logit for two classes or more, and for most classes but the top one.
+
+    Unless they are logarithms of probabilities, classes with the same logit for all images do not count: a network for
+    fewer classes may be filled up with them.
+    """
+    sums = np.exp(np.minimum(logits, 1)).sum(axis=1)
+    if (np.abs(sums - 1) > MAX_SURPLUS).any():
+        logits = logits[:, np.ptp(logits, axis=0) > MAX_TIED * np.ptp(logits)]
+    if logits.shape[1] < 3:
+        return 0
+    lowest = logits.min(axis=1, keepdims=True)
+    most = np.ptp(logits, axis=1, keepdims=True)
+    ties = (logits - lowest <= MAX_TIED * most).sum(axis=1)
+    return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
+
+
+def no_gradient(gradients: NDArray[np.float64]) -> SeenSign | None:
+    """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
+    flat = gradients.reshape(len(gradients), -1)
+    useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
+    if useless.mean() <= MAX_WITHOUT_GRADIENT:
+        return None
+    return SeenSign("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
+
+
+def fewer_steps_better(success: Mapping[int, Flags]) -> SeenSign | None:
+    """The sign that an attack succeeds more often with fewer steps; `success` by steps, on the same images and ball."""
+    steps = sorted(success)
+    for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
+        if is_better(success[few], success[many]):
+            return SeenSign(
+                "fewer_steps_better",
+                f"PGD succeeds on {success[few].sum()} of {len(success[few])} images with {few} "
+                f"step{'s' if few > 1 else ''}, on {success[many].sum()} with {many}",
+            )
+    return None
+
+
+def _best(sign: str, text: str, white: Flags, others: Mapping[str, Flags]) -> SeenSign | None:
+    """The sign that another attack succeeds more often; `text` gets its name and successes, images, and `white`'s."""
+    # of several that are equally good the first, so that the text does not depend on anything else
+    better = {name: int(flags.sum()) for name, flags in others.items() if is_better(flags, white)}
+    name = max(better, key=better.__getitem__, default=None)
+    return None if name is None else SeenSign(sign, text.format(name, better[name], len(white), white.sum()))
+
+
+def black_box_better(white: Flags, black: Mapping[str, Flags]) -> SeenSign | None:
+    """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
+    text = "{} succeeds on {} of {} images without a gradient, PGD on {}"
+    return _best("black_box_better", text, white, black)
+
+
+def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> SeenSign | None:
+    """The sign that images made by PGD on another model, by its name, beat those made on the model itself.
+
+    Each other model is compared alone: the best of several would win by the number of tries.
+    """
+    text = "images made on {} succeed on {} of {} images, those made on the model itself on {}"
+    return _best("transfer_beats_gradient", text, white, transferred)
+
+
+def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[SeenSign]:
+    """The sign that cannot be told: no image made on another model succeeds, though images are left to succeed on."""
+    if not transferred or any(flags.any() for flags in transferred.values()) or not is_better(correct, white):
+        return []
+    text = f"no image made on another model ({join_names(transferred)}) succeeds, from which nothing is learnt"
+    return [SeenSign("transfer_beats_gradient", text)]
+
+
+def not_told(correct: int, has_others: bool) -> list[SeenSign]:
+    """The signs that cannot be told: with too few correctly classified images, or without another model."""
+    few = f"{correct} images are classified correctly; two attacks are compared on {MIN_COMPARED} or more"
+    compared = ("fewer_steps_better", "black_box_better", "transfer_beats_gradient")
+    if correct < MIN_COMPARED:
+        return [SeenSign(sign, few) for sign in compared]
+    return [] if has_others else [SeenSign("transfer_beats_gradient", "there is no other model to make images on")]
+
+
+def is_better(one: Flags, other: Flags) -> bool:
+    """Whether one has more successes than the other, by an exact one-sided sign test over the images that differ."""
+    wins = int((one & ~other).sum())
+    losses = int((other & ~one).sum())
+    differ = wins + losses
+    # if both were equally good, each image that differs would be the toss of a coin
+    tail = sum(comb(differ, count) for count in range(wins, differ + 1))
+    return wins > losses and tail <= SIGNIFICANCE * 2**differ
