@@ -94,11 +94,11 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
         known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
         predictions = [study.robustness.answers.predictions(family, target.name) for family in GUESSED]
         further = " ".join(sha256(path.read_bytes()) for path in predictions)
-    attacking = Attacking(settings, name, target, study.results(name, model), further)
+    attacking = Attacking(settings, name, target, study.results(name, model), further=further)
     attacking.run(known, images)
     # networks of a zoo remember nothing
     if params.source(model) == "module" and (
-        sign := settle([attacking], partial(_opened, study, attack_params, model), True)
+        sign := settle([attacking], partial(_opened, study, attack_params, model), is_custom=True)
     ):
         print_notice(f"{name} {model}: {sign.text}")
 
@@ -347,7 +347,7 @@ def other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> Se
     return other_answer("depends_on_others", answers, when, "files")
 
 
-def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], is_custom: bool) -> SeenSign | None:
+def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, is_custom: bool) -> SeenSign | None:
     """Judge the files of all attacks on a model once more, in a fresh process; write its verdicts into the results.
 
     Returns the sign that answers depend on more than the image. Files judged so before are not judged again. The
@@ -485,7 +485,7 @@ def evaluate(
             made_on = [other.text for other in others] if attack.kind == "transfer" else []
             facts = [named.identity, settings.precision, *request.straight_through, *made_on]
             folder = AttackedFolder(request.out / "attacks" / name / stem)
-            attacking = Attacking(params, name, target, folder, json.dumps(facts), NAMED_ATTACKED)
+            attacking = Attacking(params, name, target, folder, further=json.dumps(facts), table=NAMED_ATTACKED)
             try:
                 # loaded anew for each attack: what a random source has drawn before must not count
                 attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))
@@ -497,7 +497,7 @@ def evaluate(
             is_command = isinstance(spec, CommandModel)
             is_custom = isinstance(spec, CommandModel | ModuleModel)
             try:
-                sign = settle(finished, partial(_anew, spec, settings, classes), is_custom)
+                sign = settle(finished, partial(_anew, spec, settings, classes), is_custom=is_custom)
                 results |= {(each.name, spec.text): each.results() for each in finished}
                 record = probed(target, params, sources(), is_command=is_command) if request.warnings else None
             except CleansetError as error:

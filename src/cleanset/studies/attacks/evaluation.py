@@ -130,7 +130,9 @@ def run(
     names = [spec.text for spec in specs]
     masked = [model for model, record in records.items() if record.warnings]
     lines = measure_lines(names, results, params.of_image, params.resampling, masked)
-    evaluated = AttackedModels(images, params, names, lines, records, problems)
+    evaluated = AttackedModels(
+        images=images, params=params, models=names, lines=lines, warnings=records, problems=problems
+    )
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / ATTACK_RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
     return evaluated

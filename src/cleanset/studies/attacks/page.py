@@ -47,7 +47,8 @@ REPORTED = 0.8
 """The coverage that source 004 reports beside the full one."""
 
 
-class CoverageLine(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CoverageLine:
     """A model on some images: its accuracy at 80 % coverage by both rankings, and at 100 %.
 
     `points`: coverage and accuracy, 0 to 1, of the most confident image, of the two most confident ones, and so on;
@@ -69,7 +70,14 @@ def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence
     counts = np.arange(1, len(correct) + 1)
     accuracies = np.cumsum(correct[ranked(confidence, names)]) / counts
     points = list(zip((counts / len(correct)).tolist(), accuracies.tolist(), strict=True))
-    return CoverageLine(name, len(correct), found[0], found[1], full, tuple(corner_points(limited_points(points))))
+    return CoverageLine(
+        name=name,
+        images=len(correct),
+        plain=found[0],
+        as_published=found[1],
+        full=full,
+        points=tuple(corner_points(limited_points(points))),
+    )
 
 
 def limited_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -122,7 +130,8 @@ class AttacksData:
         return [model for model in self.models if (attack, model) in self.answers]
 
 
-class CoveredFraction(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CoveredFraction:
     """A row of the table on the bound: its subject, the sizes, and the base-10 logarithm of the fraction."""
 
     what: str
@@ -232,7 +241,10 @@ def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
             what = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}"
             images = len(data.answers[name, model])
             found[what, data.sizes[model], linf_values(ball.eps), images] = None
-    return [CoveredFraction(*row, log10_covered(*row[1:])) for row in (*found, OF_SOURCE)]
+    return [
+        CoveredFraction(what=what, side=side, values=values, images=images, log10=log10_covered(side, values, images))
+        for what, side, values, images in (*found, OF_SOURCE)
+    ]
 
 
 def linf_values(eps: float) -> int:
@@ -341,7 +353,15 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         for row in read_frame(study.measures, AttackMeasure._fields, "run dvc repro").itertuples(index=False)
     ]
     warnings = [read_warnings(study.warnings(model)) for model in models]
-    return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
+    return AttacksData(
+        models=models,
+        settings=settings,
+        lines=lines,
+        answers=answers,
+        warnings=warnings,
+        sheets=sheets,
+        sizes=sizes,
+    )
 
 
 def names_of(groups: Groups | None, classes: ClassTable) -> Sequence[str]:

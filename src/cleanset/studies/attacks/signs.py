@@ -7,7 +7,6 @@ can be fooled. Each rule is a function of the values measured; `probing` measure
 
 from collections.abc import Mapping, Sequence
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,6 @@ from pydantic.dataclasses import dataclass
 from cleanset.measure.consistency import dependence, is_other
 from cleanset.statistics.basics import Flags
 from cleanset.validation import join_names
-
-if TYPE_CHECKING:
-    pass
-
 
 SIGNS = {
     "random_answers": "another answer when asked again",

@@ -2,19 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.files import write_text
 from cleanset.json_files import read_json
 from cleanset.studies.attacks.signs import SeenSign
-
-if TYPE_CHECKING:
-    pass
-
-
-# torch is imported when a model is probed, not when a record is read
 
 _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 

@@ -60,7 +60,8 @@ class RatingSummary(NamedTuple):
     deviation: float | None
 
 
-class ImageRatings(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ImageRatings:
     """An image's number of ratings, number of negative ones (taken for modified), and mean."""
 
     kind: AnswerKind
@@ -101,8 +102,14 @@ def by_image(ratings: Sequence[Answer]) -> list[ImageRatings]:
     for each in ratings:
         found[each.kind, each.image].append(each.rating)
     return [
-        ImageRatings(*key, len(values), sum(value < 0 for value in values), sum(values) / len(values))
-        for key, values in sorted(found.items(), key=lambda each: (each[0][0] != "real", each[0][1]))
+        ImageRatings(
+            kind=kind,
+            image=image,
+            ratings=len(values),
+            negative=sum(value < 0 for value in values),
+            mean=sum(values) / len(values),
+        )
+        for (kind, image), values in sorted(found.items(), key=lambda each: (each[0][0] != "real", each[0][1]))
     ]
 
 
@@ -137,7 +144,8 @@ class AnalysisSettings:
     ordinal: bool = False
 
 
-class Analysis(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Analysis:
     """Results of an analysis; `exclusions` are already applied to everything else.
 
     `published`: the result of the published formula; None but for one file of the published form.
@@ -178,20 +186,20 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
     people = [each.person for each in ratings]
     images = [each.image for each in ratings]
     modified = [each.kind == "modified" for each in ratings]
-    model = fit(values, people, images, modified, settings.random, settings.degrees)
+    model = fit(values, people, images, modified, random=settings.random, degrees=settings.degrees)
     return Analysis(
-        settings,
-        excluded,
-        model.people,
-        {kind: summary(each.rating for each in of_kind[kind]) for kind in IMAGE_KINDS},
-        {kind: agreements(of_kind[kind]) for kind in IMAGE_KINDS},
-        tuple(by_image(ratings)),
-        model,
-        equivalence(model.modified, settings.bound, settings.alpha),
-        published_formula(ratings) if answers.published == 1 and not answers.trials else None,
-        fit_ordinal(values, people, modified) if settings.ordinal else None,
-        answers.invalid,
-        sum(each.milliseconds is not None and each.milliseconds < SHOWN_MILLISECONDS for each in answers.trials),
+        settings=settings,
+        exclusions=excluded,
+        people=model.people,
+        summaries={kind: summary(each.rating for each in of_kind[kind]) for kind in IMAGE_KINDS},
+        agreements={kind: agreements(of_kind[kind]) for kind in IMAGE_KINDS},
+        images=tuple(by_image(ratings)),
+        fit=model,
+        equivalence=equivalence(model.modified, settings.bound, settings.alpha),
+        published=published_formula(ratings) if answers.published == 1 and not answers.trials else None,
+        ordinal=fit_ordinal(values, people, modified) if settings.ordinal else None,
+        invalid=answers.invalid,
+        fast=sum(each.milliseconds is not None and each.milliseconds < SHOWN_MILLISECONDS for each in answers.trials),
     )
 
 
@@ -270,7 +278,7 @@ def list_sizes(trials: str, where: str) -> dict[str, int]:
 
 
 def as_json(analysis: Analysis) -> str:
-    """All numbers, rounded to DIGITS; degrees of freedom are null where they are infinite."""
+    """All numbers, rounded to REPORT_DIGITS; degrees of freedom are null where they are infinite."""
     return json.dumps(_rounded(content(analysis)), indent=2)
 
 
@@ -278,7 +286,11 @@ def content(analysis: Analysis) -> dict[str, Any]:
     """The results as nested tables, in full precision."""
     settings = analysis.settings
     taken = taken_for_modified(analysis.enough)
-    optional = {"ordinal": analysis.ordinal, "published_formula": analysis.published}
+    optional: dict[str, dict[str, object]] = {}
+    if analysis.ordinal is not None:
+        optional["ordinal"] = asdict(analysis.ordinal)
+    if analysis.published is not None:
+        optional["published_formula"] = analysis.published._asdict()
     return {
         "people": analysis.people,
         "invalid_rows": {"left_out": len(analysis.invalid), "first": list(analysis.invalid[:MAX_TOLD])},
@@ -294,17 +306,17 @@ def content(analysis: Analysis) -> dict[str, Any]:
             "degrees_of_freedom": settings.degrees,
             "intercept": _effect(analysis.fit.intercept),
             "modified": _effect(analysis.fit.modified),
-            "variances": analysis.fit.variances._asdict(),
+            "variances": asdict(analysis.fit.variances),
             "reml_criterion": analysis.fit.criterion,
             "images": analysis.fit.images,
         },
-        "equivalence": analysis.equivalence._asdict(),
+        "equivalence": asdict(analysis.equivalence),
         "taken_for_modified": {
             "min_ratings": settings.min_ratings,
             "images": len(analysis.enough),
             "negative_majority": len(taken),
         },
-        **{name: found._asdict() for name, found in optional.items() if found is not None},
+        **optional,
     }
 
 

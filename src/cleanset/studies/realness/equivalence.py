@@ -4,7 +4,8 @@ D. J. Schuirmann, "A Comparison of the Two One-Sided Tests Procedure and the Pow
 Equivalence of Average Bioavailability" (Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
 """
 
-from typing import Annotated, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 from scipy.stats import t
@@ -18,7 +19,8 @@ Bound = Annotated[float, Field(ge=0.001, le=4)]
 Alpha = Annotated[float, Field(ge=0.0001, le=0.4999)]
 
 
-class Equivalence(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Equivalence:
     """The two one-sided tests of an effect against -bound and +bound.
 
     `p_above_lower_bound`: p-value of the null hypothesis that the effect is at most -bound; `p_below_upper_bound`: that
@@ -42,7 +44,15 @@ def equivalence(effect: Effect, bound: float = BOUND, alpha: float = ALPHA) -> E
     above = float(t.sf((effect.estimate + bound) / effect.standard_error, effect.degrees))
     below = float(t.sf((bound - effect.estimate) / effect.standard_error, effect.degrees))
     p = max(above, below)
-    return Equivalence(bound, alpha, above, below, p, interval(effect, 1 - 2 * alpha), p < alpha)
+    return Equivalence(
+        bound=bound,
+        alpha=alpha,
+        p_above_lower_bound=above,
+        p_below_upper_bound=below,
+        p=p,
+        interval=interval(effect, 1 - 2 * alpha),
+        equivalent=p < alpha,
+    )
 
 
 def interval(effect: Effect, level: float) -> tuple[float, float]:

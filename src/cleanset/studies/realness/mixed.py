@@ -20,6 +20,7 @@ effects are one dense group, takes longer than a minute for 2,000.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import combinations
 from typing import Literal, NamedTuple
@@ -124,8 +125,10 @@ class RemlProblem:
     and of modified images, then the ratios of real and of modified images. With `intercepts`: people's, and images'.
     """
 
-    def __init__(self, y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
-        _check(y, people, images, modified, slopes)
+    def __init__(
+        self, y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, *, slopes: bool
+    ) -> None:
+        _check(y, people, images, modified, slopes=slopes)
         self.slopes = slopes
         self.ratings = len(y)
         # the places in theta that are bounded by 0
@@ -266,7 +269,7 @@ _UNIDENTIFIED = (
 )
 
 
-def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, slopes: bool) -> None:
+def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: Flags, *, slopes: bool) -> None:
     if not modified.any() or modified.all():
         missing = "modified" if not modified.any() else "real"
         raise CleansetError(f"the ratings: none of {missing} images; expected ratings of real and of modified images")
@@ -320,7 +323,8 @@ class Effect(NamedTuple):
     degrees: float
 
 
-class Variances(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Variances:
     """The variance components, in squared steps of the scale.
 
     `person`: of people's intercepts. `slope`: of people's additions to the effect; `covariance`: of the two. `real` and
@@ -335,7 +339,8 @@ class Variances(NamedTuple):
     residual: float
 
 
-class MixedFit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MixedFit:
     """A fitted model: mean rating of real images, modified minus real, variances, and the REML criterion."""
 
     intercept: Effect
@@ -361,7 +366,7 @@ def fit(
     ratings, or if people, images or ratings are too few to tell the variances apart.
     """
     problem = RemlProblem(
-        np.asarray(ratings, np.float64), people, images, np.asarray(modified, bool), random == "slopes"
+        np.asarray(ratings, np.float64), people, images, np.asarray(modified, bool), slopes=random == "slopes"
     )
     theta = problem.minimize()
     solution = problem.solve(theta)
@@ -375,17 +380,39 @@ def fit(
     )
     variances = _variances(problem, theta, residual)
     criterion = problem.profiled_criterion(theta)
-    return MixedFit(intercept, effect, variances, criterion, problem.ratings, problem.people, problem.images)
+    return MixedFit(
+        intercept=intercept,
+        modified=effect,
+        variances=variances,
+        criterion=criterion,
+        ratings=problem.ratings,
+        people=problem.people,
+        images=problem.images,
+    )
 
 
 def _variances(problem: RemlProblem, theta: Floats, residual: float) -> Variances:
     """The variance components for these ratios and the residual variance."""
     real, modified = (residual * ratio**2 for ratio in problem.ratios(theta))
     if not problem.slopes:
-        return Variances(residual * float(theta[0] ** 2), 0.0, 0.0, real, modified, residual)
+        return Variances(
+            person=residual * float(theta[0] ** 2),
+            slope=0.0,
+            covariance=0.0,
+            real=real,
+            modified=modified,
+            residual=residual,
+        )
     factor = np.array([[theta[0], 0.0], [theta[1], theta[2]]])
     people = EFFECTS @ factor @ factor.T @ EFFECTS.T * residual
-    return Variances(float(people[0, 0]), float(people[1, 1]), float(people[0, 1]), real, modified, residual)
+    return Variances(
+        person=float(people[0, 0]),
+        slope=float(people[1, 1]),
+        covariance=float(people[0, 1]),
+        real=real,
+        modified=modified,
+        residual=residual,
+    )
 
 
 def _satterthwaite(problem: RemlProblem, parameters: Floats) -> tuple[float, float]:

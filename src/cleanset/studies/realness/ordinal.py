@@ -8,7 +8,7 @@ ratings of one person (clusters of people), not for correlated ratings of one im
 import math
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ _NOT_FITTED = (
 )
 
 
-class OrdinalFit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OrdinalFit:
     """The effect of modified images in log-odds of a higher rating, its standard error, and the thresholds.
 
     `difference`: mean rating of modified minus real images that the model implies, in steps of the scale.
@@ -84,7 +85,14 @@ def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequenc
         )
     difference = _mean(steps, thresholds - effect) - _mean(steps, thresholds)
     ends = interval(Effect(effect, deviation, math.inf), 0.95)
-    return OrdinalFit(effect, deviation, tuple(map(float, thresholds)), difference, math.exp(effect), ends)
+    return OrdinalFit(
+        effect=effect,
+        standard_error=deviation,
+        thresholds=tuple(map(float, thresholds)),
+        difference=difference,
+        odds_ratio=math.exp(effect),
+        interval=ends,
+    )
 
 
 def _mean(steps: npt.NDArray[np.int64], logits: npt.NDArray[np.float64]) -> float:

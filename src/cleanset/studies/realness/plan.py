@@ -198,7 +198,8 @@ PAIRS_FOR_EACH = 3
 """Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""
 
 
-class ComprehensionPair(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ComprehensionPair:
     """A comprehension pair: an image and an obviously modified copy; `modified`: the side of the copy."""
 
     stimulus: str
@@ -229,7 +230,8 @@ class Trial(NamedTuple):
         return content | chosen
 
 
-class StudyPlan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StudyPlan:
     """All stimuli and lists of a study. `shown`: by kind, the smallest and largest number of lists with an image."""
 
     images: tuple[StudyImage, ...]
@@ -258,7 +260,14 @@ def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
         (*_pair_trials(pairs, chosen, wish.pairs, seed, person), *_mixed(chosen, wish.attention, seed, person))
         for person, chosen in enumerate(lists)
     )
-    return StudyPlan(tuple(images), tuple(pairs), trials, show_counts(lists, images), sources_twice(lists), seed)
+    return StudyPlan(
+        images=tuple(images),
+        pairs=tuple(pairs),
+        lists=trials,
+        shown=show_counts(lists, images),
+        sources_twice=sources_twice(lists),
+        seed=seed,
+    )
 
 
 def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
@@ -269,7 +278,11 @@ def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[Comprehens
         files = [f"{stimulus_name(seed, 'pair', name, part)}.png" for part in ("plain", "modified")]
         side = sides[place % 2]
         left, right = files if side == "right" else files[::-1]
-        pairs.append(ComprehensionPair(stimulus_name(seed, "pair", name), by_name[name], left, right, side))
+        pairs.append(
+            ComprehensionPair(
+                stimulus=stimulus_name(seed, "pair", name), image=by_name[name], left=left, right=right, modified=side
+            )
+        )
     return pairs
 
 

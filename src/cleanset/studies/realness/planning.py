@@ -19,7 +19,7 @@ import math
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -311,7 +311,7 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
         "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},
-        "variances": {name: round(value, 4) for name, value in design.variances._asdict().items()},
+        "variances": {name: round(value, 4) for name, value in asdict(design.variances).items()},
         "standard_error": round(design.standard_error(len(plan.lists)), 4),
         "power": round(design.power(len(plan.lists)), 4),
         "people_needed": {"power": wish.power, "people": outcome.needed},

@@ -49,7 +49,8 @@ _Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more,
 _Stripped = Annotated[str, AfterValidator(str.strip)]
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Answer:
     """A person's answer: the rating of an image, or the answer to an attention check or a comprehension pair.
 
     `rating`: of `image`, -2 (surely modified) to 2 (surely real). `passed`: whether a check's answer is correct.
@@ -217,10 +218,17 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
     if row.answer not in choices:
         raise CleansetError(f"{at}, answer: {shown(row.answer)}; expected one of {', '.join(choices)}")
     is_rating = stimulus.kind in IMAGE_KINDS
-    trial = (True, row.list_name, row.position, row.milliseconds)
-    rating = int(row.answer) if is_rating else 0
-    passed = is_rating or row.answer == stimulus.expected
-    return Answer(row.person, stimulus.kind, stimulus.image, rating, passed, *trial)
+    return Answer(
+        person=row.person,
+        kind=stimulus.kind,
+        image=stimulus.image,
+        rating=int(row.answer) if is_rating else 0,
+        passed=is_rating or row.answer == stimulus.expected,
+        is_trial=True,
+        list_name=row.list_name,
+        position=row.position,
+        milliseconds=row.milliseconds,
+    )
 
 
 def _check_file(name: str, trial: Answer, at: str) -> None:
