@@ -275,6 +275,7 @@ OF_NO_FILE = [
     "json_files.read_json",
     "review.audit.read_audit",
     "review.status.read_decisions",
+    "stages.score.read_inputs",
     "yaml_files.read_yaml",
 ]
 """Readers of any file, of several outputs by the functions above, or of tables in memory."""

@@ -161,12 +161,12 @@ def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> D
     every = sorted(set(ours) | set(theirs))
     pairs: list[tuple[Sequence[str], Sequence[str]]] = [(ours.get(c, ()), theirs.get(c, ())) for c in every]
     return Distance(
-        len(exact),
-        1 - found.top1_changed / found.images,
-        found.largest_difference,
-        len(every),
-        sum(a != b for a, b in pairs),
-        sum(set(a[:CHOSEN]) != set(b[:CHOSEN]) for a, b in pairs),
+        images=len(exact),
+        top1_agreement=1 - found.top1_changed / found.images,
+        largest_difference=found.largest_difference,
+        classes=len(every),
+        classes_reordered=sum(a != b for a, b in pairs),
+        classes_changed=sum(set(a[:CHOSEN]) != set(b[:CHOSEN]) for a, b in pairs),
     )
 
 

@@ -68,16 +68,16 @@ def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
         record = read_record(edition.scored_with(role))
         scored = record.list_sha256 if isinstance(record, ListRecord) else record.weights_sha256
     return EnsembleModel(
-        role,
-        model.source,
-        model.name,
-        model.threat_model,
-        preprocessing,
-        relative.as_posix(),
-        found,
-        model.sha256,
-        scored,
-        state,
+        role=role,
+        source=model.source,
+        name=model.name,
+        threat_model=model.threat_model,
+        preprocessing=preprocessing,
+        weights=relative.as_posix(),
+        found=found,
+        pinned=model.sha256,
+        scored=scored,
+        state=state,
     )
 
 
