@@ -100,7 +100,9 @@ def candidates_by_class(
                 crops[key] = box
             if row.get("box_unknown"):
                 unknown.add(key)
-            place, reason, is_open = row.get("place"), row.get("reason"), bool(row.get("open"))
+            place = row.get("place")
+            reason = row.get("reason")
+            is_open = bool(row.get("open"))
             fate = Fate(role, row["tier"], row["rank"], row["confidence"], place, row.get("delivered"), reason, is_open)
             fates.setdefault(key, []).append(fate)
     found: dict[int, list[ReportedCandidate]] = {}

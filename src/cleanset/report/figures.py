@@ -189,7 +189,8 @@ def rejects(sets: Mapping[str, Filled], examples: int) -> list[Rejects]:
     images = every.sort_values(["rank", "class_index", "image_id"]).drop_duplicates(["reason", "image_id"])
     found = []
     for reason, rows in every.groupby("reason"):
-        counts, distinct = rows["role"].value_counts(), images[images["reason"] == reason]
+        counts = rows["role"].value_counts()
+        distinct = images[images["reason"] == reason]
         shown = () if reason in LEFT_OVER else tuple(keys(distinct.head(examples)))
         found.append(Rejects(str(reason), {role: int(counts.get(role, 0)) for role in sets}, len(distinct), shown))
     return sorted(found, key=lambda each: (each.reason in LEFT_OVER, -each.images, each.reason))

@@ -13,7 +13,8 @@ from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
 from cleanset.sets.manifest import Entry, check_not_empty
 
-LOOK_PAGE, IMAGES_FOLDER = "index.html", "images"
+LOOK_PAGE = "index.html"
+IMAGES_FOLDER = "images"
 
 
 def write(place: str, out: Path | None) -> str:

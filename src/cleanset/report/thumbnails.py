@@ -82,7 +82,8 @@ def _small(image: Image.Image, *, enlarged: bool) -> Image.Image:
 
 def _draw_box(small: Image.Image, box: Box, across: float, down: float) -> None:
     left, top, right, bottom = box
-    x, y = round(left * across), round(top * down)
+    x = round(left * across)
+    y = round(top * down)
     edges = (x, y, max(x, round(right * across) - 1), max(y, round(bottom * down) - 1))
     draw = ImageDraw.Draw(small)
     # dark beneath bright, so that the box shows on any background

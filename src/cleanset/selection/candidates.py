@@ -50,8 +50,10 @@ def check_same_images(index: pd.DataFrame, scores: pd.DataFrame, where: str = "s
     """Raise CleansetError, naming `where`, unless `scores` have a row for each image of the index, and no other."""
     if index["image_id"].reset_index(drop=True).equals(scores["image_id"].reset_index(drop=True)):
         return  # the usual case: two tables sorted by id
-    expected, found = set(index["image_id"]), set(scores["image_id"])
-    missing, surplus = sorted(expected - found), sorted(found - expected)
+    expected = set(index["image_id"])
+    found = set(scores["image_id"])
+    missing = sorted(expected - found)
+    surplus = sorted(found - expected)
     if missing or surplus:
         which = f"no row for {missing[0]}" if missing else f"an unexpected row for {surplus[0]}"
         raise CleansetError(

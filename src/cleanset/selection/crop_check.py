@@ -71,7 +71,8 @@ def effect(selection: pd.DataFrame, predictions: Predictions) -> dict[str, int |
     `images_wrong_after_crop` counts the misclassified ones. `confidence_change_by_crop` is the mean change over the
     crops that are classified correctly, in probability with six decimals; missing without crops.
     """
-    changes, misclassified = [], 0
+    changes = []
+    misclassified = 0
     rows = zip(crops_of(selection), selection["class_index"], selection["confidence"].tolist(), strict=True)
     for crop, class_index, confidence in rows:
         if crop is not None and is_misclassified(crop, class_index, predictions):

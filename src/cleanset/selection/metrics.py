@@ -24,7 +24,8 @@ def totals(
     `images_cropped` includes `images_box_unknown`: those whose box nobody has drawn yet, kept for counting only.
     """
     counts = per_class(selection, classes)
-    tiers, reasons = selection["tier"].value_counts(), rejected["reason"].value_counts()
+    tiers = selection["tier"].value_counts()
+    reasons = rejected["reason"].value_counts()
     return {
         "images": len(selection),
         "images_cropped": int((selection["crop"].notna() | selection["box_unknown"]).sum()),

@@ -59,7 +59,8 @@ def unpack(path: Path, scratch: Path | None = None) -> Iterator[tuple[Path, bool
     Raises CleansetError for anything but a tar with one folder of files.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as within:
-        at, again = Path(within, "in"), Path(within, "again")
+        at = Path(within, "in")
+        again = Path(within, "again")
         try:
             folder = _extracted(path, at)
             # unpacking hides a member twice, other headers, bytes behind the end: writing the tar again shows them
@@ -178,7 +179,8 @@ def signer(data: bytes, signature: bytes, signers: Path, namespace: str = SIGNAT
         raise CleansetError(f"{signers}: a private key; expected the public one, {signers.name}.pub")
     # ssh-keygen takes only the signed data from its standard input, signers and signature from files
     with tempfile.TemporaryDirectory() as folder:
-        allowed, signed = Path(folder, "allowed_signers"), Path(folder, "signature")
+        allowed = Path(folder, "allowed_signers")
+        signed = Path(folder, "signature")
         allowed.write_text(known, encoding="utf-8")
         signed.write_bytes(signature)
         files = ("-f", str(allowed), "-s", str(signed))

@@ -31,7 +31,9 @@ def card(
 
     `selection`, `rejected` and `votes` are the tables of these names; `audit` belongs to the set, if any.
     """
-    classes, per_class, scored = provenance.classes, provenance.images_per_class, provenance.scored
+    classes = provenance.classes
+    per_class = provenance.images_per_class
+    scored = provenance.scored
     counts = totals(selection, rejected, classes, per_class)
     return _rendered(
         provenance.model,

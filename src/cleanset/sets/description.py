@@ -71,7 +71,8 @@ def release_of(croissant: bytes, classes: ClassTable) -> Release:
     try:
         described = json.loads(croissant)
         files = next(each for each in described["distribution"] if each["@type"] == "cr:FileSet")
-        archive, (review, _) = files["prov:wasDerivedFrom"], files["prov:wasGeneratedBy"]
+        archive = files["prov:wasDerivedFrom"]
+        (review, _) = files["prov:wasGeneratedBy"]
         md5 = _MD5.fullmatch(archive.get("@id", ""))
         return Release(
             classes=classes,
@@ -150,7 +151,9 @@ def limits(
         "trial, not for a study."
     )
     if not classes.is_imagenet:  # no digest and no number of other images is known
-        verified, images, archive_md5 = True, VALIDATION_IMAGES, ""
+        verified = True
+        images = VALIDATION_IMAGES
+        archive_md5 = ""
     sentences = {
         "Images that nobody has reviewed were taken for clean: a first look, not for a study.": unreviewed,
         f"Images that no reviewer is known to have judged: {unseen:,}.": unseen,

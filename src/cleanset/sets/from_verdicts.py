@@ -129,7 +129,8 @@ class Yaml:
     def value(self, rest: str, indent: int) -> Any:
         """The value that begins with `rest`, behind a key at this indent."""
         if not rest or rest.startswith("#"):
-            rest, inner = "", self.indent()
+            rest = ""
+            inner = self.indent()
             if inner >= indent and self.lines[self.at].startswith("- ", inner):
                 return list(self.items(inner))
             if inner > indent and KEY.fullmatch(self.lines[self.at].strip()):
@@ -210,7 +211,8 @@ def checksum_problems(release: Path) -> Iterator[str]:
 
 def differences(path: Path, names: Sequence[str], expected: Iterable[Row]) -> Iterator[str]:
     """A line for each row of a table that is not as expected; rows are found by the columns `names`."""
-    found, wanted = by(path, *names), {tuple(str(row[name]) for name in names): row for row in expected}
+    found = by(path, *names)
+    wanted = {tuple(str(row[name]) for name in names): row for row in expected}
     for key in sorted({*wanted, *found}):
         where = f"{path}, {' '.join(key)}"
         if key not in wanted or key not in found:
@@ -245,7 +247,8 @@ def read_verdicts(reviews: Path) -> dict[tuple[str, str], Verdict]:
     found = {}
     # beside the folders of auditors lies the plan of an audit
     for path in sorted(path for path in reviews.rglob("*.yaml") if path.parent != reviews / "audit"):
-        content, file = Yaml(path).content(), path.relative_to(reviews).as_posix()
+        content = Yaml(path).content()
+        file = path.relative_to(reviews).as_posix()
         if not set(content) <= {path.stem}:
             raise ReleaseError(f"{path}: of {', '.join(content)}; expected the class that the file is named after")
         for image_id, fields in (content.get(path.stem) or {}).items():
@@ -276,7 +279,8 @@ def lacks_box(vote: Verdict | Decision) -> bool:
 
 def decided(votes: Sequence[Verdict], box: Box | None) -> Decision:
     """The decision from votes that agree; of their reasons the most frequent, of these the first by name."""
-    verdict, counts = votes[0].verdict, Counter(vote.reason for vote in votes)
+    verdict = votes[0].verdict
+    counts = Counter(vote.reason for vote in votes)
     reason = min(counts, key=lambda each: (-counts[each], each or ""))
     return Decision("reject", "unsure") if verdict == "unsure" else Decision(verdict, reason, box)
 
@@ -302,7 +306,8 @@ def consensus(votes: Sequence[Verdict], policy: str, least: int, tolerance: floa
 def decision_of(by_reviewer: Mapping[str, Verdict], rules: Row) -> Decision:
     """The decision on an image, the same for every model."""
     others = [vote for reviewer, vote in sorted(by_reviewer.items()) if reviewer != "board"]
-    board, tolerance = by_reviewer.get("board"), rules["box_tolerance"]
+    board = by_reviewer.get("board")
+    tolerance = rules["box_tolerance"]
     if board is None:
         found = consensus(others, rules["policy"], rules["min_reviewers"], tolerance)
     else:
@@ -319,13 +324,16 @@ def decision_of(by_reviewer: Mapping[str, Verdict], rules: Row) -> Decision:
 
 def scores_fit(row: Row, classes: int, tolerance: float) -> bool:
     """Whether classes, probabilities and log-odds of an image can come from one softmax."""
-    top, chances, log_odds = {each for each in row["top5_class"] if each >= 0}, row["top5_probability"], row["log_odds"]
+    top = {each for each in row["top5_class"] if each >= 0}
+    chances = row["top5_probability"]
+    log_odds = row["log_odds"]
     if len(top) != min(5, classes) or max(top) >= classes or sorted(chances, reverse=True) != chances:
         return False
     if not abs(1 / (1 + math.exp(min(-log_odds, 700))) - chances[0]) < tolerance or sum(chances) > 1 + 2 * tolerance:
         return False
     # where the first one rounds to 1, too: those beyond the top five are no larger than the last of these
-    least, most = sum(chances[1:]), sum(chances[1:]) + max(0, classes - 5) * chances[-1]
+    least = sum(chances[1:])
+    most = sum(chances[1:]) + max(0, classes - 5) * chances[-1]
     fits = least < 1e-36 or math.log(chances[0] / most) - 1e-4 <= log_odds <= math.log(chances[0] / least) + 1e-4
     return bool(fits)
 
@@ -338,10 +346,12 @@ def filled(rows: list[Row], found: dict[str, Decision], count: int, in_rank: boo
         is_crop = decision.verdict == "crop" or decision.reason == "box_unknown"
         return TIERS.index(row["tier"]), is_crop and not in_rank, row["rank"]
 
-    keep, others = list[Row](), list[Row]()
+    keep = list[Row]()
+    others = list[Row]()
     for row in sorted(rows, key=order):
         verdict, reason, _ = found[row["image_id"]]
-        is_accepted, is_full = verdict in ("clean", "crop"), len(keep) >= count
+        is_accepted = verdict in ("clean", "crop")
+        is_full = len(keep) >= count
         if is_accepted and not is_full:
             keep.append(row)
             continue
@@ -360,7 +370,8 @@ class Release:
         table = [line.split("\t") for line in (folder / "classes.tsv").read_text("utf-8").splitlines()[1:]]
         # ImageNet's classes have synonyms; older versions, whose sets lack this file, ended other names there, too
         end = "\t" if any(folder.glob("sets/*/croissant.jsonl")) else ", "
-        self.keys, self.names = [line[0] for line in table], [line[1].partition(end)[0] for line in table]
+        self.keys = [line[0] for line in table]
+        self.names = [line[1].partition(end)[0] for line in table]
         self.indices = {key: index for index, key in enumerate(self.keys)}
         self.images = by_id(folder / "index.parquet")
         self.scores = {role: by_id(folder / f"scores/{role}.parquet") for role in self.params["models"]}
@@ -412,7 +423,8 @@ class Release:
             return False
         size = image["width"], image["height"]
         left, top, right, bottom = vote.box or (0, 0, *size)
-        sides, least = (right - left, bottom - top), self.rules["min_crop_pixels"]
+        sides = (right - left, bottom - top)
+        least = self.rules["min_crop_pixels"]
         is_inside = min(left, top) >= 0 and right <= size[0] and bottom <= size[1]
         is_part = is_inside and sides != size and min(sides) >= least
         is_official = vote.sha256 == "official" and self.params["official_images"]
@@ -420,10 +432,12 @@ class Release:
 
     def candidates(self, role: str) -> Iterator[tuple[int, list[Row]]]:
         """Each class with the images that may be in it for a model, by rank."""
-        select, label = self.params["select"], self.params["dataset"]["label"]
+        select = self.params["select"]
+        label = self.params["dataset"]["label"]
         pools: dict[tuple[int, str], list[Row]] = defaultdict(list)
         for image_id, row in self.scores[role].items():
-            image, top1 = self.images[image_id], row["top5_class"][0]
+            image = self.images[image_id]
+            top1 = row["top5_class"][0]
             labels = image["real_classes"]
             if top1 in labels and (label == "real" or top1 == image["ilsvrc_class"]):
                 answers = {scores[image_id]["top5_class"][0] for scores in self.scores.values()}
@@ -438,7 +452,8 @@ class Release:
 
         for index in (self.indices[key] for key in self.params["dataset"]["classes"]):
             pool = sorted(pools[index, "top5"], key=order)
-            first, rest = pool[: select["candidates"]], pool[select["candidates"] :] + pools[index, "reserve"]
+            first = pool[: select["candidates"]]
+            rest = pool[select["candidates"] :] + pools[index, "reserve"]
             by_tier = first, sorted(rest, key=order), sorted(pools[index, "relaxed"], key=order)
             listed = ((tier, row) for tier, rows in zip(TIERS, by_tier, strict=True) for row in rows)
             ranked = enumerate(listed, start=1)
@@ -454,33 +469,41 @@ class ModelSet:
     """The set of one model: as recomputed from the inputs, and as released."""
 
     def __init__(self, release: Release, role: str) -> None:
-        self.release, self.role, self.folder = release, role, release.folder / "sets" / role
+        self.release = release
+        self.role = role
+        self.folder = release.folder / "sets" / role
         self.record = json.loads((release.folder / f"scores/{role}.json").read_text("utf-8"))
         self.crops = by(release.folder / f"crop_scores/{role}.parquet", "image_id", "crop")
 
     def decision(self, index: int, image_id: str) -> Decision:
         """The decision on an image for this model."""
-        rules, votes = self.release.rules, self.release.accepted(index, image_id)
+        rules = self.release.rules
+        votes = self.release.accepted(index, image_id)
         if not votes:
             return Decision("clean") if rules["unreviewed"] == "clean" else Decision("undecided", "unreviewed")
         found = decision_of(votes, rules)
-        crop, is_asked = self.crops.get(crop_key(image_id, found.box)), rules["wrong_after_crop"] == "reject"
+        crop = self.crops.get(crop_key(image_id, found.box))
+        is_asked = rules["wrong_after_crop"] == "reject"
         if is_asked and found.verdict == "crop" and crop and crop["top5_class"][0] != index:
             return Decision("reject", "wrong_after_crop")
         return found
 
     def problems(self) -> Iterator[str]:
         """A line for each row of the release that does not follow from its scores and verdicts."""
-        release, folder = self.release, self.release.folder
+        release = self.release
+        folder = self.release.folder
         votes_of_all = ((key[1], vote) for key, by_name in release.votes.items() for vote in by_name.values())
         drawn = {crop_key(image_id, vote.box) for image_id, vote in votes_of_all if vote.box}
         is_network = release.params["models"][self.role]["source"] not in ("lists", "scores", "random")
         for image_id, box in sorted(drawn ^ set(self.crops)) if is_network else ():
             yield f"crop_scores/{self.role}.parquet: {image_id} {box}: drawn but not scored, or the reverse"
-        candidates, manifest, rejected = list[Row](), list[Row](), list[Row]()
+        candidates = list[Row]()
+        manifest = list[Row]()
+        rejected = list[Row]()
         for index, ranked in release.candidates(self.role):
             decisions = {row["image_id"]: self.decision(index, row["image_id"]) for row in ranked}
-            count, in_rank = release.params["export"]["images_per_class"], release.rules["crops"] == "in_rank"
+            count = release.params["export"]["images_per_class"]
+            in_rank = release.rules["crops"] == "in_rank"
             keep, others = filled(ranked, decisions, count, in_rank)
             candidates += ranked
             # a crop without a box may count, but is never delivered
@@ -501,11 +524,15 @@ class ModelSet:
 
     def manifest_row(self, row: Row, place: int, box: Box | None) -> Row:
         """The cells of an image's line in the manifest that follow from scores and verdicts."""
-        release, index, image_id = self.release, row["class_index"], row["image_id"]
-        image, name = release.images[image_id], release.names[index]
+        release = self.release
+        index = row["class_index"]
+        image_id = row["image_id"]
+        image = release.images[image_id]
+        name = release.names[index]
         is_known = self.record.get("source") != "random" and image_id not in self.record.get("beyond", ())
         whole = f"{row['confidence']:.9g}" if is_known else ""
-        key, suffixes = release.keys[index], ("", ".crop.png") if "." in image_id else (".JPEG", ".png")
+        key = release.keys[index]
+        suffixes = ("", ".crop.png") if "." in image_id else (".JPEG", ".png")
         found = {
             "model": self.role, "class": key, "class_index": index, "rank": place, "image_id": image_id,
             "class_name": name if release.names.count(name) == 1 else f"{name} ({key})",
@@ -524,7 +551,8 @@ class ModelSet:
 
     def audit_problems(self, manifest: Sequence[Row]) -> Iterator[str]:
         """Numbers in the result of the audit, beside its bounds, that do not follow from its draws and verdicts."""
-        release, reviews = self.release, self.release.folder / "reviews/audit"
+        release = self.release
+        reviews = self.release.folder / "reviews/audit"
         result = json.loads((release.folder / f"audit/{self.role}.json").read_text("utf-8")) or {}
         expected = Row()
         if (reviews / f"{self.role}.yaml").is_file():
@@ -532,14 +560,17 @@ class ModelSet:
             names = "class", "image_id", *BOX
             images = [tuple(str(row[name]) for name in names) for row in rows_of(reviews / f"{self.role}.csv")]
             now = {tuple(str(row[name]) for name in names) for row in manifest}
-            votes, seen = release.votes_in(f"/audit/{self.role}"), 0
-            flawed, auditors = set[tuple[str, ...]](), set[str]()
+            votes = release.votes_in(f"/audit/{self.role}")
+            seen = 0
+            flawed = set[tuple[str, ...]]()
+            auditors = set[str]()
             for image in images[:drawn]:
                 key = release.indices[image[0]], image[1]
                 people = set(votes.get(key, ())) - set(release.votes.get(key, ()))
                 if not people:
                     break
-                seen, auditors = seen + 1, auditors | people
+                seen = seen + 1
+                auditors = auditors | people
                 flawed |= {image for name in people if votes[key][name].verdict != "clean"}
             expected = {
                 "images": len(images), "drawn": drawn, "seen": seen, "flawed": len(flawed), "now": len(now),

@@ -16,7 +16,8 @@ from cleanset.errors import CleansetError, reason
 from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
 
-CONTACT_SHEET_COLUMNS, CONTACT_SHEET_ROWS = 10, 8
+CONTACT_SHEET_COLUMNS = 10
+CONTACT_SHEET_ROWS = 8
 CONTACT_IMAGE_PIXELS = 72
 
 

@@ -156,7 +156,8 @@ class Entry(BaseModel):
 
     def _check_whole(self) -> None:
         if self.file_sha256 != self.source_sha256:
-            found, expected = self.file_sha256[:12], self.source_sha256[:12]
+            found = self.file_sha256[:12]
+            expected = self.source_sha256[:12]
             raise ValueError(f"file {found}... of a whole image; expected its source {expected}...")
         if self.confidence != self.source_confidence:
             found, expected = (_digits(each) or "empty" for each in (self.confidence, self.source_confidence))
@@ -283,7 +284,8 @@ def read_manifest(text: str, where: str, classes: ClassTable) -> list[Entry]:
     if checked.problems:
         first = checked.problems[0]
         line = f", line {first.line}" if first.line else ""
-        found, expected = printable(first.found), printable(first.expected)
+        found = printable(first.found)
+        expected = printable(first.expected)
         raise CleansetError(f"{where}{line}: {found}; expected {expected}: export or fetch the set again")
     return list(checked.entries.values())
 

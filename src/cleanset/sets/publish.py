@@ -74,7 +74,8 @@ def finish(folder: Path, out: Path, images: int, release: Release, with_images: 
         (folder / SIGNATURE).write_bytes(sign((folder / CHECKSUMS).read_bytes(), key))
     tar = folder.with_name(f"{folder.name}.tar")
     write_tar(folder, tar)
-    digest, word = sha256(tar.read_bytes()), release.texts["word_on_terms"] if with_images else ""
+    digest = sha256(tar.read_bytes())
+    word = release.texts["word_on_terms"] if with_images else ""
     return Publication(out / folder.name, out / tar.name, digest, images, with_images, key is not None, word)
 
 
@@ -96,7 +97,8 @@ def publishable(export: Path) -> tuple[list[Entry], Release]:
         raise CleansetError(
             f"{export}: problems: {len(problems)}, the first: {problems[0]}; see cleanset verify {export}"
         )
-    entries, release = read_entries(export), read_release(export)
+    entries = read_entries(export)
+    release = read_release(export)
     needed = {CARD: "data card", REJECTED_CSV: "table of rejected candidates"}
     for name, what in needed.items():
         if not is_there(export / name):

@@ -64,7 +64,8 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
     """
     params = read_params(edition.folder)
     classes = edition.read_classes()
-    name, wanted = f"cleanset-{params.export.version}", (params.export.version, params.export.date)
+    name = f"cleanset-{params.export.version}"
+    wanted = (params.export.version, params.export.date)
     sets = {role: publishable(edition.export(role)) for role in params.models}
     for role, (_, found) in sets.items():
         check_outside(out, edition.export(role))
@@ -106,7 +107,8 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
 
 def _files(edition: Edition, params: Params) -> Iterator[tuple[str, bytes]]:
     """Name and content of the edition's files that go into its release as they are."""
-    reviews, paths = edition.reviews, {"index.parquet": edition.index, PROGRAM.name: PROGRAM}
+    reviews = edition.reviews
+    paths = {"index.parquet": edition.index, PROGRAM.name: PROGRAM}
     for of_role in (edition.scores, edition.scored_with, edition.crop_scores, edition.candidates, edition.audit):
         paths |= {"/".join(of_role(role).parts[-2:]): of_role(role) for role in params.models}
     found = [path for folder in reviewer_folders(reviews) for path in folder.glob("[!.]*.yaml")]

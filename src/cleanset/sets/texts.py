@@ -14,7 +14,8 @@ from cleanset.yaml_files import read_yaml
 SCOOTER = "scooter"
 """The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""
 
-_CC_BY, _CC_BY_URL = "CC-BY-4.0", "https://creativecommons.org/licenses/by/4.0/"
+_CC_BY = "CC-BY-4.0"
+_CC_BY_URL = "https://creativecommons.org/licenses/by/4.0/"
 _HUB_LICENCES = ("CC-BY-4.0", "CC0-1.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "MIT")
 """Licences by their names of SPDX that the hub of `datasets` has, too, in small letters."""
 

@@ -92,10 +92,12 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
     if not folder.is_file() or folder.suffix != ".tar":
         inside = one_set(folder)
         # the name that was given, and that of the folder which a link leads to
-        found, names = _verify(inside, decode, signers), [inside.absolute().name, inside.resolve().name]
+        found = _verify(inside, decode, signers)
+        names = [inside.absolute().name, inside.resolve().name]
     else:
         with unpack(folder) as (inside, same_bytes):
-            found, names = _verify(one_set(inside), decode, signers), [folder.stem, inside.name]
+            found = _verify(one_set(inside), decode, signers)
+            names = [folder.stem, inside.name]
         if not same_bytes:
             other = Problem("unlike", folder.name, "other bytes", "those that publish gives for its files")
             found.problems.append(other)
@@ -191,7 +193,9 @@ def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[s
 
     Relative to `folder`. Left out is what Finder puts into any folder, and git and the Hub into that of a repository.
     """
-    files, empty, others = set(), set(), set()
+    files = set()
+    empty = set()
+    others = set()
     with os.scandir(folder) as there:
         for entry in there:
             name = prefix + entry.name

@@ -141,7 +141,8 @@ def totals(edition: Edition) -> dict[str, dict[str, float]]:
     folder = edition.metrics / "totals"
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; run dvc repro")
-    kind, what = dict[str, StrictInt | StrictFloat], "a number for each model"
+    kind = dict[str, StrictInt | StrictFloat]
+    what = "a number for each model"
     return {path.stem: read_json(path, kind, what, "run dvc repro") for path in sorted(folder.glob("*.json"))}
 
 

@@ -57,7 +57,10 @@ from cleanset.sets.manifest import MANIFEST
 STALE_SECONDS = 7 * 24 * 3600
 """Age at which a part of a set that nobody has continued is removed."""
 
-_LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
+_LIST = "list.json"
+_CHECKED = "checked.json"
+_PART = "part"
+_LOCK = "lock"
 THREADS = 16
 """Files that are downloaded at a time."""
 ZENODO_API = "https://zenodo.org/api/records/"
@@ -230,7 +233,8 @@ class KeptSet:
             raise CleansetError(f"{first}{count}")
 
     def _checked(self, file: str, expected: str) -> bytes:
-        where, publisher = f"{self.store.name}: {file}", f"ask the publisher of {self.published} to"
+        where = f"{self.store.name}: {file}"
+        publisher = f"ask the publisher of {self.published} to"
         found = ""
         for _ in range(2):  # the line may have damaged it, or the remote
             try:
@@ -464,7 +468,9 @@ def opened(place: str | Path, afresh: bool = False) -> Path:
 
 def _downloaded(address: str, workspace: Path) -> Path:
     """The tar of a release, compared with the size and MD5 in its record if it is in one."""
-    tar, record, number = workspace / "release.tar", workspace / "record.json", repository.record_number(address)
+    tar = workspace / "release.tar"
+    record = workspace / "record.json"
+    number = repository.record_number(address)
     if number is None:
         download(address, tar, MAX_RELEASE_BYTES)
         return tar

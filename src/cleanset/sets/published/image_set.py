@@ -148,7 +148,8 @@ def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None =
 def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: str) -> WrittenSet:
     """Write a set into the new folder `folder`, which is to become `out`. Raises CleansetError as `run` does."""
     model = chosen.choice.model
-    filled, votes = chosen.filled, vote_table(chosen.votes, chosen.filled)
+    filled = chosen.filled
+    votes = vote_table(chosen.votes, chosen.filled)
     columns = [*filled.rejected.columns.drop("open"), "open"]
     selection, rejected = without_unknown_boxes(filled.selection, filled.rejected[columns])
     reviewers = reviewer_counts(votes)
@@ -254,7 +255,8 @@ _CHECKS: dict[SourceCheck, str] = {
 
 def render(written: WrittenSet) -> str:
     """The lines that the command prints; the last says how the images were checked."""
-    entries, rejected = written.entries, written.rejected
+    entries = written.entries
+    rejected = written.rejected
     cropped = sum(entry.crop is not None for entry in entries)
     crops = f", {cropped:,} cropped images" if cropped else ""
     classes = len({entry.class_index for entry in entries})

@@ -149,11 +149,14 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     """
     found: list[tuple[object, ...]] = []
     begun: set[tuple[str, int]] = set()
-    before, rank, last = ("", -1), 0, (np.float32(0), "")
+    before = ("", -1)
+    rank = 0
+    last = (np.float32(0), "")
     for where, row in read_rows(path, LIST_COLUMNS, ListedImage, MEND, key=("model", "image_id")):
         check_label(where, row.image_id, row.class_index, labels)
         # rounded as the table stores it: what is equal there has to be in the order of the image ids
-        of_list, key = (row.model, row.class_index), (-np.float32(row.confidence), row.image_id)
+        of_list = (row.model, row.class_index)
+        key = (-np.float32(row.confidence), row.image_id)
         begins = of_list != before
         if row.rank != (1 if begins else rank + 1) or (begins and of_list in begun):
             raise CleansetError(
@@ -164,7 +167,9 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
                 f"{where}: {row.image_id} out of order; expected falling confidence, equal ones by image id: {MEND}"
             )
         begun.add(of_list)
-        before, rank, last = of_list, row.rank, key
+        before = of_list
+        rank = row.rank
+        last = key
         found.append((row.model, row.class_index, rank, row.image_id, row.confidence))
     table = pd.DataFrame(found, columns=list(LIST_COLUMNS))
     return table.astype({"class_index": "int16", "rank": "int16", "confidence": "float32"})
