@@ -27,7 +27,7 @@ RESOURCES = {"dataset", "publication-article", "publication-preprint", "software
 
 
 def fields(release: Release, with_images: bool) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(zenodo_json([WHOLE, CROPPED], release, with_images))
+    found: dict[str, Any] = json.loads(zenodo_json([WHOLE, CROPPED], release, with_images=with_images))
     return found
 
 

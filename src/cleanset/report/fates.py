@@ -100,16 +100,29 @@ def candidates_by_class(
                 crops[key] = box
             if row.get("box_unknown"):
                 unknown.add(key)
-            place = row.get("place")
-            reason = row.get("reason")
-            is_open = bool(row.get("open"))
-            fate = Fate(role, row["tier"], row["rank"], row["confidence"], place, row.get("delivered"), reason, is_open)
+            fate = Fate(
+                role=role,
+                tier=row["tier"],
+                rank=row["rank"],
+                source_confidence=row["confidence"],
+                place=row.get("place"),
+                confidence=row.get("delivered"),
+                reason=row.get("reason"),
+                open=bool(row.get("open")),
+            )
             fates.setdefault(key, []).append(fate)
     found: dict[int, list[ReportedCandidate]] = {}
     for (index, image_id), of_models in sorted(fates.items()):
         key = index, image_id
         reviews = {name: vote.review for name, vote in sorted(votes.get(key, {}).items())}
-        candidate = ReportedCandidate(index, image_id, crops.get(key), tuple(of_models), reviews, key in unknown)
+        candidate = ReportedCandidate(
+            class_index=index,
+            image_id=image_id,
+            crop=crops.get(key),
+            fates=tuple(of_models),
+            votes=reviews,
+            box_unknown=key in unknown,
+        )
         found.setdefault(index, []).append(candidate)
     order = list(sets)
     for candidates in found.values():

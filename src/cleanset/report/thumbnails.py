@@ -18,7 +18,8 @@ THUMBNAIL_PIXELS = 400
 """Longer side of a thumbnail."""
 
 _QUALITY = 75
-_OUTLINE, _EDGE = "#ffb300", "#000000"
+_OUTLINE = "#ffb300"
+_EDGE = "#000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +100,4 @@ def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
     turned = ImageOps.exif_transpose(small)
     out = io.BytesIO()
     turned.save(out, "JPEG", quality=_QUALITY, optimize=True)
-    return Thumbnail(out.getvalue(), *turned.size)
+    return Thumbnail(jpeg=out.getvalue(), width=turned.width, height=turned.height)

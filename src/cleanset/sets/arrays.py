@@ -70,7 +70,8 @@ def inputs_of(model: Model) -> NetworkInputs:
     """The input of a model."""
     from cleanset.scoring.models import normalisation_of, preprocessing_of  # takes seconds, for it imports timm
 
-    return NetworkInputs(preprocessing_of(model), *normalisation_of(model))
+    mean, std = normalisation_of(model)
+    return NetworkInputs(preprocessing=preprocessing_of(model), mean=mean, std=std)
 
 
 def _known_model(params: Params, by: str) -> Model:

@@ -83,14 +83,16 @@ def _field(name: str, has_records: bool, classes: ClassTable) -> dict[str, Any]:
     return field
 
 
-def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -> str:
+def zenodo_json(entries: Sequence[Entry], release: Release, *, with_images: bool) -> str:
     """The text of the file for a set. `entries` is not empty; `with_images`: whether its images are published too."""
     summaries = [summary_of(entries, release.texts)]
-    return deposit_json(name_of(entries[0].model), summaries, limits_of(entries, release), release, with_images)
+    return deposit_json(
+        name_of(entries[0].model), summaries, limits_of(entries, release), release, with_images=with_images
+    )
 
 
 def deposit_json(
-    name: str, summaries: Sequence[str], limits: Sequence[str], release: Release, with_images: bool
+    name: str, summaries: Sequence[str], limits: Sequence[str], release: Release, *, with_images: bool
 ) -> str:
     """The text of the file for one set or for several, with a summary of each, and their limits in sentences.
 

@@ -333,7 +333,7 @@ def duplicates(entries: Mapping[int, Entry], classes: ClassTable) -> list[Proble
         return []
     line_of = {entry.file: number for number, entry in entries.items()}
     return [
-        Problem("twice", entry.file, f"the same image as {first.file}", "one place for each", line_of[entry.file])
+        Problem("twice", entry.file, f"the same image as {first.file}", "one place for each", line=line_of[entry.file])
         for entry, first in twins(entries.values())
     ]
 
@@ -369,7 +369,7 @@ def _name(column: str | None) -> str:
 
 
 def _of_line(number: int, found: str, expected: str) -> Problem:
-    return Problem("manifest", f"{MANIFEST}, line {number}", found, expected, number)
+    return Problem("manifest", f"{MANIFEST}, line {number}", found, expected, line=number)
 
 
 def _entry(row: Sequence[str], classes: ClassTable) -> Entry | list[tuple[str, str]]:

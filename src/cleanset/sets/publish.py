@@ -54,11 +54,11 @@ def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publica
     entries, release = publishable(export)
     name = f"{name_of(entries[0].model)}-{release.version}"
     with new_folder(out) as partial:
-        write_set(partial / name, export, entries, release, with_images)
-        return finish(partial / name, out, len(entries), release, with_images, key)
+        write_set(partial / name, export, entries, release, with_images=with_images)
+        return finish(partial / name, out, len(entries), release, with_images=with_images, key=key)
 
 
-def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> None:
+def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Release, *, with_images: bool) -> None:
     """Write the published files of a finished set into the new folder `folder`."""
     folder.mkdir(parents=True)
     for file, data in _texts(export, entries, release, with_images).items():
@@ -68,7 +68,9 @@ def write_set(folder: Path, export: Path, entries: Sequence[Entry], release: Rel
         (folder / entry.file).write_bytes(read_image(export, entry))
 
 
-def finish(folder: Path, out: Path, images: int, release: Release, with_images: bool, key: Path | None) -> Publication:
+def finish(
+    folder: Path, out: Path, images: int, release: Release, *, with_images: bool, key: Path | None
+) -> Publication:
     """Sign the checksums in a folder with a private SSH key, if given, and write its tar; both become `out`."""
     if key is not None:
         (folder / SIGNATURE).write_bytes(sign((folder / CHECKSUMS).read_bytes(), key))
@@ -76,7 +78,15 @@ def finish(folder: Path, out: Path, images: int, release: Release, with_images: 
     write_tar(folder, tar)
     digest = sha256(tar.read_bytes())
     word = release.texts["word_on_terms"] if with_images else ""
-    return Publication(out / folder.name, out / tar.name, digest, images, with_images, key is not None, word)
+    return Publication(
+        folder=out / folder.name,
+        tar=out / tar.name,
+        tar_sha256=digest,
+        images=images,
+        with_images=with_images,
+        signed=key is not None,
+        word_on_terms=word,
+    )
 
 
 def render(publication: Publication) -> str:
@@ -125,7 +135,7 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     names = [name for name in (CARD, GUIDELINES, MANIFEST, REJECTED_CSV) if is_there(export / name)]
     texts = {name: read_regular_file(export / name) for name in names}
     made = derived_texts(texts[MANIFEST].decode(), entries, release, with_images=with_images)
-    made |= released_texts(zenodo_json(entries, release, with_images), release)
+    made |= released_texts(zenodo_json(entries, release, with_images=with_images), release)
     texts |= {name: text.encode() for name, text in made.items()}
     if not with_images:
         try:

@@ -81,25 +81,25 @@ def _write_images(folder: Path, entries: Mapping[int, Entry], locations: Mapping
 
 def _write_one(folder: Path, entry: Entry, location: Location | None, line: int) -> Iterator[Problem]:
     if location is None:
-        yield Problem("missing", entry.image_id, "nothing", entry.source_sha256, line)
+        yield Problem("missing", entry.image_id, "nothing", entry.source_sha256, line=line)
         return
     source = location.read()
     if (found := sha256(source)) != entry.source_sha256:
-        yield Problem("source", entry.image_id, found, entry.source_sha256, line)
+        yield Problem("source", entry.image_id, found, entry.source_sha256, line=line)
         return
     try:
         made = image_file(source, entry.crop)
         pixels = pixels_sha256(decode(source) if made.part is None else made.part)
     except ValueError as error:
-        yield Problem("undecodable", entry.image_id, str(error), entry.pixels_sha256, line)
+        yield Problem("undecodable", entry.image_id, str(error), entry.pixels_sha256, line=line)
         return
     if pixels != entry.pixels_sha256:
         found = f"{pixels[:12]}... as {decoder()} decodes it"
-        yield Problem("pixels", entry.file, found, entry.pixels_sha256, line)
+        yield Problem("pixels", entry.file, found, entry.pixels_sha256, line=line)
     # after the pixels: where only the bytes differ, another version of Pillow solves it
     elif sha256(made.data) != entry.file_sha256:
         found = f"the same pixels, in the bytes of {made.encoder}"
-        yield Problem("reencoded", entry.file, found, f"those of {_to_install(entry.encoder)}", line)
+        yield Problem("reencoded", entry.file, found, f"those of {_to_install(entry.encoder)}", line=line)
     else:
         (folder / entry.file).write_bytes(made.data)
 

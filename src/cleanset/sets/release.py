@@ -77,7 +77,7 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
     with new_folder(out) as partial:
         folder = partial / name
         for role, (entries, found) in sets.items():
-            write_set(folder / "sets" / role, edition.export(role), entries, found, with_images)
+            write_set(folder / "sets" / role, edition.export(role), entries, found, with_images=with_images)
         reviewers = sorted({reviewer for _, each in sets.values() for reviewer in each.reviewers})
         released = replace(found, reviewers=tuple(reviewers))
         summaries = [f"The set of {role}: {summary_of(entries, released.texts)}" for role, (entries, _) in sets.items()]
@@ -85,7 +85,7 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
         images = "with their images" if with_images else "without their images, which `cleanset rebuild` makes"
         texts = {
             CARD: _README.format(name=name, roles=", ".join(sets), images=images),
-            **released_texts(deposit_json(name, summaries, list(limits), released, with_images), released),
+            **released_texts(deposit_json(name, summaries, list(limits), released, with_images=with_images), released),
             CLASSES_FILE: classes.text,
             "params.json": _params_json(edition, params, classes),
             "verdicts.csv": _verdicts_csv(edition.reviews, params, classes),
@@ -102,7 +102,7 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
             first = problems[0].replace(f"{folder}/", "")
             raise CleansetError(f"{edition.folder}: problems: {len(problems)}, the first: {first}: run dvc repro")
         count = sum(len(entries) for entries, _ in sets.values())
-        return finish(folder, out, count, released, with_images, key)
+        return finish(folder, out, count, released, with_images=with_images, key=key)
 
 
 def _files(edition: Edition, params: Params) -> Iterator[tuple[str, bytes]]:

@@ -130,7 +130,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     lost = dict(manifest.entries) if with_images else {}
     for line, _, _ in placed:
         del lost[line]
-    problems += [Problem("missing", each.file, "nothing", each.file_sha256, line) for line, each in lost.items()]
+    problems += [Problem("missing", each.file, "nothing", each.file_sha256, line=line) for line, each in lost.items()]
     problems += _of_files(folder, placed, decode)
     known = {file for _, _, file in placed} | {*DESCRIPTIONS, CHECKSUMS, SIGNATURE} | set(manifest.invalid_files)
     problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
@@ -237,11 +237,11 @@ def _of_files(folder: Path, placed: Sequence[_Placed], decode: bool) -> list[Pro
 def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
     line, entry, file = placed
     if file != entry.file:
-        yield Problem("misplaced", file, "here", entry.file, line)
+        yield Problem("misplaced", file, "here", entry.file, line=line)
     try:
         data = read_regular_file(folder / file)
     except OSError as error:
-        yield Problem("unreadable", file, str(error.strerror), entry.file_sha256, line)
+        yield Problem("unreadable", file, str(error.strerror), entry.file_sha256, line=line)
         return
     found = sha256(data)
     same_bytes = found == entry.file_sha256
@@ -249,12 +249,12 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
         return
     pixels = _pixels(data)
     if isinstance(pixels, ValueError):
-        yield Problem("undecodable", file, str(pixels), entry.file_sha256, line)
+        yield Problem("undecodable", file, str(pixels), entry.file_sha256, line=line)
     elif not same_bytes:
         same_pixels = pixels == entry.pixels_sha256
-        yield Problem("reencoded" if same_pixels else "changed", file, found, entry.file_sha256, line)
+        yield Problem("reencoded" if same_pixels else "changed", file, found, entry.file_sha256, line=line)
     elif pixels != entry.pixels_sha256:
-        yield Problem("pixels", file, pixels, entry.pixels_sha256, line)
+        yield Problem("pixels", file, pixels, entry.pixels_sha256, line=line)
 
 
 def _pixels(data: bytes) -> str | ValueError:
@@ -287,7 +287,7 @@ def _derived_texts(
     entries = list(manifest.entries.values())
     texts = derived_texts(manifest.text, entries, release, with_images=with_images)
     if ZENODO in files and entries:
-        texts[ZENODO] = zenodo_json(entries, release, with_images)
+        texts[ZENODO] = zenodo_json(entries, release, with_images=with_images)
     if CITATION in files and release.about:
         texts[CITATION] = citation_cff(release)
     return texts

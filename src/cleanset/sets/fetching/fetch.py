@@ -440,7 +440,13 @@ def _verify(published: repository.PublishedSet, folder: Path) -> None:
 
 def _set_at(folder: Path, commit: str) -> FetchedSet:
     entries = read_entries(folder)
-    return FetchedSet(folder, entries[0].model, commit, len(entries), notices_of(entries, read_release(folder)))
+    return FetchedSet(
+        folder=folder,
+        model=entries[0].model,
+        commit=commit,
+        images=len(entries),
+        notices=notices_of(entries, read_release(folder)),
+    )
 
 
 @writing_cache()

@@ -100,7 +100,7 @@ def select_images(choice: PublishedChoice) -> SelectedImages:
     votes = with_further_reviews(published_verdicts(), choice.reviews)
     candidates = published_candidates(choice.model)
     filled = fill_classes(candidates, choice.model, params.review, votes)
-    return SelectedImages(choice, params, votes, candidates, filled)
+    return SelectedImages(choice=choice, params=params, votes=votes, candidates=candidates, filled=filled)
 
 
 def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, votes: Votes) -> Filled:
@@ -111,7 +111,8 @@ def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, vot
     return fill(reviewed, IMAGES_PER_CLASS, review.crops == "in_rank")
 
 
-PUBLISHED_VERSION, PUBLISHED_DATE = "1.0.0", "2026-11-23"
+PUBLISHED_VERSION = "1.0.0"
+PUBLISHED_DATE = "2026-11-23"
 """Version and date that card and Croissant give; raised when a changed list or verdict changes the contents of a set.
 
 A set with further reviews or with a notice has no date: the version does not determine its contents.
@@ -191,7 +192,9 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     )
     texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected, imagenet())}
     write_descriptions(folder, entries, release, texts)
-    return WrittenSet(out, model, entries, rejected, notices, source.check)
+    return WrittenSet(
+        out=out, model=model, entries=entries, rejected=rejected, notices=notices, source_check=source.check
+    )
 
 
 def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: SourceCheck) -> dict[Any, Any]:
@@ -219,7 +222,7 @@ def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], s
         except CleansetError as error:
             return error
         digests: dict[Any, str] = {"sha256": sha256(data), "pixels_sha256": facts.pixels_sha256}
-        return write_image(folder, model, {**row, **digests}, data, imagenet()), facts
+        return write_image(folder, model, {**row, **digests}, data, classes=imagenet()), facts
 
     written = found_in_threads(write, rows, f"published {model}")
     problems = [each for each in written if isinstance(each, CleansetError)]
