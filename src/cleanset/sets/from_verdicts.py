@@ -34,6 +34,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +58,8 @@ class ReleaseError(ValueError):
     """A file that is not as in any release."""
 
 
-class Verdict(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Verdict:
     """One reviewer's verdict. A crop may have no box yet: somebody saw that it is needed, but did not draw it."""
 
     verdict: str
@@ -239,7 +241,13 @@ def verdict_of(fields: Row, where: str) -> Verdict:
     }  # fmt: skip
     if not set(fields) <= FIELDS or not fits.get(verdict or ""):
         raise ReleaseError(f"{where}: not a valid verdict: {fields}")
-    return Verdict(str(verdict), reason, box, fields.get("basis") or "explicit", str(fields.get("sha256")))
+    return Verdict(
+        verdict=str(verdict),
+        reason=reason,
+        box=box,
+        basis=fields.get("basis") or "explicit",
+        sha256=str(fields.get("sha256")),
+    )
 
 
 def read_verdicts(reviews: Path) -> dict[tuple[str, str], Verdict]:
