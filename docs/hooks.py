@@ -22,6 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from typer.main import get_command
 
 from cleanset import tables
+from cleanset.classes import imagenet
 from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
@@ -376,7 +377,7 @@ def _tables(found: Mapping[str, Table]) -> str:
     text = ""
     for name, table in found.items():
         rows = [
-            (f"`{column}`", f"`{kind.type}`", kind.expected + (", or null" if kind.nullable else ""))
+            (f"`{column}`", f"`{kind.type}`", kind.expected(imagenet()) + (", or null" if kind.nullable else ""))
             for column, kind in table.columns.items()
         ]
         text += f"## `{name}`\n\nSorted by {', '.join(f'`{key}`' for key in table.key)}.\n\n"

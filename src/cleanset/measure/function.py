@@ -1,4 +1,4 @@
-"""`cleanset.evaluate`: the measures of any callable, run over the batches of a set, or of its predictions.
+"""`cleanset.evaluate`: the measures of any callable, whose logits are checked batch by batch, or of its predictions.
 
 torch is imported when a callable is run: predictions do without it.
 """

@@ -49,7 +49,7 @@ class ModuleModel:
 
 @dataclass(frozen=True, slots=True)
 class CommandModel:
-    """The model behind a command that answers a folder of images (see command_model)."""
+    """The model behind a command that answers a folder of images (see `measure.user_model`)."""
 
     text: str
     command: tuple[str, ...]

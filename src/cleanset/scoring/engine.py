@@ -151,7 +151,7 @@ def score_shards(
 ) -> None:
     """Compute the missing shards; each device takes the next one when it has finished one.
 
-    Raises CleansetError for an image that cannot be read, or if the model does not give 1,000 finite
+    Raises CleansetError for an image that cannot be read, or if the model does not give finite
     logits for one; the shards that are finished then stay.
     """
     missing = iter(shards.missing)

@@ -113,11 +113,12 @@ def write_arrays(
 
     `classes`: the number of classes.
 
-    images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised labels.npy       int64 (n,), class
-    index: the original label, or in a finished set the class real_labels.npy  bool (n, classes), true at each
-    reassessed label; a row without any is left out of ReaL accuracy ids.npy          the image ids arrays.json
-    preprocessing, number of images, the role of the set or null, and mean and std of each channel for a network that
-    expects (images / 255 - mean) / std, or null
+    - images.npy: uint8 (n, size, size, 3), red first, rounded and not normalised
+    - labels.npy: int64 (n,), class index: the original label, or in a finished set the class
+    - real_labels.npy: bool (n, classes), true at each reassessed label; a row without any is left out of ReaL accuracy
+    - ids.npy: the image ids
+    - arrays.json: preprocessing, number of images, the role of the set or null, and mean and std of each channel for a
+      network that expects (images / 255 - mean) / std, or null
     """
     ids: list[str] = rows["image_id"].tolist()
     preprocessing = inputs.preprocessing

@@ -1,8 +1,8 @@
 """The computations behind the hints at an image: borders, straight edges, colours, background, sharpness, noise.
 
-Their limits are in `kinds`. They are computed on the brightness (Rec. 601) or colours of the image, reduced by an
-integer factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw visible only at the full size of a larger
-image is missed.
+What a border, a seam or a plain area is, is decided here; the limit of a single measured value is in `kinds`. All are
+computed on the brightness (Rec. 601) or colours of the image, reduced by an integer factor until no side is longer than
+`MAX_SIDE_PIXELS` pixels; a flaw visible only at the full size of a larger image is missed.
 """
 
 from dataclasses import dataclass
@@ -246,6 +246,3 @@ def noise(grey: Grey) -> float:
     both = across[2:] - 2 * across[1:-1] + across[:-2]
     # 6 is the norm of this kernel, 0.6745 the median of |x| for a standard normal x
     return float(np.median(np.abs(both[::2, ::2]))) / (6 * 0.6745) if both.size else 0.0
-
-
-# For comparing images
