@@ -43,10 +43,10 @@ def main() -> None:
         top = 30 + row * (CELL + CAPTION + 8)
         _text(sheet, (6, top + CELL // 2 - 10), _name(wnid), INK)
         of_class = every[every["class_index"] == imagenet().indices[wnid]].head(SHOWN)
-        for column, row in enumerate(of_class.to_dict("records")):
-            image = Image.open(io.BytesIO(locations[row["image_id"]].read())).convert("RGB")
-            caption, colour = _verdict(row)
-            _paste(sheet, image, (LABEL + column * CELL, top), caption, colour, row["crop"])
+        for column, candidate in enumerate(of_class.to_dict("records")):
+            image = Image.open(io.BytesIO(locations[candidate["image_id"]].read())).convert("RGB")
+            caption, colour = _verdict(candidate)
+            _paste(sheet, image, (LABEL + column * CELL, top), caption, colour, candidate["crop"])
         folder = edition.export(ROLE) / wnid
         finished = kept[kept["class_index"] == imagenet().indices[wnid]].sort_values("place")
         for column, image_id in enumerate(finished["image_id"]):

@@ -9,7 +9,7 @@ import io
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
@@ -17,9 +17,10 @@ from cleanvision import Imagelab
 from imagededup.methods import PHash
 from PIL import Image, ImageFilter, ImageOps
 
+from cleanset.classes import imagenet
 from cleanset.images.codec import decode
-from cleanset.review.hints.hints import hints_between_images, hints_of_image
-from cleanset.review.hints.measures import measure
+from cleanset.review.hints.duplicates import hints_between_images
+from cleanset.review.hints.hints import hints_of_image, measure
 from cleanset.review.hints.text import lines_of_text
 from flaws import border, caption
 
@@ -53,7 +54,7 @@ def saved(image: Image.Image, path: Path, quality: int = 90) -> None:
 def hinted(path: Path, kind: str) -> tuple[bool, bool]:
     """Whether cleanset has a hint of the kind at an image, and any hint."""
     image = decode(path.read_bytes())
-    kinds = {hint.kind for hint in hints_of_image(measure(image)[0], lines_of_text(image))}
+    kinds = {hint.kind for hint in hints_of_image(measure(image)[0], imagenet(), lines_of_text(image))}
     return kind in kinds, bool(kinds)
 
 
@@ -110,7 +111,7 @@ def copied(photographs: Mapping[str, Image.Image]) -> None:
 
 
 @contextlib.contextmanager
-def quiet():  # type: ignore[no-untyped-def]
+def quiet() -> Iterator[None]:
     """Without what the others print."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -22,6 +22,9 @@ Model = tuple[nn.Module, str]
 class Normalised(nn.Module):
     """timm's network behind its normalisation."""
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, role: str) -> None:
         super().__init__()
         self.network = timm.create_model(ARCHITECTURES[role], pretrained=False)
@@ -103,7 +106,8 @@ class Scaled(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits."""
-        return 1000 * self.network(pixels)
+        logits: Tensor = self.network(pixels)
+        return 1000 * logits
 
 
 class OneHot(Scaled):
@@ -134,7 +138,7 @@ class TurningAround(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """The pixels."""
-        found: Tensor = TurnedAround.apply(pixels)
+        found: Tensor = TurnedAround.apply(pixels)  # type: ignore[no-untyped-call]
         return found
 
 

@@ -367,7 +367,7 @@ def study_tables() -> str:
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     text = _tables(found)
     for name, columns in {**MEASURE_FILES, "attack_measures.csv": AttackMeasure._fields}.items():
-        said = MEASURE_COLUMNS | (OF_ATTACKS if columns == AttackMeasure._fields else {})
+        said = {**MEASURE_COLUMNS, **(OF_ATTACKS if columns == AttackMeasure._fields else {})}
         text += f"## `data/{name}`\n\n"
         text += _table(("column", "meaning"), ((f"`{key}`", said[key]) for key in columns)) + "\n\n"
     return text

@@ -82,11 +82,15 @@ def run(page: str) -> Iterator[list[dict[str, Any]]]:
 def ran(program: str, names: dict[str, Any]) -> list[dict[str, Any]]:
     """The outputs of a program: what it prints, and the value of its last line, if that is an expression."""
     parsed = ast.parse(program)
-    last = parsed.body.pop() if isinstance(parsed.body[-1], ast.Expr) else None
+    *before, last = parsed.body
+    if isinstance(last, ast.Expr):
+        parsed.body = before
     stdout = io.StringIO()
     with contextlib.redirect_stdout(stdout):
         exec(compile(parsed, "tutorial", "exec"), names)
-        value = eval(compile(ast.Expression(last.value), "tutorial", "eval"), names) if last else None
+        value = None
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "tutorial", "eval"), names)
     if value is None:
         return printed(stdout.getvalue())
     data = {"text/plain": repr(value).splitlines(keepends=True)}
