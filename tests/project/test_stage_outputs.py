@@ -112,7 +112,7 @@ OUTPUTS = {
             },
         ),
     ],
-    "review.audit.read_audit_json": [
+    "review.audit_files.read_audit_json": [
         Output(
             "standard.json", audit_json(AUDIT).encode(), read_audit_json,
             {
@@ -234,10 +234,10 @@ OF_PEOPLE = [
     "edition.params.read_params",
     "measure.compare.results.read_results",
     "measure.predictions.read_predictions",
-    "review.audit.read_audit_votes",
-    "review.audit.read_plan",
+    "review.audit_files.read_audit_votes",
+    "review.audit_files.read_plan",
     "review.carried.read_old_reviews",
-    "review.gold.read_gold_key",
+    "review.gold_files.read_gold_key",
     "review.opinions.read_look_again",
     "review.opinions.read_opinions",
     "review.store.read_file",
@@ -273,8 +273,11 @@ OF_NO_FILE = [
     "files.read_bytes",
     "files.read_text",
     "json_files.read_json",
-    "review.audit.read_audit",
+    "review.audit_files.read_audit",
     "review.status.read_decisions",
+    "sets.folder.read_class_table",
+    "sets.folder.read_set",
+    "stages.export.read_inputs",
     "stages.score.read_inputs",
     "yaml_files.read_yaml",
 ]

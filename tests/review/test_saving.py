@@ -192,6 +192,7 @@ def test_half_a_character_is_refused(reviews: Path, note: str) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from cleanset.classes import imagenet
 from cleanset.review import save as review_writing
 from cleanset.review.store import read_file
 from cleanset.review.verdicts import Review
@@ -204,9 +205,9 @@ clean = Review(verdict="clean", sha256=sha256)
 blurred = Review(verdict="reject", reason="blur", sha256=sha256, note="soft all over")
 
 def save(image_id, review):
-    found = {vote.image_id: vote.review for vote in read_file(target)} if target.exists() else {}
-    change = review_writing.VerdictChange(review, found.get(image_id))
-    review_writing.save_all(reviews, "ann", "n01440764", {image_id: change})
+    found = {vote.image_id: vote.review for vote in read_file(target, imagenet())} if target.exists() else {}
+    change = review_writing.VerdictChange(review=review, expected=found.get(image_id))
+    review_writing.save_all(reviews, "ann", "n01440764", {image_id: change}, classes=imagenet())
 
 def step(number):
     \"\"\"Kill this process at the call of that number that the module makes, before or after it happens.\"\"\"
@@ -314,13 +315,14 @@ def test_full_disk(small_disk: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
+from cleanset.classes import imagenet
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.verdicts import Review
 sys.stdin.read()
 for number in range(int(sys.argv[2]), 401, 2):
     review = Review(verdict={"1": "clean", "2": "unsure"}[sys.argv[2]], sha256="a" * 64)
-    change = {f"ILSVRC2012_val_{number:08d}": VerdictChange(review, None)}
-    save_all(Path(sys.argv[1]), "ann", "n01440764", change)
+    change = {f"ILSVRC2012_val_{number:08d}": VerdictChange(review=review, expected=None)}
+    save_all(Path(sys.argv[1]), "ann", "n01440764", change, classes=imagenet())
 """
 
 

@@ -219,7 +219,7 @@ data = jpeg(drawn_image(240, 230))
 names = [f"ILSVRC2012_val_{{number:08d}}" for number in range({images})]
 labels = pd.Series([np.array([1], dtype=np.int16)] * len(names), dtype=object)
 index = pd.DataFrame({{"image_id": names, "label": 1, "real_classes": labels}})
-write_arrays(Path({str(out)!r}), index, lambda name: data, NetworkInputs(RES256CROP224), None)
+write_arrays(Path({str(out)!r}), index, lambda name: data, NetworkInputs(RES256CROP224), role=None, classes=1000)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
     tests = str(Path(__file__).parents[1])

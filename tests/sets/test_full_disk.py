@@ -71,7 +71,7 @@ index = pd.DataFrame({"image_id": names, "label": 1, "real_classes": labels})
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 try:
     with new_folder(Path("out")) as folder:
-        write_arrays(folder, index, lambda name: b"", NetworkInputs(RES256CROP224), None)
+        write_arrays(folder, index, lambda name: b"", NetworkInputs(RES256CROP224), role=None, classes=1000)
 except OSError as error:
     print(error.strerror, error.filename)
 """

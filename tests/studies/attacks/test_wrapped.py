@@ -311,7 +311,7 @@ def test_a_model_that_is_none(study: AttackStudy, settings: AttackParams) -> Non
 def test_groups_that_no_image_is_of(study: AttackStudy) -> None:
     wrapped = {"mine": {"model": ROLE, "groups": {"a": [GOLDFISH], "b": [BANANA]}}}
     with pytest.raises(CleansetError, match=r"wrapped\.mine\.groups: none of the study's 4 images is of one"):
-        run_attack(study, "mine", "none", AttackParams.model_validate({"wrapped": wrapped}))
+        run_attack(study, "mine", "none", AttackParams.model_validate({"wrapped": wrapped}, context=imagenet()))
 
 
 @pytest.mark.long

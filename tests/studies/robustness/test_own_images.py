@@ -10,7 +10,7 @@ import yaml
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.scenarios.mask_formats import read_regions
+from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
 from tests.measure.compare.command import cleanset, says
 
 NETWORK = """
@@ -131,8 +131,9 @@ def test_published_images_need_imagenet(family: str, own: Edition, folder: Path)
 
 
 def test_masks_of_imagenet_need_imagenet(own: Edition) -> None:
-    with pytest.raises(CleansetError, match="imagenet_s: needs the images of ImageNet, which these are not; expected"):
-        read_regions(b"", "imagenet_s", "001", "a.png")
+    found = "a.png, a mask of format imagenet_s: needs the images of ImageNet, which these are not; expected png"
+    with pytest.raises(CleansetError, match=found):
+        check_format_suits("imagenet_s", own.read_classes(), "a.png")
 
 
 def test_a_contest_needs_imagenet(own: Edition, tmp_path: Path) -> None:

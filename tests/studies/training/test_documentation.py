@@ -7,6 +7,7 @@ import pandas as pd
 import yaml
 from pydantic import TypeAdapter
 
+from cleanset.classes import imagenet
 from cleanset.edition.params import Model
 from cleanset.studies.robustness.params import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
@@ -41,7 +42,7 @@ def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:
 
 def test_the_further_model_of_the_page(repository: Path) -> None:
     content = yaml.safe_load(re.sub(r"[0-9a-f]{6}…", SHA256, blocks(repository, "yaml", PAGE)[-1]))
-    model = TypeAdapter(FurtherModel).validate_python(content["further_models"]["mine"])
+    model = TypeAdapter(FurtherModel).validate_python(content["further_models"]["mine"], context=imagenet())
     assert isinstance(model, Model)
     assert model.is_pinned
 
@@ -54,5 +55,5 @@ def test_score_over_trained_networks_of_the_page(repository: Path) -> None:
 def test_the_matrix_of_the_page(repository: Path) -> None:
     (text,) = (each for each in blocks(repository, "yaml", PAGE) if each.startswith("matrix"))
     content = parse_document(f"data: {{images: images}}\n{text}", PAGE, merges=True)[0]
-    run = TrainingParams.model_validate(content).run("as_written_resnet50_image_g")
+    run = TrainingParams.model_validate(content, context=imagenet()).run("as_written_resnet50_image_g")
     assert (run.scenario, run.network.pretrained, run.folds) == ("image_g", True, 12)

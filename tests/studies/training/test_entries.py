@@ -35,7 +35,7 @@ def test_an_entry_is_loaded_and_shown(study: TrainingStudy) -> None:
     assert entry["weights"] == "studies/training/data/runs/one/fold_01/weights.safetensors"
     assert entry["classes"] == sorted(COLOURS)
     assert (entry["size"], entry["trained_on"]) == (32, ["noise", "speckle_noise"])
-    loaded = load_trained(TrainedModel.model_validate(entry), study.edition.folder, imagenet())
+    loaded = load_trained(TrainedModel.model_validate(entry, context=imagenet()), study.edition.folder, imagenet())
     assert loaded.preprocessing.size == 32
     study.robustness.params_yaml.write_text(f"further_models:\n{text}")
     (member,) = further_members(study.edition)

@@ -152,7 +152,7 @@ def test_a_trained_network_has_its_weights_at_their_classes(study: TrainingStudy
     probabilities = network.eval()(pixels).softmax(dim=1)
     assert study.read_classes().keys == ("red fox", "toad", "Äsche")
     assert probabilities[:, 1].tolist() == [0] * 4
-    network_of_two = Run.model_validate(CUSTOM | keys).network
+    network_of_two = Run.model_validate(CUSTOM | keys, context=study.read_classes()).network
     alone = build_network(network_of_two, classes=2, size=32, edition=study.folder, seed=1).eval()
     alone[1].load_state_dict(load_file(files.weights))  # type: ignore[index]
     assert torch.equal(alone(pixels).softmax(dim=1), probabilities[:, [0, 2]])

@@ -340,7 +340,9 @@ def test_the_imagenet_editions_grid_has_the_seven_networks(repository: Path) -> 
     from cleanset.studies.training.segmentation.networks import PUBLISHED, decoder_and_encoder
 
     params = yaml.safe_load((repository / "imagenet/studies/training/params.yaml").read_text())
-    runs = [Run.model_validate(each) for name, each in params["runs"].items() if name.startswith("ex3_")]
+    runs = [
+        Run.model_validate(each, context=imagenet()) for name, each in params["runs"].items() if name.startswith("ex3_")
+    ]
     found = [decoder_and_encoder(each.network.name, each.network.encoder) for each in runs]
     assert sorted(found) == sorted(PUBLISHED.values())
     # the first run is the baseline of the regression

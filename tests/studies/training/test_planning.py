@@ -155,7 +155,7 @@ def _unfinished(name: str, params: TrainingParams) -> FinishedRun:
 )
 def test_lists_that_there_are_not(changed: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Run.model_validate({"network": {"name": "a"}, "epochs": 1} | changed)
+        Run.model_validate({"network": {"name": "a"}, "epochs": 1} | changed, context=imagenet())
 
 
 @pytest.mark.parametrize("edition", [".", "imagenet"])
