@@ -39,10 +39,10 @@ def test_a_second_press_at_once_takes_no_other_class(edition: Path, start: Serve
 def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
-    at.page.reload()  # the time begins anew
+    at.stop_clock()
+    at.page.reload()  # the time begins anew, and goes on by `look` alone
     at.ready()
     asked = at.shown
-    at.stop_clock()
     at.look(0.6)
     at.page.keyboard.press("a")
     at.page.wait_for_selector("#wait")
