@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, Request
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from cleanset import tables
+from cleanset.classes import imagenet
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
 from cleanset.studies.robustness.answers import ANSWER_TABLES
@@ -122,7 +123,7 @@ def test_every_key_and_column_is_there(site: Path) -> None:
     for name, table in vars(tables).items():
         if isinstance(table, Table):
             for column, kind in table.columns.items():
-                assert f"{column} {kind.type} {kind.expected}" in text, name
+                assert f"{column} {kind.type} {kind.expected(imagenet())}" in text, name
 
 
 def keys_of(content: object, path: str = "") -> Iterator[str]:
@@ -149,7 +150,7 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
         "corruptions.severities list of whole number from 1 to 5 [1, 2, 3, 4, 5]",
         "measures.corruptions.trained_on list of text, by role {}",
         "masks[].origin person , generator , model (needed)",
-        "measures.scenarios.baselines.class_index whole number from 0 to 999 or nothing null",
+        "measures.scenarios.baselines.class_index whole number from 0 or nothing null",
         "scenarios.object_weight number above 0 to 1 1.0",
         "further_models.<role>.name text (needed)",
     )
@@ -183,7 +184,7 @@ def test_every_column_of_a_study_is_there(site: Path) -> None:
         section = text.partition(f"{name} ")[2].partition(" data/")[0]
         assert section.startswith(f"¶ Sorted by {table.key[0]}"), name
         for column, kind in table.columns.items():
-            assert f"{column} {kind.type} {kind.expected}" in section, (name, column)
+            assert f"{column} {kind.type} {kind.expected(imagenet())}" in section, (name, column)
     for name, columns in [*MEASURE_FILES.items(), ("attack_measures.csv", AttackMeasure._fields)]:
         section = text.partition(f"data/{name} ")[2].partition(" data/")[0]
         for column in columns:
