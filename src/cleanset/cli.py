@@ -466,7 +466,6 @@ def publish(
     from cleanset.sets import publish as tool
 
     if Edition(folder).params_yaml.is_file():
-        # unlike --edition, an argument may be a set, so that its classes are not in use yet
         from cleanset.sets import release
 
         publication = release.run(Edition(folder), out, with_images, key)

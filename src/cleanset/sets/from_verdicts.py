@@ -577,8 +577,8 @@ class ModelSet:
                 people = set(votes.get(key, ())) - set(release.votes.get(key, ()))
                 if not people:
                     break
-                seen = seen + 1
-                auditors = auditors | people
+                seen += 1
+                auditors |= people
                 flawed |= {image for name in people if votes[key][name].verdict != "clean"}
             expected = {
                 "images": len(images), "drawn": drawn, "seen": seen, "flawed": len(flawed), "now": len(now),

@@ -91,7 +91,8 @@ def write_scores(inputs: ScoreInputs, scores: pd.DataFrame, record: ScoreRecord 
 
 def scores_of_list(inputs: ScoreInputs) -> tuple[pd.DataFrame, ListRecord]:
     """The scores that a published list or a table gives, and their record, without a network."""
-    model, index = inputs.model, inputs.index
+    model = inputs.model
+    index = inputs.index
     labels = dict(zip(index["image_id"], index["real_classes"], strict=True))
     if model.source == "lists":
         found = list_scores(inputs.edition.folder, model, labels, inputs.classes)
@@ -146,7 +147,8 @@ def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun"
     from cleanset.scoring.engine import ScoringRun
     from cleanset.scoring.validity import MadeFrom, below_float64
 
-    edition, params = inputs.edition, inputs.params
+    edition = inputs.edition
+    params = inputs.params
     model = load_member(params.network(inputs.role), edition.folder, inputs.classes)
     made_from = MadeFrom(
         {

@@ -82,7 +82,9 @@ class StudyDesign(NamedTuple):
 
     def standard_error(self, people: int) -> float:
         """The standard error of the effect with a number of people."""
-        found, real, modified = self.variances, people * self.wish.real, people * self.wish.modified
+        found = self.variances
+        real = people * self.wish.real
+        modified = people * self.wish.modified
         ratings = found.slope / people + found.residual * (1 / real + 1 / modified)
         # an image counts once, however many people rate it
         images = found.real / min(real, self.real_images) + found.modified / min(modified, self.modified_images)
@@ -90,7 +92,8 @@ class StudyDesign(NamedTuple):
 
     def power(self, people: int) -> float:
         """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
-        error, degrees = self.standard_error(people), people - 1
+        error = self.standard_error(people)
+        degrees = people - 1
         critical = t.ppf(1 - self.wish.alpha, degrees)
         misses = (t.sf((self.wish.bound + side * self.wish.effect) / error - critical, degrees) for side in (1, -1))
         # in a study that is much too small both misses are likely, and their sum is above 1
@@ -301,7 +304,9 @@ def variances_of(pilot: Path) -> Variances:
 
 def record(outcome: PlanOutcome) -> dict[str, object]:
     """The content of plan.json: the options of the plan, and its power."""
-    plan, design, wish = outcome.plan, outcome.design, outcome.design.wish
+    plan = outcome.plan
+    design = outcome.design
+    wish = design.wish
     kinds = [image.kind for image in plan.images]
     return {
         "people": len(plan.lists),
@@ -321,7 +326,9 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
 
 def plan_summary(outcome: PlanOutcome, out: Path) -> str:
     """The plan in a few lines of text."""
-    plan, design, wish = outcome.plan, outcome.design, outcome.design.wish
+    plan = outcome.plan
+    design = outcome.design
+    wish = design.wish
     shown = "; ".join(
         f"each {kind} image to {low if low == high else f'{low} or {high}'}" for kind, (low, high) in plan.shown.items()
     )

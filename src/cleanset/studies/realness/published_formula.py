@@ -9,10 +9,7 @@ by taking the images of the two types for different ones.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cleanset.studies.realness.ratings import (
-    IMAGE_KINDS,
-    Answer,
-)
+from cleanset.studies.realness.ratings import IMAGE_KINDS, Answer
 
 
 class PublishedFormula(NamedTuple):
