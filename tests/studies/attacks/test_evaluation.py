@@ -164,7 +164,7 @@ def test_what_is_printed(both: AttackedModels) -> None:
     Console(file=text, width=80, color_system=None).print(as_text(both), highlight=False)
     lines = text.getvalue().splitlines()
     assert lines[0].endswith("set: 12 images of 2 classes")
-    assert any(line.split() == ["mine:rounded", "12", "100.0", "–"] for line in lines)
+    assert any(line.split() == ["mine:rounded", "12", "100.0", "–", "0.0314"] for line in lines)
     assert "mine:honest: no sign that it only looks strong (12 images)" in lines
     assert all(len(line.rstrip()) <= 80 for line in lines)
 
@@ -182,8 +182,8 @@ def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: At
 
 def test_a_table_for_a_paper(both: AttackedModels) -> None:
     text = paper_table(both).in_form("csv")
-    assert text.splitlines()[0] == 'model,images,clean,robust,"robust, low","robust, high"'
-    assert text.splitlines()[2] == "mine:rounded,12,100.0,,,"
+    assert text.splitlines()[0] == 'model,images,clean,robust,"robust, low","robust, high",distance'
+    assert text.splitlines()[2] == "mine:rounded,12,100.0,,,,0.0314"
 
 
 def test_what_is_written(folder: Path, both: AttackedModels) -> None:

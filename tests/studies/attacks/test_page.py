@@ -98,7 +98,7 @@ def test_the_measures() -> None:
     assert rows(found, "Success by attack and model")[2] == ["pgd", "5", "50.0 25.0 to 75.0"]
     assert rows(found, "Error by attack and model")[2] == ["pgd", "5", "60.0"]
     assert rows(found, "Distances and queries by attack and model")[2] == [
-        "pgd", "mine", "3.0", "–", "1.50 1.25 to 1.75", "–", "–", "–",
+        "pgd", "mine", "3.0", "–", "1.50 1.25 to 1.75", "–", "–", "–", "–",
     ]  # fmt: skip
     assert "Robustness" in found.nav.get_text()  # type: ignore[union-attr]
 

@@ -25,6 +25,7 @@ RESULTS = pd.DataFrame(
         "ssim": [0.5] * 8,
         "lpips": [0.25, None, 9.0, 9.0, 0.75, 9.0, 9.0, 9.0],
         "from_center": [None] * 8,
+        "is_converged": [None] * 8,
     }
 )
 
@@ -47,7 +48,22 @@ def test_values() -> None:
         "ssim": (3, 0.5),
         "lpips": (2, 0.5),
         "from_center": (0, pytest.approx(np.nan, nan_ok=True)),
+        "converged": (0, pytest.approx(np.nan, nan_ok=True)),
+        "reached": (0, pytest.approx(np.nan, nan_ok=True)),
     }
+
+
+def test_the_distance_reached_is_over_all_attacked_images() -> None:
+    """Correct ones, successes or not: (1 + 2 + 3 + 2) / 4. Of the successes alone: (1 + 2) / 2."""
+    found = lines(RESULTS.assign(from_center=[1.0, 2.0, 3.0, np.nan, np.nan, 2.0, 9.0, 9.0]))
+    assert found["reached"][:2] == (4, 2)
+    assert found["from_center"][:2] == (2, 1.5)
+
+
+def test_the_share_that_converged_is_of_those_that_tell_it() -> None:
+    found = lines(RESULTS.assign(is_converged=pd.array([True, False, None, None, True, True, False, False], "boolean")))
+    # Wilson's interval of 3 of 4, as R's prop.test(3, 4, correct = FALSE) gives it
+    assert found["converged"] == pytest.approx((4, 0.75, 0.3006418, 0.9544127), abs=1e-6)
 
 
 def test_intervals() -> None:
@@ -74,7 +90,7 @@ def test_a_share_of_one_image_has_an_interval_and_a_mean_has_none() -> None:
     assert np.isnan(found["queries"][2:]).all()
 
 
-def attacked(files: str, correct: str, error: str) -> pd.DataFrame:
+def attacked(files: str, correct: str, error: str, distance: float | None = None) -> pd.DataFrame:
     """A row for each letter of `files`; `correct` and `error` name those that are."""
     return pd.DataFrame(
         {
@@ -82,6 +98,7 @@ def attacked(files: str, correct: str, error: str) -> pd.DataFrame:
             "class_index": [ord(each) for each in files],
             "was_correct": [each in correct for each in files],
             "is_error": [each in error for each in files],
+            "from_center": distance,
         }
     )
 
@@ -89,7 +106,7 @@ def attacked(files: str, correct: str, error: str) -> pd.DataFrame:
 class TestWorstCase:
     """Of six images f is misclassified at once; one attack breaks a and b, another, on fewer images, b and c."""
 
-    results: ClassVar = {"pgd": attacked("abcdef", "abcde", "abf"), "square": attacked("dcb", "dcb", "bc")}
+    results: ClassVar = {"pgd": attacked("abcdef", "abcde", "abf", 2.0), "square": attacked("dcb", "dcb", "bc", 3.0)}
 
     def test_an_image_counts_as_broken_if_any_attack_breaks_it(self) -> None:
         found = worst_case(self.results)
@@ -103,6 +120,7 @@ class TestWorstCase:
         lines = {line.measure: line for line in worst_case_measures("all", "mine", self.results)}
         assert {name: (line.images, line.value) for name, line in lines.items()} == {
             "clean_accuracy": (6, 0.833333333), "robust_accuracy": (6, 0.333333333), "tried_by_all": (6, 0.5),
+            "reached": (5, 2.6),
         }  # fmt: skip
         # Wilson's interval of 2 of 6, as R's prop.test(2, 6, correct = FALSE) gives it
         assert lines["robust_accuracy"][5:] == pytest.approx((0.0967714, 0.7000067), abs=1e-6)
@@ -112,7 +130,7 @@ class TestWorstCase:
     def test_a_masked_model_has_no_robust_accuracy(self) -> None:
         lines = worst_case_measures("all", "mine", self.results, is_masked=True)
         assert {line.measure: line.is_defined for line in lines} == {
-            "clean_accuracy": True, "robust_accuracy": False, "tried_by_all": True,
+            "clean_accuracy": True, "robust_accuracy": False, "tried_by_all": True, "reached": True,
         }  # fmt: skip
 
     def test_an_attack_that_breaks_nothing_changes_nothing(self) -> None:

@@ -128,7 +128,8 @@ class Result:
     """The result of an attack on one image: the candidate, successful or not, and the queries that it took.
 
     `center`: the image in whose ball it lies, where the attack did not begin with the image itself. `seed`: of the
-    draws for it, or for its group. `notices`: remarks of an attack's library.
+    draws for it, or for its group. `notices`: remarks of an attack's library. `broken_at`: the step that first found a
+    success, if one did. `is_converged`: whether more steps than asked for changed nothing; None: not told.
     """
 
     candidate: Pixels
@@ -136,6 +137,8 @@ class Result:
     center: Pixels | None = None
     seed: int | None = None
     notices: tuple[str, ...] = ()
+    broken_at: int | None = None
+    is_converged: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

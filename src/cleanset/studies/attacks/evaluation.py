@@ -210,8 +210,9 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
 
 MEANING_OF_SHARES = (
     "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
-    "those that the attack breaks. Both with Wilson's 95 % interval. –: signs below tell why attacks fail on the model "
-    "though it may not be robust: its robust accuracy is not known."
+    "those that the attack breaks. Both with Wilson's 95 % interval. distance: the mean that the attacks reached, in "
+    "their norm. converged: the share of the images whose search more steps no longer changed. –: signs below tell why "
+    "attacks fail on the model though it may not be robust: its robust accuracy is not known."
 )
 
 
@@ -247,24 +248,30 @@ def paper_table(evaluated: AttackedModels) -> MeasureTable:
 def _robust(evaluated: AttackedModels) -> MeasureTable:
     rows = []
     for model in evaluated.models:
-        names = ("clean_accuracy", "robust_accuracy", "tried_by_all")
-        clean, robust, tried = (evaluated.value(WORST_CASE, model, measure) for measure in names)
+        names = ("clean_accuracy", "robust_accuracy", "tried_by_all", "reached")
+        clean, robust, tried, reached = (evaluated.value(WORST_CASE, model, measure) for measure in names)
         images = "–" if robust is None else f"{robust.images:,}"
         if robust is not None and tried is not None and tried.value < 1:
             images = f"{images}, {round(tried.value * tried.images):,} by all attacks"
-        rows.append(((model,), [Cell(images), Cell(_share(clean).value), _share(robust)]))
-    return MeasureTable(("model",), ("images", "clean", "robust"), rows)
+        rows.append(((model,), [Cell(images), Cell(_share(clean).value), _share(robust), _distance(reached)]))
+    return MeasureTable(("model",), ("images", "clean", "robust", "distance"), rows)
 
 
 def _attacks(evaluated: AttackedModels) -> MeasureTable:
     rows = []
     for model in evaluated.models:
         for place, attack in enumerate(evaluated.params.attacks):
-            success, queries = (evaluated.value(attack, model, measure) for measure in ("success", "queries"))
+            names = ("success", "reached", "converged", "queries")
+            success, reached, converged, queries = (evaluated.value(attack, model, measure) for measure in names)
             counts = (None, None) if queries is None else (queries.images, queries.value)
             images, asked = (Cell("" if each is None else f"{each:,.0f}") for each in counts)
-            rows.append(((model if place == 0 else "", attack), [images, _share(success), asked]))
-    return MeasureTable(("model", "attack"), ("images", "success", "queries"), rows)
+            shown = [images, _share(success), _distance(reached), Cell(_share(converged).value), asked]
+            rows.append(((model if place == 0 else "", attack), shown))
+    return MeasureTable(("model", "attack"), ("images", "success", "distance", "converged", "queries"), rows)
+
+
+def _distance(line: AttackMeasure | None) -> Cell:
+    return Cell() if line is None else cell(line.value, factor=1, digits=4)
 
 
 def _share(line: AttackMeasure | None) -> Cell:

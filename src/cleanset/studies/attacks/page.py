@@ -97,7 +97,15 @@ def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
     ]
 
 
-MEAN_TITLES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
+MEAN_TITLES = {
+    "l0": "L0",
+    "l2": "L2",
+    "linf": "Linf",
+    "ssim": "SSIM",
+    "lpips": "LPIPS",
+    "from_center": "from center",
+    "reached": "reached",
+}
 """The titles of the mean distances, by their names."""
 COLORS = 256
 """Number of values that a color can take."""

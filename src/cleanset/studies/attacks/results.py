@@ -39,6 +39,7 @@ LEARNED = Column(pa.float32(), "a distance from 0", between(0, 1e9))
 SIMILARITY = Column(pa.float32(), "a similarity from -1 to 1", between(-1, 1))
 NOTICE_TEXTS = Column(pa.list_(pa.string()), "a list of texts", any_value)
 PNG = Column(pa.binary(), "a PNG", any_value)
+STEP = Column(pa.int32(), "a number of steps", between(0, 2**31 - 1))
 
 _COLUMNS: dict[str, Any] = {
     "class_index": CLASS,  # of the image, also where the model has two groups of classes
@@ -57,6 +58,8 @@ _COLUMNS: dict[str, Any] = {
     "lpips": nullable(LEARNED),  # null: not measured
     "from_center": nullable(DISTANCE),  # in the attack's norm, from what its ball is around; null: no ball
     "notices": NOTICE_TEXTS,  # of the attack's library
+    "broken_at": nullable(STEP),  # the step of the search that first found a success; null: none, or not told
+    "is_converged": nullable(FLAG),  # whether further steps changed nothing; null: not told
 }
 ATTACKED = Table(key=("file",), file=FILE, image_id=IMAGE_ID, png=FILE, **_COLUMNS)
 """`png`: where it lies beside the table."""
@@ -118,7 +121,9 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
     made the model misclassify, of those that it classified correctly. `queries`: the mean of all. `l0`, `l2`, `linf`,
     `ssim`, `lpips` (to the image; LPIPS where it was measured) and `from_center` (in the attack's norm, to the center
-    of its ball): the means of the successes.
+    of its ball): the means of the successes. `reached`: the mean of `from_center` over all images that the model
+    classified correctly, successes or not. `converged`: of these, those whose search more steps no longer changed,
+    where the attack tells it.
 
     Intervals of shares are Wilson's, intervals of means from a bootstrap; a constant mean lacks one. The
     resamples of the same images are the same for all attacks and models.
@@ -134,9 +139,16 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
         # a bootstrap within classes has no variation where an attack breaks all images, or none
         numbers = (of[among].mean(), *wilson(int(of[among].sum()), images)) if images else (NAN, NAN, NAN)
         yield AttackMeasure(attack, model, name, images, *map(nine_digits, numbers))
-    for name in ("queries", *DISTANCES):
-        values = results[name].astype(float).to_numpy(np.float64)
-        among = every if name == "queries" else success & ~np.isnan(values)
+    converged = results["is_converged"][correct].dropna().astype(bool)
+    numbers = (converged.mean(), *wilson(int(converged.sum()), len(converged))) if len(converged) else (NAN, NAN, NAN)
+    yield AttackMeasure(attack, model, "converged", len(converged), *map(nine_digits, numbers))
+    for name, column, of in (
+        ("queries", "queries", every),
+        *((each, each, success) for each in DISTANCES),
+        ("reached", "from_center", correct),
+    ):
+        values = results[column].astype(float).to_numpy(np.float64)
+        among = of & ~np.isnan(values)
         # values that do not count are multiplied by 0, which would leave a NaN one
         numbers = mean_among(np.nan_to_num(values), among, resamples)
         yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, numbers))
@@ -146,13 +158,15 @@ def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """For each image that any attack was tried on, its robustness against all: a row by file, sorted.
 
     `results`: rows of ATTACKED by attack, of one model. `is_robust`: the model classifies the image correctly and no
-    attack made it misclassify it; `attacks`: how many attacks were tried on it.
+    attack made it misclassify it; `attacks`: how many attacks were tried on it; `reached`: the largest distance of a
+    candidate from the center of its ball, NaN where no attack has one.
     """
-    columns = ["file", "class_index", "was_correct", "is_error"]
+    columns = ["file", "class_index", "was_correct", "is_error", "from_center"]
     joined = pd.concat([each[columns] for each in results.values()])
     of_file = joined.groupby("file", sort=True)
     found = of_file.agg(class_index=("class_index", "first"), was_correct=("was_correct", "all"))
     found["is_robust"] = found["was_correct"] & ~of_file["is_error"].any()
+    found["reached"] = joined["from_center"].astype(float).groupby(joined["file"], sort=True).max()
     return found.assign(attacks=of_file.size()).reset_index()
 
 
@@ -162,8 +176,9 @@ def worst_case_measures(
     """Yield the measures of all attacks together, under a name in place of an attack's.
 
     `clean_accuracy` and `robust_accuracy`: of all images, those that are classified correctly before any attack, and
-    those that no attack broke. `tried_by_all`: the share of the images on which every attack was tried. Intervals are
-    Wilson's, which have a width at 0 and 1, too. `is_masked`: the model shows a sign of gradient masking, so that these
+    those that no attack broke. `tried_by_all`: the share of the images on which every attack was tried. `reached`: the
+    mean over the correctly classified images of the largest distance that an attack reached. Intervals are Wilson's,
+    which have a width at 0 and 1, too. `is_masked`: the model shows a sign of gradient masking, so that these
     attacks cannot tell its robust accuracy, which is undefined.
     """
     if not results:
@@ -178,6 +193,9 @@ def worst_case_measures(
         ends = (NAN, NAN) if measure == "tried_by_all" else wilson(int(column.sum()), len(found))
         values = (NAN, NAN, NAN) if is_masked and measure == "robust_accuracy" else (column.mean(), *ends)
         yield AttackMeasure(name, model, measure, len(found), *map(nine_digits, values))
+    reached = found["reached"][found["was_correct"]].dropna()
+    mean = float(reached.mean()) if len(reached) else NAN
+    yield AttackMeasure(name, model, "reached", len(reached), nine_digits(mean), NAN, NAN)
 
 
 def nine_digits(value: float) -> float:

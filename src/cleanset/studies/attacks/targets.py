@@ -135,6 +135,8 @@ class Judge:
             **distances(subject.pixels, result.candidate, self.lpips),
             "from_center": from_center,
             "notices": list(result.notices),
+            "broken_at": result.broken_at,
+            "is_converged": result.is_converged,
         }
 
 
