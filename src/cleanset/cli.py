@@ -373,8 +373,6 @@ def evaluate(
     with redirect_stdout(sys.stderr):
         measured, rows = command.run(Edition(edition), wanted)
     if form is not None:
-        for note in rendering.all_notes(measured, rows):
-            typer.echo(note, err=True)
         show(rendering.leaderboard_for_paper(measured, rows).in_form(form))
     else:
         show(measured_models.results_json(measured, rows) if as_json else rendering.as_text(measured, rows))

@@ -150,7 +150,7 @@ def test_what_limits_a_set_is_said_with_its_results(mine: str, edition: Edition,
     images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:named"], hub=hub, report=page))
     (notice,) = (note for note in images.notes if "no reviewer" in note)
     assert notice in " ".join(printed(images, rows, 200).split())
-    assert notice in json.loads(results_json(images, rows))["set"]["notes"]
+    assert notice in json.loads(results_json(images, rows))["set"]["limits"]
     assert notice in (page / "index.html").read_text()
     assert f"- {notice}\n" in hub.read_text()
 

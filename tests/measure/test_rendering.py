@@ -8,6 +8,7 @@ import pytest
 
 from cleanset.measure.measured_models import MeasuredModel, by_accuracy, ranked_pairs
 from cleanset.measure.measures import Accuracy, Confusion, Measures
+from cleanset.measure.notes import Note
 from cleanset.measure.rendering import confusion_counts, hardest_classes, percent, shown_p
 from cleanset.measure.table import Cell, MeasureTable, cell
 
@@ -38,7 +39,8 @@ TABLE = MeasureTable(
         (("a_1|b",), [cell(0.5, (0.25, 0.75), unit=" %"), Cell()]),
         (("c",), [cell(-0.5, (-0.75, 0.25)), Cell("< 0.0001")]),
     ],
-    "2 images",
+    "2_images",
+    (Note("set", "a_1"), Note("limits", "None, or 5 %.")),
 )  # fmt: skip
 
 
@@ -47,19 +49,23 @@ TABLE = MeasureTable(
     [
         (
             "latex",
-            "% 2 images\n\\begin{tabular}{lrr}\n\\toprule\nmodel & accuracy & p \\\\\n\\midrule\n"
+            "\\begin{table}\n\\centering\n\\caption{2\\_images}\n"
+            "\\begin{tabular}{lrr}\n\\toprule\nmodel & accuracy & p \\\\\n\\midrule\n"
             "a\\_1|b & 50.00 {\\scriptsize [25.00, 75.00]} & -- \\\\\n"
-            "c & $-$50.00 {\\scriptsize [$-$75.00, 25.00]} & $<$ 0.0001 \\\\\n\\bottomrule\n\\end{tabular}\n",
+            "c & $-$50.00 {\\scriptsize [$-$75.00, 25.00]} & $<$ 0.0001 \\\\\n\\bottomrule\n\\end{tabular}\n"
+            "\\par\\smallskip{\\footnotesize\\raggedright\nSet: a\\_1\\par\nLimits: None, or 5 \\%.\\par\n}\n"
+            "\\end{table}\n",
         ),
         (
             "markdown",
             "| model | accuracy | p |\n| --- | ---: | ---: |\n| a_1\\|b | 50.00 (25.00–75.00) | – |\n"
-            "| c | -50.00 (-75.00 to 25.00) | < 0.0001 |\n\n2 images\n",
+            "| c | -50.00 (-75.00 to 25.00) | < 0.0001 |\n\n2_images\n\n- Set: a_1\n- Limits: None, or 5 %.\n",
         ),
         (
             "csv",
-            'model,accuracy,"accuracy, low","accuracy, high",p\na_1|b,50.00,25.00,75.00,\n'
-            "c,-50.00,-75.00,25.00,< 0.0001\n",
+            'model,accuracy,"accuracy, low","accuracy, high",p,set,limits\n'
+            'a_1|b,50.00,25.00,75.00,,a_1,"None, or 5 %."\n'
+            'c,-50.00,-75.00,25.00,< 0.0001,a_1,"None, or 5 %."\n',
         ),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_folder_per_wnid(folder: Path) -> None:
     found = open_set(str(folder), Edition(Path("nowhere")), [])
     digests = [sha256((folder / file).read_bytes()) for file in COLOURS]
     assert found.items == list(map(EvaluationImage, COLOURS, [0, 1, 1], [None] * 3, digests))
-    assert (found.kind, found.checked, found.notes) == ("folder", None, ())
+    assert (found.kind, found.checked, found.notes) == ("folder", None, [])
 
 
 def test_a_list_of_images_is_no_set(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     images = open_set_or_list(wanted.name, edition, roles, wanted.role)
     if wanted.restricted:
         note = f"predictions among the {images.class_count:,} classes of the images alone"
-        images = replace(images, notes=[*images.notes, note], is_restricted=True)
+        images = replace(images, limits=[*images.limits, note], is_restricted=True)
     given = _given(files, images, wanted)
     rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
     if wanted.out is not None:

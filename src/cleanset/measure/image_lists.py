@@ -82,7 +82,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
         read=partial(_read_listed, images, id_of),
         checked=str(edition.index),
         classes=classes,
-        notes=[f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else [],
+        limits=[f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else [],
         order=[item.file for item in items],
     )
 

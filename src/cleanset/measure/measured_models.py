@@ -31,6 +31,8 @@ PROVENANCE_IN_RESULTS = (
     "source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions",
 )  # fmt: skip
 """The keys of a record that the JSON has for each model, null where the record lacks them."""
+# the largest difference between a model's confidences in another precision or on another machine
+SAME_CONFIDENCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,10 @@ class MeasuredModel:
 
     correct: dict[str, bool]
     """Whether each image is classified correctly, by file."""
+
+    chose_images: bool = False
+    """Whether the images were chosen by this model: then its accuracy is no measure of it, and nothing is tested
+    against it."""
 
     @property
     def is_deterministic(self) -> bool | None:
@@ -68,7 +74,17 @@ def measured_model(
         record=record,
         path=path,
         correct=dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True)),
+        chose_images=name == images.selected_by or _has_confidences(predictions, images),
     )
+
+
+def _has_confidences(predictions: pd.DataFrame, images: EvaluationSet) -> bool:
+    """Whether a model is as confident in every image as the one that chose the set, whatever either is called."""
+    known = images.confidences
+    if not known or "confidence" not in predictions or not predictions["correct"].all():
+        return False
+    pairs = zip(predictions["file"].tolist(), predictions["confidence"].tolist(), strict=True)
+    return all(file in known and abs(known[file] - value) <= SAME_CONFIDENCE for file, value in pairs)
 
 
 def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
@@ -77,9 +93,9 @@ def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
 
 
 def ranked_pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
-    """Every two models, the more accurate one first."""
-    order = by_accuracy(rows)
-    return compare_pairwise([(row.name, row.misses) for row in order], len(order[0].correct))
+    """Every two models, the more accurate one first, without one that chose the images: it classifies all of them."""
+    order = [row for row in by_accuracy(rows) if not row.chose_images]
+    return compare_pairwise([(row.name, row.misses) for row in order], len(rows[0].correct))
 
 
 def not_deterministic(name: str) -> str:
@@ -90,11 +106,18 @@ def not_deterministic(name: str) -> str:
     )
 
 
+def untested(name: str) -> str:
+    """The note on a model that chose the images it is measured on."""
+    return f"{name} chose these images by its own correct predictions: nothing is tested against it"
+
+
 def notes_of(row: MeasuredModel, images: EvaluationSet) -> list[str]:
     """Notes for readers of a model's measures on a set, in sentences."""
     notes = []
     if row.is_deterministic is False:
         notes.append(not_deterministic(row.name))
+    if row.chose_images:
+        notes.append(untested(row.name))
     if row.measures.overall.is_at_chance(images.predicted_classes):
         is_imagenet = images.classes.is_imagenet
         order = "the order of the wnids" if is_imagenet else "the order of classes.tsv"
@@ -119,12 +142,11 @@ def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dic
     """The content of a result file; shares and confidences are between 0 and 1."""
     return {
         "set": {
-            "name": images.name,
+            **images.facts.as_json(),
             "kind": images.kind,
             "images": len(images.items),
             "classes": images.class_count,
             "checked_against": images.checked,
-            "notes": list(images.notes),
         },
         "interval": "Wilson, 95 %",
         "comparability": accuracy_card(images, rows).as_json(),
@@ -133,6 +155,7 @@ def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dic
             "test": "McNemar, exact, two-sided",
             "interval": "Newcombe 1998, method 10, 95 %",
             "correction": "Holm, over all pairs",
+            "left_out": [row.name for row in by_accuracy(rows) if row.chose_images],
             "of": [pair.as_json() for pair in ranked_pairs(rows)],
         },
     }
@@ -181,6 +204,7 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
             for each in found.confusions
         ],
         "misclassified": list[JsonValue](misclassified),
+        "chose_images": row.chose_images,
         "deterministic": row.is_deterministic,
         "notes": list[JsonValue](notes_of(row, images)),
         **{key: row.record.get(key) for key in PROVENANCE_IN_RESULTS},

@@ -12,6 +12,7 @@ from rich.text import Text
 from cleanset.classes import ClassTable
 from cleanset.files import write_text
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
+from cleanset.measure.notes import UNCHECKED, Note, table_notes
 from cleanset.measure.pairs import Pair
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell
@@ -56,7 +57,7 @@ def about(images: EvaluationSet) -> Iterator[str]:
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
     yield f"{images.name}: {count:,} {'image' if count == 1 else 'images'}, {of_classes}"
     if images.checked is None:
-        yield "no manifest: which images these are was not checked"
+        yield UNCHECKED
     else:
         yield f"SHA-256 of every image as in {images.checked}"
 
@@ -77,13 +78,28 @@ def leaderboard(order: Sequence[MeasuredModel], classes: ClassTable) -> MeasureT
 def leaderboard_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> MeasureTable:
     """The leaderboard for a paper."""
     order = by_accuracy(rows)
-    caption = (
-        f"{next(about(images))}; accuracy in percent, 95 % intervals; card {accuracy_card(images, rows).short_digest}"
-    )
-    return for_paper(leaderboard(order, images.classes), ranked_pairs(order), caption)
+    tested = ranked_pairs(order)
+    notes = evaluation_notes(images, order, tests_note(tested))
+    return for_paper(leaderboard(order, images.classes), tested, "Accuracy in percent, with 95 % intervals", notes)
 
 
-def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str) -> MeasureTable:
+def evaluation_notes(images: EvaluationSet, rows: Sequence[MeasuredModel], tests: str) -> list[Note]:
+    """The notes of a table of the measures of models on a set."""
+    limits = [note for row in rows for note in notes_of(row, images)]
+    if images.checked is None:
+        limits = [UNCHECKED, *limits]
+    return table_notes(accuracy_card(images, rows), images.facts, tests=tests, limits=limits)
+
+
+def tests_note(tested: Sequence[Pair]) -> str:
+    """The note on the tests of a table for a paper; empty without tests."""
+    if not tested:
+        return ""
+    holm = f"{HOLM}, over {len(tested)} pairs" if len(tested) > 1 else ""
+    return f"p of McNemar's exact test, two-sided, against {tested[0].first}{holm}"
+
+
+def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: Sequence[Note]) -> MeasureTable:
     """A table without ranks; where models were tested, with differences from the best of them and p-values."""
     # the pairs of the first model come first
     best = tested[0].first if tested else None
@@ -92,13 +108,11 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str) -> Meas
     rows = []
     if tested:
         titles += ["difference", "p"]
-        caption += (
-            f"; difference from {best} in percentage points, p of McNemar's exact test{HOLM if len(tested) > 1 else ''}"
-        )
+        caption += f"; difference from {best} in percentage points"
     for texts, cells in table.rows:
         name = texts[-1].partition("\n")[0]
         rows.append(((name,), [*cells, *(cells_of.get(name, (Cell(), Cell())) if tested else ())]))
-    return MeasureTable(("model",), titles, rows, caption)
+    return MeasureTable(("model",), titles, rows, caption, notes)
 
 
 def _tested(pair: Pair) -> tuple[Cell, Cell]:
@@ -209,6 +223,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     text = environment.get_template("evaluation.html").render(
         about=about(images),
         notes=all_notes(images, order),
+        table_notes=evaluation_notes(images, order, ""),
         set_name=images.name,
         models=order,
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -17,8 +17,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
+from cleanset.measure.notes import MeasuredSet
 from cleanset.progress import found_in_threads
-from cleanset.sets.description import in_random_order, notices_of
+from cleanset.sets.description import UNPUBLISHED, in_random_order, notices_of
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import one_set, read_image, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
@@ -62,7 +63,19 @@ class EvaluationSet:
     classes: ClassTable
     """The class table of the images."""
 
-    notes: Sequence[str] = ()
+    version: str | None = None
+    """Of its release, MAJOR.MINOR.PATCH; None: images without one."""
+
+    selection: str = ""
+    """How its images were chosen, in a phrase; empty: not known."""
+
+    selected_by: str | None = None
+    """The model among whose correctly classified images they were chosen; None: not known, or no model."""
+
+    confidences: Mapping[str, float] = field(default_factory=dict)
+    """The confidence of that model in each image, 0 to 1, by file; empty where it is not known."""
+
+    limits: Sequence[str] = ()
     """Facts that a reader of the accuracies has to know, in sentences."""
 
     order: Sequence[str] = ()
@@ -73,6 +86,16 @@ class EvaluationSet:
 
     is_restricted: bool = False
     """Whether predictions are among the classes of the images alone."""
+
+    @property
+    def facts(self) -> MeasuredSet:
+        """The facts that every table of measures on it carries."""
+        return MeasuredSet(name=self.name, version=self.version, selection=self.selection, limits=self.limits)
+
+    @property
+    def notes(self) -> list[str]:
+        """The selection, if it is known, and the limits."""
+        return self.facts.notes
 
     @property
     def class_count(self) -> int:
@@ -133,10 +156,10 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         read_image(folder, entry)
         return EvaluationImage(entry.file, entry.class_index, entry.tier, entry.file_sha256)
 
-    chosen = f"chosen among the images that {entries[0].model} classifies correctly"
-    if in_random_order(entries):
-        chosen = "chosen in a random order, without a model"
-    notes = [chosen, *notices_of(entries, read_release(folder))]
+    release = read_release(folder)
+    is_random = in_random_order(entries)
+    selected_by = None if is_random else entries[0].model
+    known = {} if is_random else {entry.file: entry.confidence for entry in entries}
     items = found_in_threads(check, entries, "check")
     return EvaluationSet(
         name=name,
@@ -145,10 +168,21 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         read=_reader(folder, items),
         checked="the manifest",
         classes=listed.classes,
-        notes=notes,
+        version=None if release.version == UNPUBLISHED else release.version,
+        selection=selection_by(selected_by),
+        selected_by=selected_by,
+        confidences={file: confidence for file, confidence in known.items() if confidence is not None},
+        limits=notices_of(entries, release),
         order=[entry.file for entry in listed.entries],
         manifest_sha256=sha256(read_regular_file(folder / MANIFEST)),
     )
+
+
+def selection_by(model: str | None) -> str:
+    """How the images of a finished set were chosen: by a model, or without one."""
+    if model is None:
+        return "chosen in a random order, without a model"
+    return f"chosen among the images that {model} classifies correctly"
 
 
 def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet:

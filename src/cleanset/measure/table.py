@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.csv_files import csv_text
+from cleanset.measure.notes import Note
 
 SHORT: dict[str, Any] = {"no_wrap": True}
 NUMBER = SHORT | {"justify": "right", "vertical": "top"}
@@ -70,12 +71,18 @@ def cell(
 
 @dataclass(frozen=True, slots=True)
 class MeasureTable:
-    """A table of measures: texts, then a cell for each of `titles`; and a caption."""
+    """A table of measures: texts, then a cell for each of `titles`."""
 
     labels: Sequence[str]
+    """The titles of the texts."""
+
     titles: Sequence[str]
     rows: Sequence[tuple[Sequence[str], Sequence[Cell]]]
     caption: str = ""
+    """What the numbers are, in a phrase."""
+
+    notes: Sequence[Note] = ()
+    """What readers of a paper must know; see `table_notes`."""
 
     def in_terminal(self, between: str = " ") -> Table:
         """The table without lines."""
@@ -93,7 +100,7 @@ class MeasureTable:
         return {"latex": self._as_latex, "markdown": self._as_markdown, "csv": self._as_csv}[form]()
 
     def _as_latex(self) -> str:
-        """A tabular for the package booktabs, below a comment with the caption."""
+        """A float with the caption, a tabular for the package booktabs, and the notes in small type."""
         head, *rows = (
             rf"{' & '.join([*(text.translate(ESCAPES) for text in texts), *cells])} \\"
             for texts, cells in [
@@ -102,24 +109,54 @@ class MeasureTable:
             ]
         )
         begin = rf"\begin{{tabular}}{{{'l' * len(self.labels)}{'r' * len(self.titles)}}}"
-        end = [r"\bottomrule", r"\end{tabular}", ""]
-        return "\n".join([f"% {self.caption}", begin, r"\toprule", head, r"\midrule", *rows, *end])
+        notes = [rf"{_note_text(note).translate(ESCAPES)}\par" for note in self.notes]
+        below = [r"\par\smallskip{\footnotesize\raggedright", *notes, "}"] if notes else []
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{self.caption.translate(ESCAPES)}}}",
+            begin,
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *below,
+            r"\end{table}",
+            "",
+        ]
+        return "\n".join(lines)
 
     def _as_markdown(self) -> str:
+        """A table, and below it the caption and the notes."""
         rule = ["---"] * len(self.labels) + ["---:"] * len(self.titles)
         rows = [[*texts, *(each._replace(unit="").in_terminal() for each in cells)] for texts, cells in self.rows]
         cells = [[text.replace("|", r"\|") for text in row] for row in ([*self.labels, *self.titles], rule, *rows)]
-        return "\n".join([*(f"| {' | '.join(row)} |" for row in cells), "", self.caption, ""])
+        notes = [f"- {_note_text(note)}" for note in self.notes]
+        below = [*([""] if notes else []), *notes]
+        return "\n".join([*(f"| {' | '.join(row)} |" for row in cells), "", self.caption, *below, ""])
 
     def _as_csv(self) -> str:
-        """CSV with three columns for each title that has intervals: the value and the ends."""
+        """CSV with three columns for each title that has intervals, the value and the ends; then a column for a note.
+
+        A note stands in every row, as a comment would break readers, and rows are joined with those of other tables.
+        """
         ends = [
             ["", ", low", ", high"] if any(cells[place].low for _, cells in self.rows) else [""]
             for place in range(len(self.titles))
         ]
         header = [f"{title}{end}" for title, of_title in zip(self.titles, ends, strict=True) for end in of_title]
         rows = (
-            [*texts, *chain.from_iterable(each[: len(of)] for each, of in zip(cells, ends, strict=True))]
+            [
+                *texts,
+                *chain.from_iterable(each[: len(of)] for each, of in zip(cells, ends, strict=True)),
+                *(note.text for note in self.notes),
+            ]
             for texts, cells in self.rows
         )
-        return csv_text([*self.labels, *header], rows)
+        return csv_text([*self.labels, *header, *(note.name for note in self.notes)], rows)
+
+
+def _note_text(note: Note) -> str:
+    return f"{note.name[0].upper()}{note.name[1:]}: {note.text}"

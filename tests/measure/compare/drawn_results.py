@@ -15,6 +15,7 @@ from cleanset.measure.comparability import (
     ComparabilityCard,
     images_digest,
 )
+from cleanset.measure.notes import MeasuredSet
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 MODEL = CardModel(
@@ -45,6 +46,8 @@ CORRUPTIONS = ComparabilityCard(
     models={"mine": MODEL},
 )
 """The card of errors on corrupted images."""
+SET = MeasuredSet(name="standard", version="1.2.0", selection="chosen by hand", limits=("A trial.",)).as_json()
+"""The facts about the set in a result file."""
 NUMBERS = (0.75, 0.5, 0.875)
 """An accuracy and the ends of its interval."""
 
@@ -55,7 +58,7 @@ def accuracies(
     """The content of a result file of `evaluate`: by model the accuracy and the ends of its interval."""
     found = CLEAN.model_copy(update={"models": dict.fromkeys(models, MODEL) | dict(parts or {}), **card})
     return {
-        "set": {"name": "standard", "kind": "export", "images": 3},
+        "set": SET | {"kind": "export", "images": 3},
         "interval": "Wilson, 95 %",
         "comparability": found.as_json(),
         "models": [
@@ -90,7 +93,7 @@ def corrupted(models: Mapping[str, float], measured: str = "corruptions", **card
 def robustness(*families: dict[str, Any]) -> dict[str, Any]:
     """The content of a result file of `robustness evaluate`."""
     named = {family["comparability"]["measured"]: family for family in families}
-    return {"set": {"name": "standard", "images": 3, "notes": []}, "families": named}
+    return {"set": SET | {"images": 3}, "families": named}
 
 
 def put_results(path: Path, content: object) -> Path:

@@ -55,6 +55,8 @@ def test_two_models_of_two_results() -> None:
         f"accuracy: card {digest}, 3 images of 2 classes; intervals: 95 %, Wilson",
         "",
         "Notes:",
+        "  selection: chosen by hand",
+        "  limits: A trial.",
         "  resnet (a) and vit (b) have the same weights, with the same preprocessing, but",
         "  with other numbers",
     ]
@@ -257,7 +259,7 @@ def test_what_is_not_the_json_of_results(text: str, problem: str, tmp_path: Path
 def test_a_folder_stands_for_the_result_in_it(tmp_path: Path) -> None:
     put_results(tmp_path / "a" / "results.json", accuracies({"resnet": NUMBERS}))
     found: ResultFile = read_results(tmp_path / "a")
-    assert (found.name, found.set_name, list(found.measured)) == (str(tmp_path / "a"), "standard", ["accuracy"])
+    assert (found.name, found.images.name, list(found.measured)) == (str(tmp_path / "a"), "standard", ["accuracy"])
     assert are_results([tmp_path / "a", Path("b.json")])
     assert not are_results([tmp_path])
     with pytest.raises(CleansetError, match=r"scores\.parquet: not a result file; expected the JSON that"):
@@ -317,7 +319,8 @@ def test_results_that_know_their_misclassified_images_are_tested() -> None:
     text = ranking_for_paper(found).in_form("markdown")
     assert "| vit | 33.33 (0.00–100.00) | -66.67 (-93.85 to 5.86) | 0.5000 |" in text
     assert "| old | 75.00 (50.00–87.50) | – | – |" in text
-    assert "difference from resnet in percentage points, p of McNemar's exact test\n" in text
+    assert "\nShares in percent; difference from resnet in percentage points\n" in text
+    assert "\n- Tests: p of McNemar's exact test, two-sided, against resnet\n" in text
 
 
 @pytest.mark.parametrize("misses", [["0 a"], "0 a", [1, 2]])

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import imagenet
+from cleanset.measure.comparability import images_digest
+from cleanset.measure.notes import MeasuredSet
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
@@ -132,6 +134,7 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
         params=params,
         models={"standard": "standard"},
         owners=["standard"],
+        about=MeasuredSet(name="four images", limits=("Drawn by a test.",)),
         selections=["union"],
         files=stored,
         classes=imagenet(),
@@ -140,6 +143,20 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     lines, _ = measure(studied, notices, tmp_path / "measures", tmp_path / "metrics")["fades"]
     assert [(line.measure, line.value) for line in lines] == [("accuracy", 0.75)]
     assert (tmp_path / "measures" / "notices.csv").read_text() == "family,notice\nfades,Faded here.\n"
+    lines_of_notes = (tmp_path / "measures" / "notes.csv").read_text().splitlines()
+    digest = images_digest(zip(images["class_index"].tolist(), images["file_sha256"], strict=True))
+    assert lines_of_notes == [
+        "family,selection,note,text",
+        "fades,union,set,four images",
+        "fades,union,version,no release",
+        f"fades,union,digest,images {digest[:12]}",
+        "fades,union,number of images,4",
+        'fades,union,selection,"the sets of all models, each chosen among the images that its model classifies '
+        'correctly"',
+        'fades,union,settings,"fades: fade; jpeg none; seed 0; predictions among 1,000 classes"',
+        'fades,union,intervals,"95 %, bootstrap within classes, one_fewer, with pseudo-images, 1,000 draws"',
+        "fades,union,limits,Drawn by a test. Faded here.",
+    ]
     assert pd.read_csv(tmp_path / "measures" / "fades.csv")["official"].tolist() == ["no"]
     assert json.loads((tmp_path / "metrics" / "fades" / "accuracy.json").read_text()) == {"standard": 0.75}
 

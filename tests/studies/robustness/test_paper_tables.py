@@ -9,8 +9,10 @@ from typer.testing import CliRunner
 from cleanset.cli import app
 from cleanset.errors import CleansetError
 from cleanset.measure.table import ESCAPES
+from cleanset.studies.robustness.measuring import NOTE_COLUMNS
 from cleanset.studies.robustness.pages import paper_table
 from cleanset.studies.robustness.results import DIFFERENCE_COLUMNS
+from tests.measure.notes_read import FORMS, notes_read
 
 LINES = [
     ("union", "norm_robust", "mean_error", None, 71, 0.367, 0.3, 0.45),
@@ -25,6 +27,12 @@ LINES = [
 ]
 NAMES = ("selection", "model", "measure", "change", "images", "value", "low", "high")
 
+NOTES = {
+    "union": {"set": "a set & more", "number of images": "71", "settings": "corruptions: fog, at steps 1"},
+    "own": {"set": "a set & more", "number of images": "34", "limits": "No official numbers."},
+}
+"""The notes of the tables, by selection."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -33,6 +41,8 @@ def folder(tmp_path: Path) -> Path:
     measures.mkdir()
     table = pd.DataFrame(LINES, columns=NAMES).assign(problem="", official="no")
     table.to_csv(measures / "corruptions.csv", index=False)
+    notes = [("corruptions", selection, *note) for selection in ("union", "own") for note in NOTES[selection].items()]
+    pd.DataFrame(notes, columns=NOTE_COLUMNS).to_csv(measures / "notes.csv", index=False)
     pd.DataFrame([("a&b", 5), ("norm_robust", 7)], columns=["model", "parameters"]).to_csv(
         measures / "models.csv", index=False
     )
@@ -46,7 +56,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-LATEX = r"""\begin{tabular}{lrrr}
+LATEX = r"""\begin{table}
+\centering
+\caption{corruptions, percent except nll and mean\_nll, with 95 \% intervals}
+\begin{tabular}{lrrr}
 \toprule
 model & mean error & mCE & mean NLL, in nats \\
 \midrule
@@ -54,21 +67,32 @@ norm\_robust & 36.7 {\scriptsize [30.0, 45.0]} & -- & 1.250 {\scriptsize [1.000,
 a\&b & 42.0 {\scriptsize [30.0, 50.0]} & 52.2 {\scriptsize [50.0, 60.0]} & -- \\
 \bottomrule
 \end{tabular}
+\par\smallskip{\footnotesize\raggedright
+Set: a set \& more\par
+Number of images: 71\par
+Settings: corruptions: fog, at steps 1\par
+}
+\end{table}
 """
 
 
 def test_models_in_latex(folder: Path) -> None:
-    caption, _, tabular = paper_table(folder, "corruptions", None, None).in_form("latex").partition("\n")
-    assert caption == "% corruptions, 71 images (union), percent except nll and mean_nll; 95 % intervals"
-    assert tabular == LATEX
+    assert paper_table(folder, "corruptions", None, None).in_form("latex") == LATEX
 
 
 def test_changes_as_csv(folder: Path) -> None:
     assert paper_table(folder, "corruptions", "error", "union").in_form("csv") == (
-        'change,norm_robust,"norm_robust, low","norm_robust, high",a&b,"a&b, low","a&b, high"\n'
-        "fog,50.0,40.0,60.0,25.0,20.0,30.0\n"
-        "frost,100.0,,,,,\n"
+        'change,norm_robust,"norm_robust, low","norm_robust, high",a&b,"a&b, low","a&b, high",set,'
+        "number of images,settings\n"
+        'fog,50.0,40.0,60.0,25.0,20.0,30.0,a set & more,71,"corruptions: fog, at steps 1"\n'
+        'frost,100.0,,,,,,a set & more,71,"corruptions: fog, at steps 1"\n'
     )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("measure", [None, "error"])
+def test_notes_are_read_back_from_every_form(folder: Path, measure: str | None, form: str) -> None:
+    assert notes_read(paper_table(folder, "corruptions", measure, "union").in_form(form), form) == NOTES["union"]
 
 
 @pytest.mark.parametrize("name", ["nan", "null", "007"])
@@ -82,7 +106,7 @@ def test_a_model_whose_name_reads_as_another_value(folder: Path, name: str) -> N
 def test_another_selection(folder: Path) -> None:
     table = paper_table(folder, "corruptions", None, "own")
     assert [texts for texts, _ in table.rows] == [("a&b",)]
-    assert table.caption.startswith("corruptions, 34 images (own)")
+    assert dict(table.notes) == NOTES["own"]
 
 
 def test_what_latex_escapes() -> None:

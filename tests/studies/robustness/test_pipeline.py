@@ -16,6 +16,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.create import make_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
+from cleanset.measure.notes import MeasuredSet
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
@@ -113,6 +114,7 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
         params=params,
         models={role: role for role in ROLES},
         owners=ROLES,
+        about=MeasuredSet(name="sample"),
         selections=["union"],
         files=study.answers,
         classes=imagenet(),

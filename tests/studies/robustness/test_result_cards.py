@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanset.classes import imagenet
 from cleanset.files import sha256
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
 from cleanset.studies.robustness.answers import DigestRun, ShownPixels
-from cleanset.studies.robustness.evaluation import family_card
+from cleanset.studies.robustness.cards import family_card
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named
-from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import ChangeName, Sources
 from tests.studies.robustness.sources import sources_of
 
@@ -50,19 +48,9 @@ def digests_of(plan: ChangePlan, sources: Sources, params: StudyParams) -> dict[
 def card_of(sources: Sources, name: str = "corruptions", /, **wanted: object) -> ComparabilityCard:
     params = StudyParams.model_validate(WANTED | wanted)
     plan = plan_of(sources, params, name)
-    images = OpenedImages(
-        name="two",
-        images=sources.images,
-        files=sources.files,
-        edition_classes=[1, 2],
-        owners=[],
-        selections=["all"],
-        edition=None,
-        notes=[],
-        classes=imagenet(),
-    )
     models = {"one": MODEL, "other": MODEL.model_copy(update={"weights_sha256": "c" * 64})}
-    return family_card(plan, images, params, digests_of(plan, sources, params), models)
+    digests = digests_of(plan, sources, params)
+    return family_card(plan, params, edition_classes=2, digests=digests, models=models)
 
 
 CORRUPTIONS = WANTED["corruptions"]

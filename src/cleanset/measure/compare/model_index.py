@@ -95,7 +95,7 @@ def _card(name: str, results: ResultFile) -> str:
         metrics = list(_metrics(measured, found.models.get(name, {})))
         if metrics:
             dataset = {
-                "name": f"cleanset {Path(results.set_name).name or 'images'}, {card.measured}: {of}",
+                "name": f"cleanset {Path(results.images.name).name or 'images'}, {card.measured}: {of}",
                 "type": DATASET,
                 "config": card.measured,
                 "revision": card.digest,
@@ -106,7 +106,7 @@ def _card(name: str, results: ResultFile) -> str:
     hub_name = Path(name).stem if name.endswith(WEIGHTS) else name
     index = {"model-index": [{"name": hub_name, "results": entries}]}
     front = yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=120)
-    lines += [f"- {note}" for note in results.notes]
+    lines += [f"- {note}" for note in results.images.notes]
     return "\n".join([f"---\n{front}---\n", f"# {hub_name}\n", "Measured with cleanset:\n", *lines, ""])
 
 

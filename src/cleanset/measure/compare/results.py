@@ -21,8 +21,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
 from cleanset.json_files import check_digest, parse_json
 from cleanset.measure.comparability import CLEAN_ACCURACY, CardModel, ComparabilityCard, first_difference
+from cleanset.measure.measured_models import not_deterministic
+from cleanset.measure.notes import NOTE_NAMES, MeasuredSet, Note, joined_notes, table_notes
 from cleanset.measure.pairs import Pair, compare_pairwise
-from cleanset.measure.rendering import for_paper, pairs_table
+from cleanset.measure.rendering import for_paper, pairs_table, tests_note
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.validation import first_problem, join_names, shown
 from cleanset.yaml_files import data_beside
@@ -68,21 +70,22 @@ class MeasuredValue(NamedTuple):
 class MeasuredModels:
     """The card of one kind of measurement in a result file, and the headline measures of each model by name.
 
-    `misses`: the misclassified images by model; older results do not tell them.
+    `misses`: the misclassified images by model that has them and did not choose the images. `limits`: limits of these
+    numbers, such as of a benchmark or of a model, in sentences.
     """
 
     card: ComparabilityCard
     models: Mapping[str, Mapping[str, MeasuredValue]]
     misses: Mapping[str, Counter[str]]
+    limits: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file: its name as given, name and notes of its set, and by measurement the card and the models."""
+    """A result file: its name as given, the facts about its set, and by measurement the card and the models."""
 
     name: str
-    set_name: str
-    notes: Sequence[str]
+    images: MeasuredSet
     measured: Mapping[str, MeasuredModels]
 
 
@@ -128,11 +131,13 @@ def parse_results(content: object, name: str) -> ResultFile:
         if found.card.measured in measured:
             raise CleansetError(f"{name}: {shown(found.card.measured)} measured twice; expected it once")
         measured[found.card.measured] = found
-    of_set = content.get("set")
-    of_set = of_set if isinstance(of_set, dict) else {}
-    notes = of_set.get("notes")
-    notes = [str(each) for each in notes] if isinstance(notes, list) else []
-    return ResultFile(name, str(of_set.get("name", "")), notes, measured)
+    images = MeasuredSet.from_json(content.get("set"))
+    if images is None:
+        raise CleansetError(
+            f"{name}: set: {shown(content.get('set'))}; expected its name, version, selection and limits: run the "
+            "evaluation again with the same --out, which computes only the changes"
+        )
+    return ResultFile(name, images, measured)
 
 
 def _check_printable(value: object, name: str) -> None:
@@ -149,6 +154,31 @@ def _check_printable(value: object, name: str) -> None:
 
 
 def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
+    card = _card(part, name)
+    models: dict[str, dict[str, MeasuredValue]] = {}
+    misses: dict[str, Counter[str]] = {}
+    notice = part.get("notice")
+    limits = [notice] if isinstance(notice, str) else []
+    entries = part.get("models")
+    for entry in entries if isinstance(entries, list) else []:
+        model = entry.get("model") if isinstance(entry, dict) else None
+        if not isinstance(model, str) or model in models:
+            raise CleansetError(f"{name}: models: {shown(model)}; expected the name of each model once")
+        models[model] = dict(_values(entry, card.measured, f"{name}: {model}"))
+        if (found := entry.get("misclassified")) is not None:
+            of_model = _misses(found, entry, f"{name}: {model}")
+            if entry.get("chose_images") is not True:
+                misses[model] = of_model
+        limits += _limits(model, entry)
+    if models.keys() != card.models.keys() or not models:
+        raise CleansetError(
+            f"{name}: models {shown(sorted(models))}; expected the card's, {shown(sorted(card.models))}"
+        )
+    return MeasuredModels(card, models, misses, list(dict.fromkeys(limits)))
+
+
+def _card(part: Mapping[str, Any], name: str) -> ComparabilityCard:
+    """The card of a measurement in a result file."""
     if "attacks" in part and "search_precision" in part:
         raise CleansetError(
             f"{name}: results of attacks; expected {EXPECTED_RESULTS}: attacks have no table that ranks models"
@@ -168,21 +198,16 @@ def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
         raise CleansetError(f"{name}: comparability: {error}; run the evaluation again") from None
     if card.measured not in HEADLINES:
         raise CleansetError(f"{name}: unknown measurement {shown(card.measured)}; expected {', '.join(HEADLINES)}")
-    models: dict[str, dict[str, MeasuredValue]] = {}
-    misses: dict[str, Counter[str]] = {}
-    entries = part.get("models")
-    for entry in entries if isinstance(entries, list) else []:
-        model = entry.get("model") if isinstance(entry, dict) else None
-        if not isinstance(model, str) or model in models:
-            raise CleansetError(f"{name}: models: {shown(model)}; expected the name of each model once")
-        models[model] = dict(_values(entry, card.measured, f"{name}: {model}"))
-        if (found := entry.get("misclassified")) is not None:
-            misses[model] = _misses(found, entry, f"{name}: {model}")
-    if models.keys() != card.models.keys() or not models:
-        raise CleansetError(
-            f"{name}: models {shown(sorted(models))}; expected the card's, {shown(sorted(card.models))}"
-        )
-    return MeasuredModels(card, models, misses)
+    return card
+
+
+def _limits(model: str, entry: Mapping[str, Any]) -> list[str]:
+    """The notes on a model in a result file, in sentences."""
+    notes = entry.get("notes")
+    found = [each for each in notes if isinstance(each, str)] if isinstance(notes, list) else []
+    if entry.get("deterministic") is False:
+        found.append(not_deterministic(model))
+    return found
 
 
 def _misses(found: object, entry: Mapping[str, Any], where: str) -> Counter[str]:
@@ -269,10 +294,12 @@ class NotComparable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ComparedResults:
-    """The rows of the table, the best first; the card of each measurement and the result that gave it; the rest."""
+    """The rows of the table, the best first; the card of each measurement and the result that gave it; the notes of
+    the table; the rest."""
 
     rows: Sequence[ModelRow]
     cards: dict[str, tuple[str, ComparabilityCard]]
+    notes: Sequence[Note]
     left_out: Sequence[NotComparable]
     notices: Sequence[str]
 
@@ -317,6 +344,7 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
     """Compare with the first result; further measurements with the first result that has them."""
     cards: dict[str, tuple[str, ComparabilityCard]] = {}
     rows: list[ModelRow] = []
+    sources: dict[str, list[ResultFile]] = {}
     left_out: list[NotComparable] = []
     for result in results:
         if cards and not cards.keys() & result.measured.keys():
@@ -330,16 +358,24 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
                 field, expected, found = difference
                 left_out.append(NotComparable(result.name, name, field, found, other, expected))
                 continue
+            sources.setdefault(name, []).append(result)
             for model, values in measured.models.items():
                 facts = measured.card.models[model]
                 misses = measured.misses.get(model)
                 row = of_file.setdefault(model, ModelRow(result.name, model, facts, {}, misses))
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
-    compared = ComparedResults(rows, cards, left_out, list(_notices(rows)))
+    notes = joined_notes({name: _table_notes(name, of, cards[name][1]) for name, of in sources.items()})
+    compared = ComparedResults(rows, cards, notes, left_out, list(_notices(rows)))
     if compared.columns:
         rows.sort(key=partial(_rank, *compared.columns[0]))
     return compared
+
+
+def _table_notes(measured: str, results: Sequence[ResultFile], card: ComparabilityCard) -> list[Note]:
+    """The notes on one measurement of several results that are comparable: the set of the first, the limits of all."""
+    limits = [limit for result in results for limit in (*result.images.limits, *result.measured[measured].limits)]
+    return table_notes(card, results[0].images, limits=limits)
 
 
 def _rank(measured: str, headline: Headline, row: ModelRow) -> tuple[bool, float]:
@@ -413,12 +449,9 @@ def as_text(compared: ComparedResults) -> Group:
         table = pairs_table(compared.names, tested)
         parts += [table.in_terminal(), Text(table.caption), Text()]
     parts += map(Text, _cards(compared))
-    left_out = [
-        f"{each.result}{'' if each.field == 'measured' else f', {each.measured}'}: {each.field} {each.value}, "
-        f"but {each.its_value} in {each.compared_with}"
-        for each in compared.left_out
-    ]
-    titled = (("Not comparable, and not in the table:", left_out), ("Notes:", compared.notices))
+    texts = dict(compared.notes)
+    notes = [*(f"{name}: {texts[name]}" for name in ("selection", "limits") if name in texts), *compared.notices]
+    titled = (("Not comparable, and not in the table:", _left_out(compared)), ("Notes:", notes))
     for title, lines in titled:
         if lines:
             parts += [Text(), Text(title, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in lines)]
@@ -436,8 +469,24 @@ def _cards(compared: ComparedResults) -> Iterator[str]:
 
 
 def ranking_for_paper(compared: ComparedResults) -> MeasureTable:
-    """The table for a paper."""
-    return for_paper(_table(compared), compared.pairs, "; ".join(["shares in percent", *_cards(compared)]))
+    """The table for a paper, with the tests, results left out and notices in its notes."""
+    tested = compared.pairs
+    texts = dict(compared.notes)
+    left_out = [f"Left out as not comparable: {line}." for line in _left_out(compared)]
+    notices = [f"{notice}." for notice in compared.notices]
+    texts["limits"] = " ".join(filter(None, [texts.get("limits", ""), *left_out, *notices]))
+    texts["tests"] = tests_note(tested)
+    notes = [Note(name, texts[name]) for name in NOTE_NAMES if texts.get(name)]
+    return for_paper(_table(compared), tested, "Shares in percent", notes)
+
+
+def _left_out(compared: ComparedResults) -> list[str]:
+    """The results that are not comparable, each with the field that differs."""
+    return [
+        f"{each.result}{'' if each.field == 'measured' else f', {each.measured}'}: {each.field} {each.value}, "
+        f"but {each.its_value} in {each.compared_with}"
+        for each in compared.left_out
+    ]
 
 
 def _table(compared: ComparedResults) -> MeasureTable:
@@ -469,6 +518,7 @@ def as_json(compared: ComparedResults) -> str:
         "kind": "results",
         "comparable": not compared.left_out,
         "cards": {name: {"digest": card.digest, "from": where} for name, (where, card) in compared.cards.items()},
+        "notes": dict(compared.notes),
         "rows": rows,
         "pairs": [pair.as_json() for pair in compared.pairs],
         "not_comparable": [each._asdict() for each in compared.left_out],

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -15,18 +14,13 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, sha256, write_text
+from cleanset.files import remove_abandoned, write_text
 from cleanset.json_files import with_digest
 from cleanset.measure.command import Wanted
 from cleanset.measure.comparability import (
-    CardClasses,
-    CardImages,
-    CardInterval,
     CardModel,
-    CardReference,
     ComparabilityCard,
     card_model,
-    images_digest,
 )
 from cleanset.measure.compare.model_index import write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
@@ -34,9 +28,8 @@ from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.scoring.validity import library_versions, read_finished
-from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
-from cleanset.studies.robustness.corruptions.measures import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
+from cleanset.studies.robustness.cards import MEANING_OF_P, family_card
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
@@ -50,7 +43,7 @@ from cleanset.studies.robustness.families import (
 )
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, SetImages, Sources, Study
+from cleanset.studies.robustness.images import AnswerFiles, SetImages, Sources, Study
 from cleanset.studies.robustness.measuring import Measured, Studied, measure
 from cleanset.studies.robustness.pages import measure_rows
 from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
@@ -138,17 +131,28 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
         owners=images.owners,
         selections=images.selections,
         files=answers,
+        about=images.facts,
+        chosen_by=images.selected_by,
     )
     official = [plan.name for plan in plans if plan.changing.is_official]
     notices = {
         plan.name: notice(plan.family, params, images.images, images.classes, is_official=plan.name in official)
         for plan in plans
     }
-    measured = measure(studied, notices, out / "measures", out / "metrics", official=official)
     cards = {
-        each.name: family_card(each, images, params, digests=shown[each.name].finish(), models=of_cards)
+        each.name: family_card(
+            each,
+            params,
+            edition_classes=len(images.edition_classes),
+            digests=shown[each.name].finish(),
+            models=of_cards,
+        )
         for each in plans
     }
+    limits = [not_deterministic(name) for name in of_run.random]
+    measured = measure(
+        studied, notices, out / "measures", out / "metrics", official=official, cards=cards, limits=limits
+    )
     evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=of_run.random)
     results = content(evaluated, official)
     write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
@@ -177,7 +181,7 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, object
         for name, (lines, _) in evaluated.measured.items()
     }
     return {
-        "set": {"name": images.name, "images": len(images.images), "notes": list(images.notes)},
+        "set": {**images.facts.as_json(), "images": len(images.images)},
         "families": families,
     }
 
@@ -301,7 +305,6 @@ class _Run:
 WITHOUT_INTERVAL = ("clean", "unchanged")
 
 INTERVALS_NOTE = "Intervals of 95 % by bootstrap over images."
-MEANING_OF_P = "p: exact sign test over images, corrected by Holm's method for several pairs."
 
 
 def as_text(evaluated: Evaluated) -> Group:
@@ -318,7 +321,7 @@ def as_text(evaluated: Evaluated) -> Group:
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has each change's")]
         if paired := _differences(family, differences, images.selections[0]):
-            parts += [Text(), paired.in_terminal(), Text(MEANING_OF_P), Text()]
+            parts += [Text(), paired.in_terminal(), Text(f"{MEANING_OF_P}."), Text()]
         parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
     parts += [Text(), Text(INTERVALS_NOTE), *(Text(not_deterministic(name)) for name in evaluated.random)]
     return Group(*parts)
@@ -349,83 +352,3 @@ def _differences(family: Family, differences: Iterable[MeasureDifference], selec
     if first is None or not rows:
         return None
     return MeasureTable(("model", "compared with"), (f"difference in {family.headlines[first]}", "p"), rows)
-
-
-_SHOWN_OTHERWISE = ("names", "severities", "max_images", "published")
-"""Keys of families' sections that changes, images and the digests of files in the settings already show."""
-
-
-def family_card(
-    plan: ChangePlan,
-    images: OpenedImages,
-    params: StudyParams,
-    digests: Mapping[ChangeName, str],
-    models: Mapping[str, CardModel],
-) -> ComparabilityCard:
-    """The card of a family's measures; `digests`: of the pixels of each changed image, by name."""
-    family = plan.family
-    measured = plan.images
-    labels = family.labels(params)
-    classes = dict(zip(measured["file"], measured["class_index"].tolist(), strict=True))
-    # answers restricted to the classes of the edition are chosen from fewer
-    restricted = labels.get("answers") == "restricted"
-    return ComparabilityCard(
-        measured=family.name,
-        images=CardImages(
-            count=len(measured),
-            sha256=images_digest(zip(measured["class_index"].tolist(), measured["file_sha256"], strict=True)),
-        ),
-        classes=CardClasses(
-            of_images=measured["class_index"].nunique(),
-            of_predictions=len(images.edition_classes) if restricted else len(images.classes),
-        ),
-        changes=plan.steps_by_change(),
-        settings=_settings(plan, params),
-        pixels_sha256=_pixels_digest(digests, classes),
-        reference=_reference(family, params, models, images.classes),
-        interval=CardInterval(
-            kind="bootstrap within classes, one_fewer, with pseudo-images",
-            level=LEVEL,
-            draws=params.bootstrap.draws,
-            seed=f"{family.name} {params.seed}",
-        ),
-        models={name: _with_trained_on(model, name, family, params) for name, model in models.items()},
-    )
-
-
-def _settings(plan: ChangePlan, params: StudyParams) -> dict[str, JsonValue]:
-    """Everything else that decides the changed images or the measures, such as the difficulty of perturbations."""
-    family = plan.family
-    section = params.section(family.section).model_dump(mode="json", exclude=set(_SHOWN_OTHERWISE))
-    settings = {**section, **plan.changing.settings, **family.labels(params)}
-    settings |= {"jpeg": family.jpeg(params), "seed": params.seed}
-    # through JSON, where tuples become lists
-    found: dict[str, JsonValue] = json.loads(json.dumps(settings))
-    return found
-
-
-def _pixels_digest(digests: Mapping[ChangeName, str], classes: Mapping[str, int]) -> str:
-    """A digest of all changed images by class, change and step; the names of the files do not matter."""
-    lines = sorted(f"{classes[name.file]} {name.change} {name.step} {digest}" for name, digest in digests.items())
-    return sha256("\n".join(lines).encode())
-
-
-def _reference(
-    family: Family, params: StudyParams, models: Mapping[str, CardModel], classes: ClassTable
-) -> CardReference | None:
-    for each in family.named_models(params):
-        if each.is_reference and each.name in models:
-            model = models[each.name]
-            facts = [model.weights_sha256, model.preprocessing_sha256, model.precision]
-            return CardReference(name=each.name, sha256=sha256(json.dumps(facts).encode()))
-        if each.is_reference and classes.is_imagenet:
-            # the only table of a reference's errors that is published
-            errors = json.dumps([ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS], sort_keys=True)
-            return CardReference(name=f"{each.name}, published", sha256=sha256(errors.encode()))
-    return None
-
-
-def _with_trained_on(model: CardModel, name: str, family: Family, params: StudyParams) -> CardModel:
-    section = params.section(family.measures_section) if family.measures_section is not None else None
-    trained_on = getattr(section, "trained_on", {}).get(name, [])
-    return model.model_copy(update={"trained_on": sorted(trained_on)})

@@ -88,6 +88,14 @@ def notice(
     return f"{found} {remark}" if (remark := family.remark(params)) else found
 
 
+def steps_by_change(changes: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """The steps of each change, with blanks between, from pairs of a name and a step."""
+    steps: dict[str, list[int]] = {}
+    for name, step in changes:
+        steps.setdefault(name, []).append(step)
+    return {name: " ".join(map(str, found)) for name, found in steps.items()}
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ChangePlan:
     """The changed images of a family."""
@@ -128,10 +136,7 @@ class ChangePlan:
 
     def steps_by_change(self) -> dict[str, str]:
         """The steps of each change, with blanks between."""
-        steps: dict[str, list[int]] = {}
-        for name, step in self.changes:
-            steps.setdefault(name, []).append(step)
-        return {name: " ".join(map(str, found)) for name, found in steps.items()}
+        return steps_by_change(self.changes)
 
     def as_record(self) -> dict[str, object]:
         """Everything that the changed images depend on except seed, JPEG quality and libraries."""

@@ -22,6 +22,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
+from cleanset.measure.notes import UNCHECKED, MeasuredSet
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_entries, read_image
@@ -68,8 +69,24 @@ class OpenedImages:
     """The selections that are measured."""
     edition: Edition | None = None
     """The edition that the images are of, where its scores are, too; None: not known."""
-    notes: Sequence[str] = ()
+    version: str | None = None
+    """Of their release, MAJOR.MINOR.PATCH; None: images without one."""
+    selection: str = ""
+    """How they were chosen, in a phrase; empty: not known."""
+    selected_by: str | None = None
+    """The model among whose correctly classified images all of them were chosen; None: several, none or not known."""
+    limits: Sequence[str] = ()
     """Facts that a reader of the measures has to know."""
+
+    @property
+    def facts(self) -> MeasuredSet:
+        """The facts that every table of measures on them carries."""
+        return MeasuredSet(name=self.name, version=self.version, selection=self.selection, limits=self.limits)
+
+    @property
+    def notes(self) -> list[str]:
+        """The selection, if it is known, and the limits."""
+        return self.facts.notes
 
     def about(self) -> list[str]:
         """The name, the numbers of images and classes, and the notes, in lines."""
@@ -102,7 +119,10 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImag
         files=_files(images, export),
         classes=found.classes,
         edition_classes=_class_indices(images),
-        notes=found.notes,
+        version=found.version,
+        selection=found.selection,
+        selected_by=found.selected_by,
+        limits=found.limits,
     )
     if name not in roles:
         return opened
@@ -127,7 +147,7 @@ def _of_edition(name: str, edition: Edition) -> OpenedImages:
         owners=roles,
         selections=SELECTIONS,
         edition=edition,
-        notes=["the sets of all models, joined"],
+        selection="the sets of all models, joined",
     )
 
 
@@ -144,8 +164,8 @@ def _of_list(path: Path, edition: Edition) -> OpenedImages:
                 f"expected one of its {len(known):,} images a line: remove it"
             )
     images = whole.images[whole.images["image_id"].isin(ids)].reset_index(drop=True)
-    notes = [f"of {len(whole.images):,} images of the sets those that {path.name} names"]
-    return replace(whole, images=images, owners=(), selections=(ALL,), notes=notes)
+    selection = f"of {len(whole.images):,} images of the sets those that {path.name} names"
+    return replace(whole, images=images, owners=(), selections=(ALL,), selection=selection)
 
 
 def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
@@ -154,14 +174,14 @@ def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
         image_id = IMAGE_ID.match(Path(item.file).name)
         rows.append((item.file, image_id[0] if image_id else item.file, item.class_index, None, item.sha256, []))
     images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
-    notes = ["no manifest: which images these are was not checked", *found.notes]
+    limits = [UNCHECKED, *found.limits]
     return OpenedImages(
         name=found.name,
         images=images,
         files=_files(images, folder),
         classes=found.classes,
         edition_classes=_class_indices(images),
-        notes=notes,
+        limits=limits,
     )
 
 

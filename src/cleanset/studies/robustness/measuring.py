@@ -19,10 +19,13 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.json_files import json_record
+from cleanset.measure.comparability import CardModel, ComparabilityCard
+from cleanset.measure.notes import MeasuredSet
 from cleanset.metrics import Lines, metric_lines, write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.answers import predictions_table, with_step
+from cleanset.studies.robustness.cards import family_notes, study_card
 from cleanset.studies.robustness.families import (
     FAMILIES,
     OpenedStudy,
@@ -45,7 +48,7 @@ from cleanset.studies.robustness.results import (
 )
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from cleanset.tables import read_table
-from cleanset.validation import shown
+from cleanset.validation import join_names, shown
 
 OFFICIAL_COLUMN = "official"
 """The column that says whether a table's numbers are a benchmark's official ones."""
@@ -55,12 +58,16 @@ RESTORE = "run dvc checkout to restore it, or the stage that writes it once more
 
 TEXT_COLUMNS = frozenset((
     "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL_COLUMN,
-    "origin", "other", "part", "problem", "scenario", "selection", "source", "stars",
+    "note", "origin", "other", "part", "problem", "scenario", "selection", "source", "stars", "text",
 ))  # fmt: skip
 """The columns of text; all others hold numbers."""
 
+NOTE_COLUMNS = ("family", "selection", "note", "text")
+"""The columns of the file of notes, which every table of these measures carries."""
+
 MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
     "measures/notices.csv": ("family", "notice"),
+    "measures/notes.csv": NOTE_COLUMNS,
     "measures/models.csv": ("model", "parameters"),
     **{
         f"measures/{stem}.csv": (*columns, OFFICIAL_COLUMN, *family.label_columns)
@@ -84,7 +91,7 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
     for family in families:
         # optional tables need several scenarios, classes or models
         details = family.files.keys() - set(family.optional_files)
-        for stem in ("models", family.name, family.differences, *sorted(details)):
+        for stem in ("models", "notes", family.name, family.differences, *sorted(details)):
             if stem not in tables:
                 raise CleansetError(
                     f"{folder / stem}.csv: missing; expected the output of stage measure: {MEASURE_REMEDY}"
@@ -143,6 +150,12 @@ class Studied:
     """The `results.SELECTIONS` that are measured, or ALL."""
     files: AnswerFiles
     """The files of the answers."""
+    about: MeasuredSet
+    """The facts about the images that every table of measures carries."""
+    edition_classes: int = 0
+    """The number of classes that restricted predictions are chosen from."""
+    chosen_by: str | None = None
+    """The model among whose correctly classified images all were chosen; None: several, none or not known."""
     weights: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of pinned weights, by model; of another model all families must have the same."""
 
@@ -196,6 +209,17 @@ class Studied:
                             f"{RESTORE}"
                         )
 
+    def card(self, family: Family) -> ComparabilityCard:
+        """The comparability card of a family's measures, without pixels and the facts about models."""
+        return study_card(
+            family,
+            measured_images(family, self.images, self.masks, self.params),
+            self.params,
+            classes=self.classes,
+            edition_classes=self.edition_classes,
+            models={name: CardModel() for name in self.models},
+        )
+
     def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
         of_models = {name: self.params.classes_of(name, self.classes) for name in self.models}
@@ -208,6 +232,7 @@ class Studied:
             bootstrap=Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family.name} {self.params.seed}"),
             selections=self.selections,
             owners=self.owners,
+            chosen_by=self.chosen_by,
             of_classes=of_classes,
             origins=images["origin"].to_numpy(object) if "origin" in images else None,
             is_whole=self.params.images == "union" and all(np.all(seen) for seen in of_classes.values()),
@@ -215,16 +240,26 @@ class Studied:
 
 
 def measure(
-    studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path, official: Collection[str] = ()
+    studied: Studied,
+    notices: Mapping[str, str],
+    measures: Path,
+    metrics: Path,
+    *,
+    official: Collection[str] = (),
+    cards: Mapping[str, ComparabilityCard] | None = None,
+    limits: Sequence[str] = (),
 ) -> dict[str, Measured]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
     `notices`: by family, the notice beside its numbers. `official`: the families whose published images were all read.
+    `cards`: the comparability cards by family; without them the notes of tables are made of cards without pixels.
+    `limits`: limits of models' numbers, in sentences.
     Returns the measures of each family. Raises CleansetError if answers are missing, or of other images,
     weights or seed than the study has, and for a family with fewer than two images.
     """
     found: dict[str, Measured] = {}
     written: dict[str, Mapping[str, float | int | str | None]] = {}
+    notes: list[tuple[str, ...]] = []
     families = [family_named(name) for name in notices]
     # before the folder of measures is replaced
     studied.check(families)
@@ -239,6 +274,10 @@ def measure(
             lines = list(study.lines())
             differences = list(study.differences())
             found[name] = Measured(lines, differences)
+            card = studied.card(family) if cards is None else cards[name]
+            for selection in dict.fromkeys(line.selection for line in lines):
+                of_selection = family_notes(card, studied.about, lines, selection, [notices[name], *limits])
+                notes += [(name, selection, *note) for note in of_selection]
             if not lines:
                 raise CleansetError(
                     f"{name}: images to measure on: {len(study.images.class_indices)}; expected two or more, which "
@@ -253,6 +292,7 @@ def measure(
             for stem, table in tables.items():
                 write_text(folder / f"{stem}.csv", table.assign(**labels).to_csv(index=False, lineterminator="\n"))
             written |= metrics_of(family, lines, studied.selections[0])
+        write_csv(folder / "notes.csv", NOTE_COLUMNS, notes)
     write_metrics(metrics, written)
     return found
 
@@ -306,6 +346,9 @@ def run(study: Study) -> None:
         owners=roles,
         selections=SELECTIONS if params.images == "union" else ("own",),
         files=study.answers,
+        about=MeasuredSet(name=f"finished sets of {join_names(roles)}"),
+        edition_classes=len(opened.edition.dataset.class_list(opened.classes)),
+        chosen_by=roles[0] if len(roles) == 1 else None,
         weights={name: model.sha256 for name, model in known.items() if isinstance(model, Model) and model.sha256},
     )
     notices = {family.name: notice(family, params, images, opened.classes) for family in families_in(params)}

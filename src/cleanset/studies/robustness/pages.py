@@ -16,6 +16,7 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
+from cleanset.measure.notes import Note
 from cleanset.measure.table import Cell, MeasureTable
 from cleanset.report.pages import page_environment
 from cleanset.studies.robustness.families import (
@@ -83,6 +84,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, object]:
         "selections": {name: _selected(lines, name) for name in selections},
         "of": _by_key(lines, family),
         "first": selections[0],
+        "notes": {name: notes_in(data.tables["notes"], family.name, name) for name in selections},
         "not_shares": family.not_shares,
         "differences": [
             row | {"factor": family.scale(row["measure"])[0]}
@@ -196,20 +198,21 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     measured = {family.name: family for family in FAMILIES if (measures / f"{family.name}.csv").is_file()}
     check_known("family", family_name, measured)
     family = measured[family_name]
-    lines = read_measures(measures, [family], None)[family_name]
+    tables = read_measures(measures, [family], None)
+    lines = tables[family_name]
     selection = selection or lines["selection"].iloc[0]
     check_known("selection", selection, lines["selection"].unique())
     lines = lines[lines["selection"] == selection]
-    images = " or ".join(f"{each:,}" for each in lines["images"].unique())
+    notes = notes_in(tables["notes"], family_name, selection)
     shares = "percent" if not family.not_shares else f"percent except {' and '.join(family.not_shares)}"
-    caption = f"{family_name}, {images} images ({selection}), {shares}; 95 % intervals"
+    caption = f"{family_name}, {shares}, with 95 % intervals"
     is_whole = lines["change"].isna()
     if measure is None:
         titles = {name: title for name, title in family.headlines.items() if name in set(lines[is_whole]["measure"])}
         rows = measure_rows(
             lines[is_whole].to_dict("records"), family, label="model", column="measure", columns=list(titles)
         )
-        return MeasureTable(("model",), list(titles.values()), rows, caption)
+        return MeasureTable(("model",), list(titles.values()), rows, caption, notes)
     # a measure that is missing over all changes has the reason there
     reasons = lines[is_whole & (lines["measure"] == f"m{measure}")]["problem"].dropna()
     lines = lines[~is_whole]
@@ -219,7 +222,13 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     lines = lines[lines["measure"] == measure]
     models = lines["model"].unique().tolist()
     rows = measure_rows(lines.to_dict("records"), family, label="change", column="model", columns=models)
-    return MeasureTable(("change",), models, rows, f"{measure}; {caption}")
+    return MeasureTable(("change",), models, rows, f"{measure}; {caption}", notes)
+
+
+def notes_in(table: pd.DataFrame, family: str, selection: str) -> list[Note]:
+    """The notes of a table of a family's measures on a selection, from the file of notes."""
+    rows = table[(table["family"] == family) & (table["selection"] == selection)]
+    return [Note(str(name), str(text)) for name, text in zip(rows["note"], rows["text"], strict=True)]
 
 
 def measure_rows(

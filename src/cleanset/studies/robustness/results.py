@@ -78,7 +78,8 @@ class MeasureDifference:
     high: float
     """The upper end of the interval of the paired difference; NaN without one."""
     p: float = np.nan
-    """The p-value of the exact sign test over the images; NaN for Score, which is not a mean over them."""
+    """The p-value of the exact sign test over the images; NaN for Score, which is not a mean over them, and against the
+    model that chose all of them."""
     p_holm: float = np.nan
     """`p` after Holm's correction for all differences of this measure on this selection."""
 
@@ -104,6 +105,8 @@ class StudiedImages:
     """Some of SELECTIONS, whose images every model has seen that is measured on them; or ALL."""
     owners: Sequence[str] | None = None
     """The roles that have sets; None: all models."""
+    chosen_by: str | None = None
+    """The model among whose correctly classified images all were chosen, against which nothing is tested; or None."""
     of_classes: Mapping[str, Chosen] = field(default_factory=dict)
     """Flags of the images of the classes that a model has, by role; the other models have all classes."""
     origins: npt.NDArray[np.object_] | None = None
@@ -207,7 +210,11 @@ class FamilyStudy(ABC):
                 left = found(one, both.tobytes())
                 right = found(other, both.tobytes())
                 common = [key for key in left if key in right]
-                lines += [_difference(selection, one, other, left[key] - right[key], key) for key in common]
+                tested = self.images.chosen_by not in (one, other)
+                lines += [
+                    _difference(selection, (one, other), left[key] - right[key], key, is_tested=tested)
+                    for key in common
+                ]
             yield from _corrected(lines)
 
 
@@ -229,10 +236,11 @@ def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, s
 
 
 def _difference(
-    selection: str, model: str, other: str, difference: Sampled, name: tuple[str, str]
+    selection: str, models: tuple[str, str], difference: Sampled, name: tuple[str, str], *, is_tested: bool
 ) -> MeasureDifference:
-    """A difference with its interval and the p-value of its test; `name`: measure and change."""
+    """A difference of two models with its interval and the p-value of its test; `name`: measure and change."""
     measure, change = name
+    model, other = models
     interval = difference.interval()
     by_image = difference.by_image
     return MeasureDifference(
@@ -244,7 +252,7 @@ def _difference(
         value=difference.value,
         low=interval.low,
         high=interval.high,
-        p=float("nan") if by_image is None else sign_test_p(by_image),
+        p=float("nan") if by_image is None or not is_tested else sign_test_p(by_image),
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.measure.notes import MeasuredSet
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.families import StudyParams
@@ -167,6 +168,7 @@ def images_of(classes: Sequence[str] | None, which: str = "union") -> StudiedIma
         params=params,
         models={"a": "a", "b": "b"},
         owners=["a"],
+        about=MeasuredSet(name="three"),
         selections=("union",),
         files=AnswerFiles(Path()),
         classes=imagenet(),
