@@ -81,7 +81,6 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "squared_deviation": "of the accuracy from that on unchanged images",
     "ss": "sum of squares",
     "standard_error": "of the estimate",
-    "stars": "`ns` from p = 0.05 on, then one star more below each of 0.05, 0.01, 0.001 and 0.0001",
     "t": "estimate by standard error",
     "value": "the measure, or of a difference the first model's minus the other's",
 }

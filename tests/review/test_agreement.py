@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from cleanset.review.agreement_report import AgreementReport, agreement_as_json,
 from cleanset.review.consensus import consensus
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Review, Vote
+from cleanset.statistics.raters import ac1
 from tests.checkouts import Checkout
 from tests.properties import examples
 
@@ -45,8 +47,8 @@ GWET = np.array(
 
 
 def rounded(found: Agreement) -> Agreement:
-    numbers = [None if number is None else round(number, 9) for number in (found.agreement, found.kappa)]
-    return Agreement(found.images, *numbers)
+    agreement, kappa = (None if number is None else round(number, 9) for number in (found.agreement, found.kappa))
+    return Agreement(found.images, agreement, kappa)
 
 
 def test_kappa_of_fleiss() -> None:
@@ -82,7 +84,30 @@ NOTHING = np.zeros((0, 4), dtype=np.int64)
     ],
 )
 def test_small_tables(counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]", found: Agreement) -> None:
-    assert rounded(overall(counts)) == found
+    several = rounded(overall(np.repeat(counts, 10, axis=0)))
+    assert several == replace(found, images=10 * found.images)
+    # of fewer than ten images any kappa is possible
+    assert rounded(overall(counts)) == replace(found, kappa=None)
+
+
+def test_kappa_and_ac1_have_intervals_from_ten_images_on() -> None:
+    found = overall(FLEISS)
+    low, high = found.kappa_interval or (0, 0)
+    # Fleiss' own standard error of kappa, not of 0, is .03
+    assert 0.31 < low < 0.38
+    assert 0.48 < high < 0.55
+    assert found.ac1_interval is not None
+    of_ac1 = ac1(FLEISS)
+    assert of_ac1 is not None
+    assert (found.ac1, found.ac1_interval) == (of_ac1.value, of_ac1.interval)
+    nine = overall(FLEISS[:9])
+    assert (nine.images, nine.kappa, nine.kappa_interval, nine.ac1, nine.ac1_interval) == (9, None, None, None, None)
+    assert nine.agreement is not None
+    assert overall(FLEISS[:10]).kappa is not None
+    of_verdict = verdict_agreement(FLEISS, 2)
+    assert of_verdict.kappa_interval is not None
+    assert of_verdict.kappa_interval[0] < 0.52 < of_verdict.kappa_interval[1]
+    assert verdict_agreement(FLEISS[:9], 2).kappa is None
 
 
 ROWS = st.lists(st.lists(st.sampled_from("abc"), min_size=2, max_size=5), min_size=1, max_size=6)
@@ -163,9 +188,9 @@ def test_the_board_is_no_rater() -> None:
 def test_pairs_of_reviewers() -> None:
     found = pairs(without_board(VOTES).values())
     assert {names: rounded(agreement) for names, agreement in found.items()} == {
-        ("ann", "bob"): Agreement(3, 1.0, 1.0),
-        ("ann", "eve"): Agreement(1, 0.0, -1.0),
-        ("bob", "eve"): Agreement(1, 0.0, -1.0),
+        ("ann", "bob"): Agreement(3, 1.0, None),
+        ("ann", "eve"): Agreement(1, 0.0, None),
+        ("bob", "eve"): Agreement(1, 0.0, None),
     }
 
 
@@ -219,10 +244,10 @@ def test_the_sample_for_people(built: Checkout, width: int) -> None:
     assert max(len(line) for line in run(built, width=width).splitlines()) <= width
     for line in (
         "Images reviewed by each: ada 139, ben 5. By two or more: 5.",
-        "clean 9 88.9 % -0.111",
+        "clean 9 88.9 % –",
         "crop 0 – –",
-        "all 10 80.0 % -0.111",
-        "ada, ben 5 80.0 % -0.111",
+        "all 10 80.0 % – –",
+        "ada, ben 5 80.0 % – –",
         "n02782093 ILSVRC2012_val_00000308 ada: clean board: clean",
         "balloon ben: reject filter",
     ):
@@ -231,8 +256,10 @@ def test_the_sample_for_people(built: Checkout, width: int) -> None:
 
 def test_the_sample_for_programs(built: Checkout) -> None:
     found = json.loads(run(built, "--json"))
-    assert found["pairs"] == [{"a": "ada", "b": "ben", "images": 5, "agreement": 0.8, "kappa": found["kappa"]}]
-    assert (found["images"], found["agreement"], round(found["kappa"], 6)) == (5, 0.8, -0.111111)
+    none = {"kappa": None, "kappa_interval": None, "ac1": None, "ac1_interval": None}
+    assert found["pairs"] == [{"a": "ada", "b": "ben", "images": 5, "agreement": 0.8, **none}]
+    assert (found["images"], found["agreement"]) == (5, 0.8)
+    assert {name: found[name] for name in none} == none
     [difference] = found["differences"]
     assert (difference["wnid"], difference["image_id"]) == ("n02782093", "ILSVRC2012_val_00000308")
     assert {name: vote["verdict"] for name, vote in difference["votes"].items()} == {"ada": "clean", "ben": "reject"}
@@ -240,9 +267,11 @@ def test_the_sample_for_programs(built: Checkout) -> None:
 
 
 def test_the_metrics_of_the_sample(built: Checkout) -> None:
-    names = ("reviewed_by_several", "reviewers_differ", "reviewers_agreement", "reviewers_kappa")
+    names = ("reviewed_by_several", "reviewers_differ", "reviewers_agreement")
     texts = [(built.folder / "metrics" / "totals" / f"{name}.json").read_text() for name in names]
-    assert [set(json.loads(text).values()) for text in texts] == [{5}, {1}, {80.0}, {-0.1111}]
+    assert [set(json.loads(text).values()) for text in texts] == [{5}, {1}, {80.0}]
+    # of five images there is no kappa
+    assert not (built.folder / "metrics" / "totals" / "reviewers_kappa.json").exists()
 
 
 def test_without_reviews(built: Checkout, tmp_path: Path) -> None:

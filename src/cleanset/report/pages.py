@@ -130,7 +130,7 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
     )  # fmt: skip
     environment.globals |= {"class_column": classes.key_column, "search_words": classes.search_words}
     environment.filters |= {
-        "number": _number, "counted": _counted, "share": _share, "kappa": _kappa, "words": _words,
+        "number": _number, "counted": _counted, "share": _share, "coefficient": _coefficient, "words": _words,
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,
         "directed": _directed,
     }  # fmt: skip
@@ -151,8 +151,9 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{in_percent(value):g} %"
 
 
-def _kappa(value: float | None) -> str:
-    return "–" if value is None else f"{round(value, 4):g}"
+def _coefficient(value: float | None, interval: Sequence[float] | None) -> str:
+    """A coefficient of agreement with its interval, which is wide: two digits."""
+    return "–" if value is None or interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
 def _probability(value: float | None) -> str:

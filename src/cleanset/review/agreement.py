@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
+from cleanset.statistics import raters
 from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import VERDICTS
 
@@ -22,7 +23,7 @@ VerdictCounts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Observed agreement and Fleiss' kappa of reviewers."""
+    """Observed agreement of reviewers, and beyond chance."""
 
     images: int
     """Number of images with two or more reviews."""
@@ -31,7 +32,17 @@ class Agreement:
     """Mean share of equal pairs of verdicts, 0 to 1; None without an image."""
 
     kappa: float | None
-    """At most 1, 0 for agreement by chance; None without an image, and where only one verdict was ever given."""
+    """Fleiss' kappa: at most 1, 0 for agreement by chance; None from fewer than MIN_RATED images, and where only one
+    verdict was ever given."""
+
+    kappa_interval: tuple[float, float] | None = None
+    """The ends of its 95 % interval, by bootstrap over images; None as kappa."""
+
+    ac1: float | None = None
+    """Gwet's AC1, which rare verdicts do not lower as they do kappa; None from fewer than MIN_RATED images."""
+
+    ac1_interval: tuple[float, float] | None = None
+    """The ends of its 95 % interval; None as AC1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,10 @@ class VerdictAgreement:
     """The probability that a second reviewer gives it where a first one did, 0 to 1; None if it was never given."""
 
     kappa: float | None
-    """Fleiss' kappa with all other verdicts merged into one; None where it is undefined."""
+    """Fleiss' kappa with all other verdicts merged into one; None as in Agreement."""
+
+    kappa_interval: tuple[float, float] | None = None
+    """The ends of its 95 % interval; None as kappa."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,16 @@ class Difference:
 def overall(counts: VerdictCounts) -> Agreement:
     """Agreement and kappa of the images with two or more verdicts."""
     several = counts[counts.sum(axis=1) >= 2]
-    return Agreement(len(several), observed_agreement(several), fleiss_kappa(several))
+    of_kappa = raters.kappa(several)
+    of_ac1 = raters.ac1(several)
+    return Agreement(
+        images=len(several),
+        agreement=observed_agreement(several),
+        kappa=None if of_kappa is None else of_kappa.value,
+        kappa_interval=None if of_kappa is None else of_kappa.interval,
+        ac1=None if of_ac1 is None else of_ac1.value,
+        ac1_interval=None if of_ac1 is None else of_ac1.interval,
+    )
 
 
 def verdict_agreement(counts: VerdictCounts, column: int) -> VerdictAgreement:
@@ -74,7 +97,13 @@ def verdict_agreement(counts: VerdictCounts, column: int) -> VerdictAgreement:
     others = several.sum(axis=1) - 1
     total = int(given.sum())
     agreement = float((given * (given - 1) / others).sum()) / total if total else None
-    return VerdictAgreement(total, agreement, fleiss_kappa(np.stack([given, several.sum(axis=1) - given], axis=1)))
+    found = raters.kappa(np.stack([given, several.sum(axis=1) - given], axis=1))
+    return VerdictAgreement(
+        given=total,
+        agreement=agreement,
+        kappa=None if found is None else found.value,
+        kappa_interval=None if found is None else found.interval,
+    )
 
 
 def verdict_agreements(counts: VerdictCounts) -> dict[str, VerdictAgreement]:
@@ -87,8 +116,8 @@ def observed_agreement(counts: VerdictCounts) -> float | None:
     several = counts[counts.sum(axis=1) >= 2]
     if not len(several):
         return None
-    raters = several.sum(axis=1)
-    return float(((several * (several - 1)).sum(axis=1) / (raters * (raters - 1))).mean())
+    given = several.sum(axis=1)
+    return float(((several * (several - 1)).sum(axis=1) / (given * (given - 1))).mean())
 
 
 def fleiss_kappa(counts: VerdictCounts) -> float | None:

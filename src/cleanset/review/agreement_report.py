@@ -15,6 +15,7 @@ from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.terminal import grid
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.statistics.raters import MIN_RATED
 from cleanset.tables import INDEX, read_table
 
 
@@ -86,7 +87,10 @@ def agreement_table(report: AgreementReport) -> Group:
     lines: list[RenderableType] = [f"Images reviewed by each: {seen}. By two or more: {report.overall.images}."]
     if report.overall.images:
         lines += ["", _numbers(report), _pairs(report)]
-        lines += ["Kappa is Fleiss'; – where only one verdict was ever given, which leaves it undefined."]
+        lines += [
+            "Kappa is Fleiss', AC1 Gwet's, with 95 % intervals by bootstrap over images; – from fewer than "
+            f"{MIN_RATED} images, and kappa where only one verdict was ever given."
+        ]
     if report.differences:
         lines += ["", _differences(report)]
     elif report.overall.images:
@@ -97,7 +101,7 @@ def agreement_table(report: AgreementReport) -> Group:
 def _numbers(report: AgreementReport) -> Table:
     given = sum(found.given for found in report.verdicts.values())
     return grid(
-        ("verdict", "given", "agreement", "kappa"),
+        ("verdict", "given", "agreement", "kappa", "AC1"),
         [(name, found.given, *_agreed(found)) for name, found in report.verdicts.items()],
         ("all", given, *_agreed(report.overall)),
     )
@@ -105,17 +109,23 @@ def _numbers(report: AgreementReport) -> Table:
 
 def _pairs(report: AgreementReport) -> Table:
     return grid(
-        ("reviewers", "images", "agreement", "kappa"),
+        ("reviewers", "images", "agreement", "kappa", "AC1"),
         [(f"{a}, {b}", found.images, *_agreed(found)) for (a, b), found in report.pairs.items()],
     )
 
 
-def _agreed(found: agreement.Agreement | agreement.VerdictAgreement) -> tuple[str, str]:
-    """Agreement and kappa."""
+def _agreed(found: agreement.Agreement | agreement.VerdictAgreement) -> tuple[str, str, str]:
+    """Agreement, kappa and AC1, which is of all verdicts together alone."""
+    of_all = found if isinstance(found, agreement.Agreement) else None
     return (
         "–" if found.agreement is None else f"{100 * found.agreement:.1f} %",
-        "–" if found.kappa is None else f"{found.kappa:.3f}",
+        _with_interval(found.kappa, found.kappa_interval),
+        _with_interval(of_all.ac1, of_all.ac1_interval) if of_all else "",
     )
+
+
+def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
+    return "–" if value is None or interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
 def _differences(report: AgreementReport) -> Table:

@@ -169,11 +169,13 @@ def test_agreement_by_question() -> None:
     counts = question_counts(images, ("bird", "bicycle"))
     assert counts["bird"].tolist() == [[2, 0, 0, 0], [0, 0, 0, 2], [1, 1, 0, 0], [2, 0, 0, 0]]
     assert counts["real"].tolist() == [[2, 0], [1, 1], [1, 1], [0, 0]]
-    found = agreement_by_question(images, ("bird", "bicycle"))
+    assert agreement_by_question(images, ("bird", "bicycle"))["bird"].kappa is None
+    # of ten images and more there is a kappa
+    found = agreement_by_question([*images, *images, *images, *images], ("bird", "bicycle"))
     # bird: agreement 3 of 4; shares 5/8, 1/8, 0, 2/8: by chance (25 + 1 + 4) / 64
     assert found["bird"].agreement == 0.75
     assert found["bird"].kappa == pytest.approx((0.75 - 30 / 64) / (1 - 30 / 64))
-    assert found["real"].images == 3
+    assert found["real"].images == 12
     assert found["real"].agreement == pytest.approx(1 / 3)
     assert found["complete"].kappa is None  # only one answer was ever given
 

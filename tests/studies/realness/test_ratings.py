@@ -72,14 +72,18 @@ def test_agreement_by_hand() -> None:
 
     Signs: shares of negative 1, 1/2, 0 in the images, so 1/2 of all: chance 1/2, kappa (2/3 - 1/2) / (1/2) = 1/3.
     """
-    given = {"x": (-2, -1), "y": (-1, 1), "z": (2, 2)}
+    kinds = {"x": (-2, -1), "y": (-1, 1), "z": (2, 2)}
+    given = {f"{name}{number}": ratings for name, ratings in kinds.items() for number in range(4)}
     ratings = [
         Answer(person, "real", image, each[at]) for image, each in given.items() for at, person in enumerate("ab")
     ]
     found = agreements(ratings)
-    assert found.rating.images == found.negative.images == 3
+    assert found.rating.images == found.negative.images == 12
     numbers = [found.rating.agreement, found.negative.agreement, found.negative.kappa]
     assert numbers == pytest.approx([1 / 3, 2 / 3, 1 / 3])
+    # of two people who rate 24 times alpha is a little below 1 minus the share of the expected distances
+    assert found.ordinal is not None
+    assert 0 < found.ordinal.interval[0] < found.ordinal.value < found.ordinal.interval[1] < 1
 
 
 def test_summary_of_none_and_one() -> None:

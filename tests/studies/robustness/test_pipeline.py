@@ -256,6 +256,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
         "perturbations.csv", "perturbation_differences.csv", "perturbation_frames.csv",
         "scenarios.csv", "scenario_differences.csv", "scenario_accuracies.csv", "scenario_scores.csv",
         "scenario_regression.csv", "scenario_anova.csv", "scenario_fitted.csv",
+        "scenario_by_image.csv", "scenario_by_image_anova.csv", "notes.csv",
         "notices.csv", "models.csv", "errors_by_severity.csv", "flips_by_frame.csv",
     }  # fmt: skip
     columns = {f"measures/{path.name}": path.read_text("utf-8").partition("\n")[0] for path in folder.iterdir()}

@@ -22,6 +22,7 @@ from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.paired import wilson
+from cleanset.statistics.raters import Coefficient, ordinal_alpha
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound, Equivalence, equivalence, interval
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal
@@ -87,6 +88,8 @@ class RatingAgreements:
 
     rating: Agreement
     negative: Agreement
+    ordinal: Coefficient | None
+    """Krippendorff's alpha of the rating, whose scale is ordered; None from too few images."""
 
 
 def summary(ratings: Iterable[int]) -> RatingSummary:
@@ -128,7 +131,11 @@ def agreements(ratings: Sequence[Answer]) -> RatingAgreements:
         counts[images[each.kind, each.image], SCALE.index(each.rating)] += 1
     # 0, undecided, counts as not taken for modified
     negative = counts[:, : SCALE.index(0)].sum(axis=1)
-    return RatingAgreements(overall(counts), overall(np.stack([negative, counts.sum(axis=1) - negative], axis=1)))
+    return RatingAgreements(
+        rating=overall(counts),
+        negative=overall(np.stack([negative, counts.sum(axis=1) - negative], axis=1)),
+        ordinal=ordinal_alpha(counts),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +242,8 @@ LOOK_AGAIN = "look_again.csv"
 
 REPORT_DIGITS = 4
 """Decimals of a result; further ones differ between machines."""
+MIN_IMAGES_OF_KIND = 5
+"""Images of each kind from which the model's intervals keep their promise: bench/realness.py simulates it."""
 MAX_TOLD = 20
 """Rows left out that are listed."""
 FORMULAS = {
@@ -311,6 +320,7 @@ def content(analysis: Analysis) -> dict[str, Any]:
             "images": analysis.fit.images,
         },
         "equivalence": asdict(analysis.equivalence),
+        "warnings": warnings_of(analysis),
         "taken_for_modified": {
             "min_ratings": settings.min_ratings,
             "images": len(analysis.enough),
@@ -345,6 +355,7 @@ def as_text(analysis: Analysis) -> Group:
         Text(),
         Text(FORMULAS[analysis.settings.random]),
         Text(f"modified - real: {_shown(analysis.fit.modified)}"),
+        *(Text(line, style="red") for line in warnings_of(analysis)),
         Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
         Text(f"p {tests.p:.4f}, {100 * (1 - 2 * tests.alpha):g} % interval {low:.3f} to {high:.3f}"),
         *(Text(line) for line in (*_ordinal_lines(analysis), *_published_lines(analysis))),
@@ -353,6 +364,22 @@ def as_text(analysis: Analysis) -> Group:
             f"{analysis.settings.min_ratings} ratings or more have a negative majority"
         ),
     )
+
+
+def warnings_of(analysis: Analysis) -> list[str]:
+    """What makes the model's degrees of freedom, intervals and verdict unreliable, in sentences."""
+    counts = {kind: sum(each.kind == kind for each in analysis.images) for kind in IMAGE_KINDS}
+    few = [
+        f"{count} {kind} {'image' if count == 1 else 'images'}"
+        for kind, count in counts.items()
+        if count < MIN_IMAGES_OF_KIND
+    ]
+    if not few:
+        return []
+    return [
+        f"{' and '.join(few)}: their variance, and with it degrees of freedom, intervals and the verdict, is a guess; "
+        f"expected {MIN_IMAGES_OF_KIND} or more of each kind"
+    ]
 
 
 def _ordinal_lines(analysis: Analysis) -> list[str]:
@@ -404,10 +431,18 @@ def _summaries(analysis: Analysis) -> Table:
     for kind in IMAGE_KINDS:
         found = analysis.summaries[kind]
         agreed = analysis.agreements[kind]
-        values = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, agreed.negative.kappa)
-        rows.append(((kind,), [Cell(f"{found.ratings:,}"), *(cell(each, factor=1, digits=3) for each in values)]))
-    titles = ("n", "mean", "sd", "agreement", "kappa", "kappa of sign")
-    return MeasureTable(("images",), titles, rows).in_terminal()
+        values = (found.mean, found.deviation, agreed.rating.agreement)
+        alpha = (None, None) if agreed.ordinal is None else (agreed.ordinal.value, agreed.ordinal.interval)
+        negative = agreed.negative
+        coefficients = (alpha, (negative.kappa, negative.kappa_interval), (negative.ac1, negative.ac1_interval))
+        cells = [
+            Cell(f"{found.ratings:,}"),
+            *(cell(each, factor=1, digits=3) for each in values),
+            *(cell(*each, factor=1, digits=2) for each in coefficients),
+        ]
+        rows.append(((kind,), cells))
+    titles = ("n", "mean", "sd", "agreement", "alpha", "sign, kappa", "sign, AC1")
+    return MeasureTable(("images",), titles, rows).in_terminal("\n")
 
 
 def _shown(effect: Effect) -> str:

@@ -58,7 +58,7 @@ RESTORE = "run dvc checkout to restore it, or the stage that writes it once more
 
 TEXT_COLUMNS = frozenset((
     "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL_COLUMN,
-    "note", "origin", "other", "part", "problem", "scenario", "selection", "source", "stars", "text",
+    "note", "origin", "other", "part", "problem", "scenario", "selection", "source", "text",
 ))  # fmt: skip
 """The columns of text; all others hold numbers."""
 

@@ -24,7 +24,6 @@ from cleanset.studies.robustness.scenarios.measures import (
     design_of,
     in_closed_form,
     regression,
-    stars,
 )
 from cleanset.studies.robustness.scenarios.params import Baselines
 from tests.properties import examples
@@ -103,10 +102,8 @@ def test_the_published_estimates(published: Published, oracle: bool, monkeypatch
         assert [row["low"], row["high"]] == pytest.approx([low, high], abs=1e-4)
         if p is None:
             assert row["p"] < 0.0001
-            assert row["stars"] == "****"
         else:
             assert row["p"] == pytest.approx(p, rel=1e-3, abs=6e-5)
-            assert row["stars"] == stars(row["p"])
 
 
 @pytest.mark.slow
@@ -243,10 +240,6 @@ def test_what_cannot_be_fitted_is_refused() -> None:
     few = small(SMALL).query("model == 'a' and scenario == 's'")
     with pytest.raises(CleansetError, match="found 2 cells for 2 coefficients; expected more cells"):
         regression(few, ["a", "s", 0])
-
-
-def test_stars() -> None:
-    assert [stars(p) for p in (0.00009, 0.0001, 0.001, 0.01, 0.05, 1)] == ["****", "***", "**", "*", "ns", "ns"]
 
 
 @pytest.mark.parametrize(

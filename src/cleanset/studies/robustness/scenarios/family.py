@@ -14,6 +14,7 @@ from cleanset.studies.robustness.family import Changing, Family, PagesData, Refe
 from cleanset.studies.robustness.images import Sources, StudyFile
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages, percentages, records
+from cleanset.studies.robustness.scenarios.by_image import ANOVA_COLUMNS, TERM_COLUMNS
 from cleanset.studies.robustness.scenarios.mask_files import counts_by_value, has_scenarios
 from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
@@ -132,6 +133,7 @@ class ScenarioFamily(Family):
         worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:CLASSES_IN_MAP]
         regression = data.tables.get("scenario_regression")
         fitted = data.tables.get("scenario_fitted")
+        by_images = data.tables.get("scenario_by_image")
         counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
         scores = data.tables.get("scenario_scores")
         models = data.tables["models"]
@@ -147,6 +149,8 @@ class ScenarioFamily(Family):
             "parts_of_score": {} if scores is None else _score_parts(scores),
             "regression": [] if regression is None else _terms(regression, data.classes),
             "anova": anova,
+            "by_image": [] if by_images is None else _terms(by_images, data.classes),
+            "by_image_anova": [] if by_images is None else records(data.tables["scenario_by_image_anova"]),
             "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
             "parameters": dict(zip(models["model"], models["parameters"], strict=True)),
             "origins": counts_by_value(masks[masks["left_out"].isna()]["origin"]),
@@ -167,13 +171,16 @@ SCENARIO_FAMILY = ScenarioFamily(
         "scenario_origins": ("model", "scenario", "origin", "images", "correct", "accuracy"),
         "scenario_scores": ("model", "part", "level", "accuracy", "squared_deviation"),
         "scenario_regression": (
-            "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars",
+            "factor", "level", "estimate", "standard_error", "low", "high", "t", "p",
         ),
         "scenario_anova": ("source", "ss", "df", "ms", "f", "p"),
+        "scenario_by_image": TERM_COLUMNS,
+        "scenario_by_image_anova": ANOVA_COLUMNS,
         "scenario_fitted": ("model", "scenario", "class_index", "accuracy", "fitted"),
     },
     optional_files=(
         "scenario_origins", "scenario_scores", "scenario_regression", "scenario_anova", "scenario_fitted",
+        "scenario_by_image", "scenario_by_image_anova",
     ),
     label_columns=(ANSWERS_COLUMN,),
     with_intervals=("mean_accuracy", "score_as_published", "score_as_written"),
