@@ -43,7 +43,7 @@ OTHER_FILES = ("CITATION.cff", "LICENSE")
 MEASURE_COLUMNS: Mapping[str, str] = {
     "accuracy": "share of correct images",
     "answers": "correct answers: the highest of `all` classes, or `restricted` to the classes of the edition",
-    "attack": "the name of an attack, or worst_case for all of them together",
+    "attack": "the name of an attack, or of a threat model",
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
     "correct": "number of correct images",

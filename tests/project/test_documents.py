@@ -411,7 +411,8 @@ def test_a_defence_in_small(repository: Path, checkout: Checkout) -> None:
     params.write_text(text)
     assert done.returncode == 0, done.stderr
     (model,) = json.loads((checkout.folder / "build" / "shattered" / "attack_results.json").read_text())["models"]
-    assert model["robust_accuracy"] == {"images": 3, "value": None, "interval": None}
+    (threat,) = model["threat_models"]
+    assert threat["robust_accuracy"] == {"images": 3, "value": None, "interval": None}
     assert {name: each["success"]["value"] for name, each in model["attacks"].items()} == {
         "pgd": 0.0, "square": 0.0, "transfer": 1.0,
     }  # fmt: skip
@@ -428,8 +429,10 @@ def test_defences_and_honest_models(name: str, repository: Path, checkout: Check
     (model,) = json.loads((checkout.folder / "build" / name / "attack_results.json").read_text())["models"]
     success = [f"{each['success']['value']:.2f}" for each in model["attacks"].values()]
     signs = ", ".join(f"`{each['sign']}`" for each in model["warnings"]["warnings"]) or "none"
-    robust = model["robust_accuracy"]["value"]
-    row = f"| `{name}` | {' | '.join(success)} | {'–' if robust is None else f'{robust:.2f}'} | {signs} |"
+    (threat,) = model["threat_models"]
+    ends = [f"{threat[end]['value']:.2f}" for end in ("robust_low", "robust_high")]
+    robust = ends[0] if threat["robust_accuracy"]["value"] is not None else " to ".join(ends)
+    row = f"| `{name}` | {' | '.join(success)} | {robust} | {signs} |"
     assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
 
 

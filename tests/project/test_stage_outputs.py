@@ -39,6 +39,10 @@ LISTED: dict[str, Any] = {
 WARNED: dict[str, Any] = {
     "role": "mine", "images": 4, "parameters": {"eps": 0.5}, "warnings": [{"sign": "no_gradient", "text": "4 of 4"}],
     "not_told": [],
+    "candidates": [
+        {"file": "a.png", "search": "pgd of 9 steps", "was_correct": True, "is_error": True, "l2": 0.5, "linf": 0.1,
+         "png_sha256": "a" * 64, "png": "aaaa"},
+    ],
 }  # fmt: skip
 SHARED_ROWS = {"image_id": ["ILSVRC2012_val_00000001"], "class_index": [1]}
 DIGESTS = {"file": ["a.png"], "change": ["tilt"], "frame": [1], "sha256": [SHA]}
@@ -150,6 +154,7 @@ OUTPUTS = {
                 "a missing key": without(WARNED, "images"),
                 "an extra key": changed(WARNED, x=1),
                 "a sign without a text": changed(WARNED, warnings=[{"sign": "no_gradient"}]),
+                "a candidate without a file": changed(WARNED, candidates=[{"file": "a.png"}]),
             },
         ),
     ],

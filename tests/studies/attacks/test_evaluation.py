@@ -130,8 +130,9 @@ def both(folder: Path) -> AttackedModels:
     return evaluated(folder, "both", ["mine:honest", "mine:rounded"], "pgd,transfer")
 
 
-def accuracies(found: AttackedModels, model: str) -> list[float]:
-    lines = [found.value("worst_case", model, name) for name in ("clean_accuracy", "robust_accuracy")]
+def accuracies(found: AttackedModels, model: str, threat: str = "Linf 8/255") -> list[float]:
+    """Clean accuracy, and robust accuracy if it is known."""
+    lines = [found.value(threat, model, name) for name in ("clean_accuracy", "robust_accuracy")]
     return [line.value for line in lines if line is not None and line.is_defined]
 
 
@@ -164,13 +165,17 @@ def test_what_is_printed(both: AttackedModels) -> None:
     Console(file=text, width=80, color_system=None).print(as_text(both), highlight=False)
     lines = text.getvalue().splitlines()
     assert lines[0].endswith("set: 12 images of 2 classes")
-    assert any(line.split() == ["mine:rounded", "12", "100.0", "–", "0.0314"] for line in lines)
+    assert any(
+        line.split() == ["mine:rounded", "Linf", "8/255", "12", "100.0", "0.0", "to", "33.3", "0.0314"]
+        for line in lines
+    )
+    assert "mine:rounded: the probe breaks 8 of 12 correctly classified images in Linf 8/255" in lines
     assert "mine:honest: no sign that it only looks strong (12 images)" in lines
     assert all(len(line.rstrip()) <= 80 for line in lines)
 
 
 def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: AttackedModels) -> None:
-    wrong = [each._replace(value=0.0) if each.measure == "clean_accuracy" else each for each in both.lines]
+    wrong = [each._replace(value=1.0) if each.measure == "clean_error" else each for each in both.lines]
     text = StringIO()
     Console(file=text, width=200, color_system=None).print(as_text(replace(both, lines=wrong)), highlight=False)
     assert (
@@ -182,16 +187,18 @@ def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: At
 
 def test_a_table_for_a_paper(both: AttackedModels) -> None:
     text = paper_table(both).in_form("csv")
-    assert text.splitlines()[0] == 'model,images,clean,robust,"robust, low","robust, high",distance'
-    assert text.splitlines()[2] == "mine:rounded,12,100.0,,,,0.0314"
+    assert text.splitlines()[0] == 'model,threat model,images,clean,robust,"robust, low","robust, high",distance'
+    assert text.splitlines()[2] == "mine:rounded,Linf 8/255,12,100.0,0.0 to 33.3,,,0.0314"
 
 
 def test_what_is_written(folder: Path, both: AttackedModels) -> None:
     """Every changed image as a file in its ball; the results as JSON, without a path of this machine."""
     results = json.loads((folder / "both" / "attack_results.json").read_text())
     assert [each["model"] for each in results["models"]] == ["mine:honest", "mine:rounded"]
-    robust = results["models"][1]["robust_accuracy"]
-    assert (robust["images"], robust["value"], robust["interval"]) == (12, None, None)
+    (threat,) = results["models"][1]["threat_models"]
+    assert (threat["name"], threat["attacks"]) == ("Linf 8/255", ["pgd", "transfer"])
+    assert threat["robust_accuracy"] == {"images": 12, "value": None, "interval": None}
+    assert threat["robust_high"] == {"images": 12, "value": pytest.approx(1 / 3), "interval": None}
     assert results["attacks"]["pgd"]["eps"] == 8 / 255
     for path in (folder / "both" / "attacks" / "pgd" / "mine_honest" / "images").rglob("*.png"):
         clean = np.asarray(Image.open(folder / "set" / path.parent.name / path.stem).resize((8, 8)), np.int64)
@@ -223,7 +230,9 @@ def test_a_memory_of_earlier_queries(folder: Path, name: str, warnings: bool) ->
     assert accuracies(found, f"mine:{name}") == [1]
     assert success(found, "transfer", f"mine:{name}") == pytest.approx(8 / 12)
     seen = found.warnings[f"mine:{name}"].warnings[0]  # of 12 images and twice 12 files
-    text = "12 of 36 files get another answer from the model loaded anew, 8 of them another verdict, which counts"
+    # and of the probe's 12 files
+    files = "21 of 48" if warnings else "12 of 36"
+    text = f"{files} files get another answer from the model loaded anew, 8 of them another verdict, which counts"
     assert (seen.sign, seen.text) == ("depends_on_others", text)
     table = pd.read_parquet(folder / name / "attacks" / "transfer" / f"mine_{name}" / "attacked.parquet")
     assert table["is_error"].sum() == 8
@@ -248,13 +257,69 @@ def test_an_attack_that_cannot_begin_loses_nothing(folder: Path) -> None:
     found = evaluated(folder, "problems", ["mine:red", "mine:honest"], "none,boundary", images=2, warnings=False)
     assert list(found.problems) == [("boundary", "mine:red")]
     assert "no image of another class that the model classifies correctly" in found.problems["boundary", "mine:red"]
-    assert accuracies(found, "mine:red") == [0.5, 0.5]
+    assert accuracies(found, "mine:red") == []
     assert found.value("boundary", "mine:honest", "success") is not None
     results = json.loads((folder / "problems" / "attack_results.json").read_text())
     assert [list(each["problems"]) for each in results["models"]] == [["boundary"], []]
     text = StringIO()
     Console(file=text, width=80, color_system=None).print(as_text(found), highlight=False)
     assert "mine:red: boundary: " in text.getvalue()
+
+
+def printed(found: AttackedModels) -> str:
+    text = StringIO()
+    Console(file=text, width=80, color_system=None).print(as_text(found), highlight=False)
+    return text.getvalue()
+
+
+def test_what_the_probe_breaks_is_broken(folder: Path) -> None:
+    """Square of one query breaks nothing; the probe's PGD breaks the eight near images, judged as files."""
+    path = folder / "weak.yaml"
+    path.write_text(
+        "seed: 0\nprobe: {images: 12, eps: 8/255, steps: 10, group: 12, spsa_steps: 2, spsa_samples: 8}\n"
+        "attacks: {square: {eps: 8/255, queries: 1, group: 12}}\n"
+    )
+    request = AttackRequest(attack_params(str(path)), folder / "weak")
+    found = run(Edition(folder), Wanted(str(folder / "set"), ["mine:honest"], device="cpu"), request)
+    assert success(found, "square", "mine:honest") == 0
+    assert accuracies(found, "mine:honest") == pytest.approx([1, 4 / 12])
+    assert (
+        "mine:honest: the probe breaks 8 of 12 correctly classified images in Linf 8/255; 8 of them withstood every "
+        "attack in Linf 8/255 and now count as broken there"
+    ) in " ".join(printed(found).split())
+    kept = folder / "weak" / "attacks" / "probe" / "mine_honest"
+    table = pd.read_parquet(kept / "attacked.parquet").set_index("file")
+    assert table["is_error"].sum() == 8
+    for file, row in table.iterrows():
+        clean = np.asarray(Image.open(folder / "set" / str(file)).resize((8, 8)), np.int64)
+        candidate = np.asarray(Image.open(kept / row["png"]), np.int64)
+        assert np.abs(clean - candidate).max() <= 8
+        means = candidate.mean(axis=(0, 1))
+        assert row["is_error"] == ((means[0] > means[1]) != ("n01440764" in str(file)))
+
+
+def test_no_attack_has_no_robust_accuracy(folder: Path) -> None:
+    found = evaluated(folder, "nothing", ["mine:honest"], "none", warnings=False)
+    assert not [line for line in found.lines if "robust" in line.measure]
+    assert [line.split() for line in printed(found).splitlines() if "no attack" in line and "mine" in line] == [
+        ["mine:honest", "no", "attack", "12", "100.0", "–", "–"]
+    ]
+    rows = {form: paper_table(found).in_form(form).splitlines() for form in ("latex", "markdown", "csv")}
+    assert rows["latex"][5] == r"mine:honest & no attack & 12 & 100.0 & -- & -- \\"
+    assert rows["markdown"][2] == "| mine:honest | no attack | 12 | 100.0 | – | – |"
+    assert rows["csv"][1] == "mine:honest,no attack,12,100.0,,"
+    results = json.loads((folder / "nothing" / "attack_results.json").read_text())
+    assert results["models"][0]["threat_models"] == []
+
+
+def test_attacks_of_two_kinds_never_join(folder: Path) -> None:
+    """PGD breaks eight of twelve in its ball; the rotations have a line of their own."""
+    found = evaluated(folder, "kinds", ["mine:honest"], "pgd,random_spatial", warnings=False)
+    assert accuracies(found, "mine:honest") == pytest.approx([1, 4 / 12])
+    names = [line.attack for line in found.lines if line.measure == "robust_high"]
+    assert names == ["Linf 8/255", "random_spatial"]
+    texts = [line.split() for line in printed(found).splitlines() if "mine:honest" in line and "8/255" in line]
+    assert texts == [["mine:honest", "Linf", "8/255", "12", "100.0", "33.3", "(13.8–60.9)", "0.0314"]]
 
 
 def test_boundary_needs_two_classes(folder: Path) -> None:
@@ -274,7 +339,10 @@ def test_a_command(folder: Path) -> None:
     """It is asked for classes; images made on a network with a gradient break it; other signs cannot be told."""
     command = f"command:{sys.executable} answer.py"
     found = evaluated(folder, "command", [command], "none,transfer", transfer_from=["mine:honest"], images=2)
-    assert accuracies(found, command) == [1, 0]
+    assert accuracies(found, command) == [1]
+    high = found.value("Linf 8/255", command, "robust_high")
+    assert high is not None
+    assert high.value == 0
     record = found.warnings[command]
     assert record.warnings == ()
     assert {each.text for each in record.not_told} == {"a command answers with classes alone"}
@@ -340,6 +408,18 @@ def test_the_params_of_a_request(tmp_path: Path) -> None:
     path.write_text("wrapped: {mine: {model: standard, wrapper: uninteresting}}\n")
     with pytest.raises(CleansetError, match=r"wanted\.yaml: wrapped: models are named by --model here"):
         attack_params(str(path))
+
+
+def test_one_ball_for_all_attacks_that_take_one() -> None:
+    found = attack_params("pgd,square,transfer,boundary,spatial_grid", "0.5", norm="L2")
+    assert [each.name for each in found.threats] == ["L2 0.5", "boundary", "spatial_grid"]
+    assert [each.name for each in attack_params("pgd,autoattack,spsa").threats] == ["Linf 4/255"]
+    with pytest.raises(CleansetError, match="--norm L2: spsa searches in Linf only; expected --norm Linf"):
+        attack_params("pgd,spsa", "0.5", norm="L2")
+    with pytest.raises(CleansetError, match="--norm L2: no radius; expected --eps, too"):
+        attack_params("pgd", norm="L2")
+    with pytest.raises(CleansetError, match="--eps: no other image of 8 bits lies in this L2 ball"):
+        attack_params("pgd", "0.001", norm="L2")
 
 
 @pytest.mark.parametrize(("eps", "levels"), [("8/255", 8), ("0.0314", 8), ("0.0157", 4), ("1/255", 1), ("1", 255)])

@@ -79,6 +79,7 @@ def data(**changed: Any) -> AttacksData:
         "warnings": [WarningRecord(role="mine", images=8, parameters={}, warnings=())],
         "sheets": {("pgd", "mine"): [ROW]},
         "sizes": {"mine": 160},
+        "probes": {},
     }
     return AttacksData(**(shown | changed))
 
@@ -101,6 +102,32 @@ def test_the_measures() -> None:
         "pgd", "mine", "3.0", "–", "1.50 1.25 to 1.75", "–", "–", "–", "–",
     ]  # fmt: skip
     assert "Robustness" in found.nav.get_text()  # type: ignore[union-attr]
+
+
+def test_robust_accuracies() -> None:
+    """By threat model: a number, bounds of a model with a sign, an upper bound of fewer images, nothing."""
+    measures = {
+        "Linf 8/255": {
+            "clean_accuracy": (4, 1, 0.6, 1), "robust_accuracy": (4, 0.5, 0.15, 0.85), "robust_low": (4, 0.5, NAN, NAN),
+            "robust_high": (4, 0.5, NAN, NAN), "robust_at_most": (9, 0.25, NAN, NAN),
+        },
+        "L2 1.5": {
+            "clean_accuracy": (5, 0.8, 0.4, 0.9), "robust_accuracy": (5, NAN, NAN, NAN),
+            "robust_low": (5, 0.2, NAN, NAN), "robust_high": (5, 0.6, NAN, NAN),
+        },
+    }  # fmt: skip
+    lines = [
+        AttackMeasure(name, "mine", measure, *values)
+        for name, of_name in measures.items()
+        for measure, values in of_name.items()
+    ]
+    found = page(data(lines=[*data().lines, *lines], probes={"mine": "the probe breaks 3 of 4"}))
+    assert rows(found, "Robust accuracy by threat model and model")[1:] == [
+        ["Linf 8/255pgd", "mine", "4", "100.0 60.0 to 100.0", "50.0 15.0 to 85.0≤ 25.0 of 9 images"],
+        ["L2 1.5far", "mine", "5", "80.0 40.0 to 90.0", "20.0 to 60.0"],
+    ]
+    assert "mine: the probe breaks 3 of 4" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
+    assert [row[2:] for row in rows(page(data()), "Robust accuracy by threat model and model")[1:]] == [["–"] * 3] * 2
 
 
 def test_accuracy_over_coverage() -> None:

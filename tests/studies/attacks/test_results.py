@@ -7,11 +7,19 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.attacks.base import Ball, Parameters
+from cleanset.studies.attacks.changes import GuessAttack, NoAttack, SpatialGridAttack
+from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
+from cleanset.studies.attacks.library_attacks import BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import (
+    Attacked,
+    ProbedImages,
     attack_measures,
+    probe_text,
+    threat_measures,
     worst_case,
-    worst_case_measures,
 )
+from cleanset.studies.attacks.threats import ThreatModel, threat_models
 
 RESULTS = pd.DataFrame(
     {
@@ -103,36 +111,113 @@ def attacked(files: str, correct: str, error: str, distance: float | None = None
     )
 
 
+LINF = Ball("Linf", 4 / 255)
+
+
+def threat(*attacks: str, ball: Ball | None = LINF, is_searched: bool = True) -> ThreatModel:
+    return ThreatModel(name="Linf 4/255", attacks=attacks, ball=ball, is_searched_by_gradient=is_searched)
+
+
+def probed(correct: str, errors: str, levels: float = 4) -> ProbedImages:
+    """The probe's candidate near each image of `correct`, at the distance of so many levels."""
+    rows = attacked(correct, correct, errors)[["file", "was_correct", "is_error"]]
+    return ProbedImages(rows=rows.assign(linf=levels / 255, l2=1.0), ball=Ball("Linf", levels / 255))
+
+
+def measured(asked: ThreatModel, found: Attacked) -> dict[str, tuple[int, float]]:
+    """Images and value of each share that is defined."""
+    lines = [line for line in threat_measures(asked, "mine", found) if line.measure != "reached"]
+    return {line.measure: (line.images, round(line.value, 3)) for line in lines if line.is_defined}
+
+
 class TestWorstCase:
-    """Of six images f is misclassified at once; one attack breaks a and b, another, on fewer images, b and c."""
+    """Of six images f is misclassified at once; one attack breaks a and b, another, on three of them, b and c."""
 
     results: ClassVar = {"pgd": attacked("abcdef", "abcde", "abf", 2.0), "square": attacked("dcb", "dcb", "bc", 3.0)}
 
-    def test_an_image_counts_as_broken_if_any_attack_breaks_it(self) -> None:
+    def test_it_is_of_the_images_that_every_attack_was_tried_on(self) -> None:
         found = worst_case(self.results)
-        assert dict(zip(found["file"], found["is_robust"], strict=True)) == {
-            "a": False, "b": False, "c": False, "d": True, "e": True, "f": False,
-        }  # fmt: skip
-        assert found["attacks"].tolist() == [1, 2, 2, 2, 1, 1]
-        assert found["class_index"].tolist() == [ord(each) for each in "abcdef"]
+        assert dict(zip(found["file"], found["is_robust"], strict=True)) == {"b": False, "c": False, "d": True}
 
-    def test_measures(self) -> None:
-        lines = {line.measure: line for line in worst_case_measures("all", "mine", self.results)}
-        assert {name: (line.images, line.value) for name, line in lines.items()} == {
-            "clean_accuracy": (6, 0.833333333), "robust_accuracy": (6, 0.333333333), "tried_by_all": (6, 0.5),
-            "reached": (5, 2.6),
+    def test_fewer_images_of_one_attack(self) -> None:
+        """One of three withstands both; a bound of all six has no interval: a, b, c and f are lost."""
+        found = Attacked(self.results)
+        lines = {line.measure: line for line in threat_measures(threat("pgd", "square"), "mine", found)}
+        assert measured(threat("pgd", "square"), found) == {
+            "clean_accuracy": (3, 1.0), "robust_accuracy": (3, 0.333), "robust_low": (3, 0.333),
+            "robust_high": (3, 0.333), "robust_at_most": (6, 0.333),
         }  # fmt: skip
-        # Wilson's interval of 2 of 6, as R's prop.test(2, 6, correct = FALSE) gives it
-        assert lines["robust_accuracy"][5:] == pytest.approx((0.0967714, 0.7000067), abs=1e-6)
-        assert {(line.attack, line.model) for line in lines.values()} == {("all", "mine")}
-        assert list(worst_case_measures("all", "mine", {})) == []
-
-    def test_a_masked_model_has_no_robust_accuracy(self) -> None:
-        lines = worst_case_measures("all", "mine", self.results, is_masked=True)
-        assert {line.measure: line.is_defined for line in lines} == {
-            "clean_accuracy": True, "robust_accuracy": False, "tried_by_all": True, "reached": True,
+        # the larger distance of both attacks, on three correctly classified images
+        assert (lines["reached"].images, lines["reached"].value) == (3, 3.0)
+        # Wilson's interval of 1 of 3, as R's prop.test(1, 3, correct = FALSE) gives it
+        assert lines["robust_accuracy"].interval == pytest.approx((0.0614919, 0.7923404), abs=1e-6)
+        assert [lines[name].interval for name in ("robust_low", "robust_high", "robust_at_most")] == [None] * 3
+        assert {(line.attack, line.model) for line in lines.values()} == {("Linf 4/255", "mine")}
+        assert measured(threat("pgd"), found) == {
+            "clean_accuracy": (6, 0.833), "robust_accuracy": (6, 0.5), "robust_low": (6, 0.5), "robust_high": (6, 0.5),
         }  # fmt: skip
 
-    def test_an_attack_that_breaks_nothing_changes_nothing(self) -> None:
-        more = self.results | {"none": attacked("abcdef", "abcde", "f")}
-        assert worst_case(more)["is_robust"].tolist() == worst_case(self.results)["is_robust"].tolist()
+    def test_nothing_without_an_attack(self) -> None:
+        assert measured(threat("spsa"), Attacked(self.results)) == {}
+        assert measured(threat("pgd"), Attacked({})) == {}
+
+    def test_of_an_untrusted_model_nothing_is_known_but_bounds(self) -> None:
+        found = Attacked(self.results, is_trusted=False)
+        assert measured(threat("pgd"), found) == {
+            "clean_accuracy": (6, 0.833), "robust_low": (6, 0), "robust_high": (6, 0.5)
+        }  # fmt: skip
+
+    def test_without_a_gradient_there_is_an_upper_bound(self) -> None:
+        found = measured(threat("square", is_searched=False), Attacked(self.results))
+        assert found == {"clean_accuracy": (3, 1), "robust_high": (3, 0.333)}
+
+    def test_the_probe_breaks_what_the_attacks_do_not(self) -> None:
+        """It searched near a to d, and breaks d: the images that all were tried on are b, c and d."""
+        found = Attacked(self.results, probed("abcd", "ad"))
+        assert measured(threat("pgd", "square"), found) == {
+            "clean_accuracy": (3, 1), "robust_accuracy": (3, 0), "robust_low": (3, 0), "robust_high": (3, 0),
+            "robust_at_most": (6, 0.167),
+        }  # fmt: skip
+        assert measured(threat("pgd"), found)["robust_at_most"] == (6, 0.333)
+        assert probe_text(found, [threat("pgd", "square")]) == (
+            "the probe breaks 2 of 4 correctly classified images in Linf 4/255; 1 of them withstood every attack in "
+            "Linf 4/255 and now count as broken there"
+        )
+
+    def test_a_probe_on_the_same_images_follows_the_gradient(self) -> None:
+        square = threat("square", is_searched=False)
+        assert "robust_accuracy" in measured(square, Attacked(self.results, probed("bcd", "b")))
+        # on fewer images, in a smaller ball, or in another kind of change it does not
+        assert "robust_accuracy" not in measured(square, Attacked(self.results, probed("bc", "b")))
+        assert "robust_accuracy" not in measured(square, Attacked(self.results, probed("bcd", "b", levels=2)))
+
+    def test_a_candidate_of_the_probe_counts_in_every_ball_that_holds_it(self) -> None:
+        outside = Attacked(self.results, probed("abcde", "abcde", levels=8))
+        assert measured(threat("pgd"), outside)["robust_accuracy"] == (6, 0.5)
+        inside = Attacked(self.results, probed("abcde", "abcde", levels=2))
+        assert measured(threat("pgd"), inside)["robust_accuracy"] == (5, 0)
+        assert measured(threat("pgd", ball=None), inside)["robust_accuracy"] == (6, 0.5)
+
+
+def test_threat_models() -> None:
+    """One ball around the image is one; a ball around a moved image, the nearest image and a grid are others."""
+    attacks: dict[str, Parameters] = {
+        "none": NoAttack(),
+        "boundary": BoundaryAttack(after=None),
+        "square": SquareAttack(eps=8 / 255),
+        "spatial_grid": SpatialGridAttack(),
+        "pgd": PgdAttack(eps=8 / 255),
+        "spsa": SpsaAttack(eps=8 / 255),
+        "spsa_alone": SpsaAttack(eps=8 / 255, after=None),
+        "far": PgdAttack(norm="L2", eps=0.5),
+        "guess": GuessAttack(),
+    }
+    found = {each.name: (each.attacks, each.ball, each.is_searched_by_gradient) for each in threat_models(attacks)}
+    assert found == {
+        "boundary": (("boundary",), None, False),
+        "Linf 8/255": (("square", "pgd", "spsa_alone"), Ball("Linf", 8 / 255), True),
+        "spatial_grid": (("spatial_grid",), None, True),
+        "spsa": (("spsa",), None, False),
+        "L2 0.5": (("far",), Ball("L2", 0.5), True),
+    }
+    assert [each.metric for each in threat_models(attacks)][1] == "Linf_8_255"

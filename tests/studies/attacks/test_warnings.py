@@ -15,11 +15,11 @@ from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
-from cleanset.studies.attacks.base import Known, Other, Parameters, Subject, to_unit
+from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Subject, to_unit
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
-from cleanset.studies.attacks.probing import fewer, of_answers, probe, successes
+from cleanset.studies.attacks.probing import fewer, of_answers, probe, tries
 from cleanset.studies.attacks.signs import (
     MIN_COMPARED,
     SeenSign,
@@ -36,7 +36,7 @@ from cleanset.studies.attacks.signs import (
     transfer_beats_gradient,
 )
 from cleanset.studies.attacks.targets import Judge
-from cleanset.studies.attacks.warnings import WarningRecord, read_warnings, write_warnings
+from cleanset.studies.attacks.warnings import Candidate, WarningRecord, read_warnings, write_warnings
 from tests.studies.attacks.networks import (
     CPU,
     KNOWN,
@@ -253,7 +253,7 @@ class Votes(nn.Module):
 def test_answers_that_a_level_does_not_change(precision: Precision, is_seen: bool) -> None:
     """Rounding in a coarse precision hides the change, of honest models as well: there it cannot be told."""
     network = PixelNetwork(Votes(), CPU, precision, 64)
-    seen, not_told = probe(network, subjects(HONEST), KNOWN, PGD, [])
+    seen, not_told, _ = probe(network, subjects(HONEST), KNOWN, PGD, [])
     (text,) = [each.text for each in (seen if is_seen else not_told) if each.sign == "misleading_gradient"]
     assert text == "12 of 12 images get nearly the same answer when all pixels change by a level"
     assert not [each for each in (not_told if is_seen else seen) if each.sign == "misleading_gradient"]
@@ -310,10 +310,10 @@ def test_winners_take_all() -> None:
     among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
     assert signs(network, among) == {"misleading_gradient", "black_box_better"}
     counts = [
-        successes(on_cpu(network, 64), among, KNOWN, PGD.model_copy(update={"steps": steps})).sum()
+        tries(on_cpu(network, 64), among, KNOWN, PGD.model_copy(update={"steps": steps})).success.sum()
         for steps in (10, 100)
     ]
-    assert max(counts) <= 3 < successes(on_cpu(network, 64), among, KNOWN, SPSA).sum() - 3
+    assert max(counts) <= 3 < tries(on_cpu(network, 64), among, KNOWN, SPSA).success.sum() - 3
     assert "black_box_better" not in signs(Winners(shortcut=0), among)
 
 
@@ -564,6 +564,18 @@ TEXT = """{
       "sign": "black_box_better",
       "text": "4 images"
     }
+  ],
+  "candidates": [
+    {
+      "file": "n0/1.JPEG",
+      "search": "spsa",
+      "was_correct": true,
+      "is_error": true,
+      "l2": 0.75,
+      "linf": 0.25,
+      "png_sha256": "00",
+      "png": null
+    }
   ]
 }
 """
@@ -572,7 +584,18 @@ TEXT = """{
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     seen = SeenSign(sign="no_gradient", text="4 of 4 images have no gradient")
     few = SeenSign(sign="black_box_better", text="4 images")
-    record = WarningRecord(role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,), not_told=(few,))
+    candidate = Candidate(
+        file="n0/1.JPEG", search="spsa", was_correct=True, is_error=True, l2=0.75, linf=0.25, png_sha256="00"
+    )
+    record = WarningRecord(
+        role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,), not_told=(few,), candidates=(candidate,)
+    )
+    probed = record.probed
+    assert probed is not None
+    assert probed.ball == Ball("Linf", 0.5)
+    assert probed.rows.to_dict("records") == [
+        {"file": "n0/1.JPEG", "was_correct": True, "is_error": True, "l2": 0.75, "linf": 0.25}
+    ]
     write_warnings(tmp_path / "mine.json", record)
     assert (tmp_path / "mine.json").read_text() == TEXT
     assert read_warnings(tmp_path / "mine.json") == record

@@ -10,12 +10,14 @@ else will get the same answers to these files.
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -39,10 +41,20 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
-from cleanset.studies.attacks.base import Known, Parameters, globally_seeded, logits_of, seed_of, to_unit
+from cleanset.studies.attacks.base import (
+    Ball,
+    Known,
+    Parameters,
+    Result,
+    Subject,
+    globally_seeded,
+    logits_of,
+    seed_of,
+    to_unit,
+)
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.probing import answers_in_batches, of_command, probe
+from cleanset.studies.attacks.probing import Tries, answers_in_batches, of_command, probe
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
 from cleanset.studies.attacks.signs import SeenSign, other_answer, precision_changes_answers, rounded_dependence
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
@@ -59,7 +71,8 @@ from cleanset.studies.attacks.targets import (
     pixels_of_png,
     with_straight_through,
 )
-from cleanset.studies.attacks.warnings import WarningRecord, write_warnings
+from cleanset.studies.attacks.threats import PROBE
+from cleanset.studies.attacks.warnings import Candidate, WarningRecord, write_warnings
 from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import SetImages, StudyFile, first_images, images_sha256
 from cleanset.tables import Table, read_table, write_table
@@ -145,14 +158,17 @@ class Attacking:
         params = self.params
         target = self.target
         lpips = self.target.judge.lpips
-        attack = params.attack(self.name)
+        attack = None if self.name == PROBE else params.attack(self.name)
+        parameters = params.probe if attack is None else attack
         # scikit-image computes SSIM
-        libraries = [*attack.libraries, "scikit-image", *([] if lpips is None else ["lpips"])]
+        libraries = [
+            *(() if attack is None else attack.libraries), "scikit-image", *(() if lpips is None else ("lpips",))
+        ]  # fmt: skip
         return {
             "attack": self.name,
             "role": target.name,
             **({} if target.wrapped is None else {"wrapped": target.wrapped.model_dump()}),
-            "parameters": attack.model_dump(),
+            "parameters": parameters.model_dump(),
             "budget": params.budget.model_dump(),
             "seed": params.seed,
             "search_precision": params.search_precision,
@@ -185,7 +201,9 @@ class Attacking:
             print_notice(f"{self.name} {self.target.name}: the budget is spent after {count} of {len(images)} images")
         # anew: after a spent budget there are fewer images, and so fewer groups
         finished = self._shards(made_from, files[:count])
-        self._write({**self.record(images), "attacked": count, **(made_from.facts if keep_facts else {})}, finished)
+        self.write(
+            finished.table(), {**self.record(images), "attacked": count, **(made_from.facts if keep_facts else {})}
+        )
         shards.remove()
 
     def _shards(self, made_from: MadeFrom, files: Sequence[str]) -> Shards:
@@ -219,9 +237,8 @@ class Attacking:
         if read_finished(self.folder.record, self.made_from(images), self.folder.table) is None:
             self.run(known, images, keep_facts=True)
 
-    def _write(self, record: dict[str, Any], finished: Shards) -> None:
-        """Write the table, the PNGs and the record: all or nothing."""
-        shards = finished.table()
+    def write(self, shards: pd.DataFrame, record: dict[str, Any]) -> None:
+        """Write the table, the PNGs and the record, from rows of SHARD: all or nothing."""
         ids = {file: each.image_id for file, each in self.target.files.items()}
         with replacing(self.folder.folder) as unfinished:
             for file, content in zip(shards["image_id"], shards["content"], strict=True):
@@ -274,10 +291,59 @@ class Attacking:
         for file, subject, result in zip(files, group, results, strict=True):
             own_seed = seed_of(seed, "judged", words, file)
             row = target.judge.verdict(subject, result, attack.ball, target.before(file), own_seed)
-            # float32 halves the table; verdicts were taken in float64
-            row |= {name: row[name].astype(np.float32).tolist() for name in ("logits_before", "logits_after")}
-            found.append({"image_id": file, **target.stored(file), **row})
+            found.append(_stored_row(target, file, row))
         return pd.DataFrame(found, columns=SHARD.names)
+
+    def keep_probe(self, subjects: Sequence[Subject], searches: Mapping[str, Tries]) -> None:
+        """Judge what the probe found near each image, and write it as the results of an attack.
+
+        Of the candidates that the searches found misclassified the first one that is misclassified when judged, too;
+        otherwise that of the first search. The remark of a row is the name of the search.
+        """
+        target = self.target
+        ball = Ball("Linf", self.params.probe.eps)
+        words = f"{target.name} {self.name}"
+        rows = []
+        for place, subject in enumerate(subjects):
+            names = [name for name, each in searches.items() if each.success[place]] or [*searches][:1]
+            queries = sum(each.queries[place] for each in searches.values())
+            seed = seed_of(self.params.seed, "judged", words, subject.name)
+
+            def judged(name: str, place: int, subject: Subject, queries: int, seed: int) -> dict[str, Any]:
+                result = Result(searches[name].candidates[place], queries, notices=(name,))
+                return target.judge.verdict(subject, result, ball, target.before(subject.name), seed)
+
+            verdicts = [judged(name, place, subject, queries, seed) for name in names]
+            row = next((each for each in verdicts if each["is_error"]), verdicts[0])
+            rows.append(_stored_row(target, subject.name, row))
+        images = target.images.set_index("file").loc[[subject.name for subject in subjects]].reset_index()
+        self.write(pd.DataFrame(rows, columns=SHARD.names), self.record(images))
+
+    def candidates(self, *, with_png: bool) -> tuple[Candidate, ...]:
+        """What the probe found, from its results; `with_png`: with the images that break a correct one."""
+        return tuple(
+            Candidate(
+                file=row["file"],
+                search=row["notices"][0],
+                was_correct=row["was_correct"],
+                is_error=row["is_error"],
+                l2=row["l2"],
+                linf=row["linf"],
+                png_sha256=row["png_sha256"],
+                png=self._base64(row["png"]) if with_png and row["was_correct"] and row["is_error"] else None,
+            )
+            for row in self.results().to_dict("records")
+        )
+
+    def _base64(self, png: str) -> str:
+        return b64encode((self.folder.folder / png).read_bytes()).decode("ascii")
+
+
+def _stored_row(target: AttackedModel, file: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A row of SHARD from a verdict."""
+    # float32 halves the table; verdicts were taken in float64
+    logits = {name: row[name].astype(np.float32).tolist() for name in ("logits_before", "logits_after")}
+    return {"image_id": file, **target.stored(file), **row, **logits}
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,9 +420,11 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, i
     code of a custom model may remember anything: one whose answers differ gets a process for each attack, and one for
     the images themselves.
     """
-    records = [json.loads(read_text(each.folder.record, "run the attack again")) for each in attacks]
-    before = next((SeenSign(**record[SETTLED]) for record in records if record.get(SETTLED)), None)
-    if all(SETTLED in record for record in records):
+    every = [(each, json.loads(read_text(each.folder.record, "run the attack again"))) for each in attacks]
+    before = next((SeenSign(**record[SETTLED]) for _, record in every if record.get(SETTLED)), None)
+    attacks = [each for each, record in every if SETTLED not in record]
+    records = [record for _, record in every if SETTLED not in record]
+    if not attacks:
         return before
     target = attacks[0].target
     seed = attacks[0].params.seed
@@ -402,16 +470,25 @@ def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | N
     target = open_target(study, params, model)
     check_scores(study, params.edition, target, first_images(target.images, params.attacks.probe.images))
     others = target.sources(other_models(study, params, model))
-    write_warnings(study.warnings(model), probed(target, params.attacks, others))
+    with TemporaryDirectory() as folder:
+        kept = Attacking(params.attacks, PROBE, target, AttackedFolder(Path(folder) / PROBE))
+        record = probed(kept, others)
+        if record.candidates and params.source(model) == "module":
+            sign = settle([kept], partial(_opened, study, attack_params, model), is_custom=True)
+            record = _with_sign(sign, record)
+        if record.candidates:
+            record = record.model_copy(update={"candidates": kept.candidates(with_png=True)})
+    write_warnings(study.warnings(model), record)
 
 
-def probed(
-    target: AttackedModel, settings: AttackParams, others: Mapping[str, PixelNetwork], *, is_command: bool = False
-) -> WarningRecord:
+def probed(kept: Attacking, others: Mapping[str, PixelNetwork], *, is_command: bool = False) -> WarningRecord:
     """The signs on the first images of each class, with PGD and SPSA in one ball, and images made on other models.
 
-    A command, which has neither logits nor gradients, is only asked the same again.
+    What they find is judged and written by `kept`. A command, which has neither logits nor gradients, is only asked the
+    same again.
     """
+    target = kept.target
+    settings = kept.params
     asked = settings.probe
     images = first_images(target.images, asked.images)
     subjects = [target.subject(file) for file in images["file"]]
@@ -430,12 +507,15 @@ def probed(
             judged = np.stack([target.before(subject.name) for subject in subjects])
             sign = precision_changes_answers(logits, judged, network.precision)
             found.seen.extend([] if sign is None else [sign])
+    if found.searches:
+        kept.keep_probe(subjects, found.searches)
     return WarningRecord(
         role=target.name,
         images=len(subjects),
         parameters=asked.model_dump(),
         warnings=tuple(found.seen),
         not_told=tuple(found.not_told),
+        candidates=kept.candidates(with_png=False) if found.searches else (),
     )
 
 
@@ -459,7 +539,7 @@ def evaluate(
     how = Searching(device, params.search_precision, settings.batch_size)
     results = dict[tuple[str, str], pd.DataFrame]()
     problems = dict[tuple[str, str], str]()
-    records = dict[str, WarningRecord]()
+    records = dict[str, WarningRecord | None]()
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
         try:
             named = load(spec, settings, classes)
@@ -479,13 +559,14 @@ def evaluate(
             seed=params.seed,
             searched=searched,
         )
+
         sources = partial(_loaded, spec, others, settings, target)
+        made_on = [other.text for other in others]
+        facts = [named.identity, settings.precision, *request.straight_through]
         finished = list[Attacking]()
         for name, attack in params.attacks.items():
-            made_on = [other.text for other in others] if attack.kind == "transfer" else []
-            facts = [named.identity, settings.precision, *request.straight_through, *made_on]
-            folder = AttackedFolder(request.out / "attacks" / name / stem)
-            attacking = Attacking(params, name, target, folder, further=json.dumps(facts), table=NAMED_ATTACKED)
+            further = json.dumps([*facts, *(made_on if attack.kind == "transfer" else [])])
+            attacking = _attacking(request, name, target, stem, further)
             try:
                 # loaded anew for each attack: what a random source has drawn before must not count
                 attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))
@@ -496,26 +577,54 @@ def evaluate(
         if finished:
             is_command = isinstance(spec, CommandModel)
             is_custom = isinstance(spec, CommandModel | ModuleModel)
+            anew = partial(_anew, spec, settings, classes)
+            kept = _attacking(request, PROBE, target, stem)
             try:
-                sign = settle(finished, partial(_anew, spec, settings, classes), is_custom=is_custom)
-                results |= {(each.name, spec.text): each.results() for each in finished}
-                record = probed(target, params, sources(), is_command=is_command) if request.warnings else None
+                record = probed(kept, sources(), is_command=is_command) if request.warnings else None
+                record = settled_with_probe(finished, kept, record, anew, is_custom=is_custom)
             except CleansetError as error:
                 problems["verdicts and warnings", spec.text] = str(error)
             else:
-                records |= _with_sign(sign, spec.text, record)
+                records[spec.text] = record
+                results |= {(each.name, spec.text): each.results() for each in finished}
     if not results:
         raise CleansetError(next(iter(problems.values())))
-    return results, records, problems
+    return results, {model: each for model, each in records.items() if each is not None}, problems
 
 
-def _with_sign(sign: SeenSign | None, model: str, record: WarningRecord | None) -> dict[str, WarningRecord]:
-    """The warnings by model; without a probe there are none but the sign, which says why verdicts changed."""
-    signs = () if sign is None else (sign,)
+def _attacking(request: AttackRequest, name: str, target: AttackedModel, stem: str, further: str = "") -> Attacking:
+    """An attack whose results are below the folder of the request."""
+    folder = AttackedFolder(request.out / "attacks" / name / stem)
+    return Attacking(request.params, name, target, folder, further=further, table=NAMED_ATTACKED)
+
+
+def settled_with_probe(
+    finished: Sequence[Attacking],
+    kept: Attacking,
+    record: WarningRecord | None,
+    opened: Callable[[], LoadedModel],
+    *,
+    is_custom: bool,
+) -> WarningRecord | None:
+    """Judge the files of all attacks and of the probe, which `kept` has, in a fresh process; the record after that.
+
+    None without a probe, unless verdicts changed.
+    """
     if record is None:
-        return {model: WarningRecord(role=model, images=0, parameters={}, warnings=signs)} if signs else {}
-    others = [each for each in record.warnings if each not in signs]
-    return {model: record.model_copy(update={"warnings": (*signs, *others)})}
+        sign = settle(finished, opened, is_custom=is_custom)
+        # the sign says why verdicts changed
+        empty = WarningRecord(role=kept.target.name, images=0, parameters={}, warnings=())
+        return None if sign is None else _with_sign(sign, empty)
+    has_searched = bool(record.candidates)
+    sign = settle([*finished, *([kept] if has_searched else [])], opened, is_custom=is_custom)
+    judged = kept.candidates(with_png=False) if has_searched else ()
+    return _with_sign(sign, record.model_copy(update={"candidates": judged}))
+
+
+def _with_sign(sign: SeenSign | None, record: WarningRecord) -> WarningRecord:
+    """The record with a sign before the others."""
+    signs = () if sign is None else (sign,)
+    return record.model_copy(update={"warnings": (*signs, *(each for each in record.warnings if each not in signs))})
 
 
 def _anew(spec: Spec, settings: Settings, classes: ClassTable) -> LoadedModel:

@@ -180,6 +180,8 @@ class Parameters(Section):
     """Whether it needs a model's stored predictions, which only the edition's models have."""
     is_of_image: ClassVar[bool] = True
     """Whether a candidate is made of the image itself: only such an attack can break the image."""
+    minimizes_distance: ClassVar[bool] = False
+    """Whether it looks for the nearest image that is misclassified, in place of any one in its ball."""
     uses: ClassVar[Uses] = "logits"
     images: Images | None = None
     kind: str

@@ -4,7 +4,7 @@ Each imports its code when it runs.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -95,9 +95,11 @@ def evaluate(
             "study's params.yaml."
         ),
     ],
-    eps: Annotated[
-        str | None, typer.Option(help="Linf bound of all attacks that have one.", show_default="4/255")
+    norm: Annotated[
+        Literal["Linf", "L2"] | None,
+        typer.Option(help="Norm of the ball of all attacks that search one.", show_default="Linf"),
     ] = None,
+    eps: Annotated[str | None, typer.Option(help="Radius of this ball.", show_default="4/255 in Linf")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Number of images, spread over the classes.")] = None,
     transfer_from: Annotated[
         list[str] | None,
@@ -122,9 +124,10 @@ def evaluate(
 ) -> None:
     """Attack any models on any images, outside DVC, as a study does.
 
-    The robust accuracy comes first: the share of the images that the model
-    classifies correctly and that no attack breaks. OUT has the changed
-    images, attack_measures.csv and attack_results.json.
+    The robust accuracy of each threat model comes first: the share of the
+    images that the model classifies correctly and that no attack in it
+    breaks. OUT has the changed images, attack_measures.csv and
+    attack_results.json.
     """
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
@@ -132,7 +135,7 @@ def evaluate(
     from cleanset.studies.attacks.study import AttackRequest
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    params = evaluation.attack_params(attacks, eps, limit)
+    params = evaluation.attack_params(attacks, eps, limit, norm)
     request = AttackRequest(params, out, Path(attacks).parent, straight_through or (), warnings)
     evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
     show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))

@@ -1,10 +1,10 @@
 """The command `attacks evaluate`: any models attacked on any images, outside DVC, by the code of a study's stages."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
@@ -18,18 +18,22 @@ from cleanset.files import remove_abandoned, write_text
 from cleanset.measure.command import Wanted
 from cleanset.measure.specs import CommandModel, Spec, parse_specs
 from cleanset.measure.table import Cell, MeasureTable, cell
-from cleanset.studies.attacks.base import LinfRadius
-from cleanset.studies.attacks.results import WORST_CASE, AttackMeasure, by_name, measure_lines
+from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
+from cleanset.studies.attacks.results import (
+    ROBUST_MEASURES,
+    Attacked,
+    AttackMeasure,
+    by_name,
+    measure_lines,
+    probe_text,
+)
 from cleanset.studies.attacks.study import ATTACK_KINDS, GUESS, AttackParams, AttackRequest
+from cleanset.studies.attacks.warnings import WarningRecord, attacked_model
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.validation import check_known, first_problem, validate
 from cleanset.yaml_files import read_yaml
-
-# imports torch: wrong names are reported before
-if TYPE_CHECKING:
-    from cleanset.studies.attacks.warnings import WarningRecord
 
 ATTACK_RESULTS = "attack_results.json"
 BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classes" and name != GUESS]
@@ -38,13 +42,14 @@ BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedModels:
-    """The images, the params, the measures and, by model, its warnings; by attack and model why it did not run."""
+    """The images, the params, the measures; by model results and warnings; by attack and model why it did not run."""
 
     images: OpenedImages
     params: AttackParams
     models: Sequence[str]
+    attacked: Mapping[str, Attacked]
     lines: Sequence[AttackMeasure]
-    warnings: "Mapping[str, WarningRecord]"
+    warnings: Mapping[str, WarningRecord]
     problems: Mapping[tuple[str, str], str]
 
     def value(self, attack: str, model: str, measure: str) -> AttackMeasure | None:
@@ -52,46 +57,70 @@ class AttackedModels:
         return by_name(self.lines).get((attack, model, measure))
 
 
-def attack_params(attacks: str, eps: str | None = None, images: int | None = None) -> AttackParams:
+DEFAULT_EPS = "4/255"
+"""The radius of attacks that are named without one, in Linf."""
+
+
+def attack_params(
+    attacks: str, eps: str | None = None, images: int | None = None, norm: Norm | None = None
+) -> AttackParams:
     """The params of a request: a file as a study's params.yaml, or names with commas between.
 
-    By name every attack has its defaults, those in an Linf ball the radius `eps` (4/255), around the image itself.
-    Raises CleansetError naming the attack or the key, and for eps beside a file, which has its own.
+    By name every attack has its defaults, and those that may search the ball of `norm` (Linf) and `eps` (4/255; needed
+    with L2) do so, around the image itself. Raises CleansetError naming the attack or the key, and for a ball beside a
+    file, which has its own.
     """
     if attacks.endswith((".yaml", ".yml")):
         where = attacks
-        if eps is not None:
-            raise CleansetError(f"--eps {eps}: goes with names of attacks; expected eps in {where}")
+        for option, value in (("norm", norm), ("eps", eps)):
+            if value is not None:
+                raise CleansetError(f"--{option} {value}: goes with names of attacks; expected {option} in {where}")
         read = read_yaml(Path(attacks), "expected the params of attacks, as of a study")
         content: dict[str, Any] = dict(read) if isinstance(read, dict) else {}
         if content.pop("wrapped", None):
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
         where = "--attacks"
-        eps = "4/255" if eps is None else eps
+        norm = norm or "Linf"
+        if eps is None and norm == "L2":
+            raise CleansetError("--norm L2: no radius; expected --eps, too, such as --eps 0.5")
+        eps = DEFAULT_EPS if eps is None else eps
         try:
-            TypeAdapter(LinfRadius).validate_python(eps)
+            TypeAdapter(L2Radius if norm == "L2" else LinfRadius).validate_python(eps)
         except ValidationError as error:
             raise CleansetError(f"--eps: {first_problem(error)}") from None
-        content = {"attacks": {}, "probe": {"eps": eps}}
-        for name in (each.strip() for each in attacks.split(",")):
-            if name == GUESS:
-                raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
-            check_known("--attacks", name, [each for each in ATTACK_KINDS if each != GUESS])
-            if name in content["attacks"]:
-                raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
-            content["attacks"][name] = _in_ball(name, eps)
+        named = _named_attacks(attacks, norm, eps)
+        content = {"attacks": named, "probe": {"eps": eps} if norm == "Linf" else {}}
     if images is not None:
         content["images"] = images
     return validate(AttackParams, content, where)
 
 
-def _in_ball(name: str, eps: str) -> dict[str, Any]:
-    """Parameters with which an attack that has an Linf ball searches in the one of `eps` around the image itself."""
+def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, Any]]:
+    found = dict[str, dict[str, Any]]()
+    for name in (each.strip() for each in attacks.split(",")):
+        if name == GUESS:
+            raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
+        check_known("--attacks", name, [each for each in ATTACK_KINDS if each != GUESS])
+        if name in found:
+            raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
+        found[name] = _in_ball(name, norm, eps)
+    return found
+
+
+def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, Any]:
+    """Parameters with which an attack searches the ball of `norm` and `eps` around the image, if it may.
+
+    Raises CleansetError for an attack that has a ball of another norm only.
+    """
     kind = ATTACK_KINDS[name]
+    if issubclass(kind, InBall):
+        return {"norm": norm, "eps": eps}
     ball = kind.model_validate({}).ball
-    if "eps" not in kind.model_fields or ball is None or ball.norm != "Linf":
+    if "eps" not in kind.model_fields or ball is None or kind.minimizes_distance:
         return {}
+    if ball.norm != norm:
+        raise CleansetError(f"--norm {norm}: {name} searches in {ball.norm} only; expected --norm {ball.norm}")
     return {"eps": eps} | ({"after": None} if "after" in kind.model_fields else {})
 
 
@@ -128,10 +157,19 @@ def run(
         check_model(spec)
     results, records, problems = evaluate(specs, others, images, settings_for(score), request, images.classes)
     names = [spec.text for spec in specs]
-    masked = [model for model, record in records.items() if record.warnings]
-    lines = measure_lines(names, results, params.of_image, params.resampling, masked)
+    attacked = {
+        model: attacked_model({name: each for (name, of), each in results.items() if of == model}, records.get(model))
+        for model in names
+    }
+    lines = measure_lines(attacked, params.threats, params.resampling)
     evaluated = AttackedModels(
-        images=images, params=params, models=names, lines=lines, warnings=records, problems=problems
+        images=images,
+        params=params,
+        models=names,
+        attacked=attacked,
+        lines=lines,
+        warnings=records,
+        problems=problems,
     )
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
     write_text(out / ATTACK_RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
@@ -195,24 +233,38 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
             found = {"images": line.images, "value": value, "interval": line.interval}
             measured.setdefault(line.attack, {})[line.measure] = found
     warned = evaluated.warnings.get(model)
-    worst = measured.get(WORST_CASE, {})
     problems = evaluated.problems
     return {
         "model": model,
-        "robust_accuracy": worst.get("robust_accuracy"),
-        "clean_accuracy": worst.get("clean_accuracy"),
-        "tried_by_all": worst.get("tried_by_all", {}).get("value"),
-        "attacks": {name: measured[name] for name in evaluated.params.attacks if name in measured},
+        "threat_models": [
+            {
+                "name": threat.name,
+                "attacks": [name for name in threat.attacks if name in measured],
+                **{measure: measured[threat.name].get(measure) for measure in ROBUST_MEASURES},
+            }
+            for threat in evaluated.params.threats
+            if "robust_high" in measured.get(threat.name, {})
+        ],
+        "attacks": {
+            name: {measure: each for measure, each in measured[name].items() if measure not in ROBUST_MEASURES}
+            for name in evaluated.params.attacks
+            if name in measured
+        },
         "problems": {name: text for (name, of), text in problems.items() if of == model},
-        "warnings": None if warned is None else warned.model_dump(mode="json", exclude={"role"}),
+        "warnings": None if warned is None else warned.model_dump(mode="json", exclude=NOT_IN_RESULTS),
     }
 
 
+NOT_IN_RESULTS: Any = {"role": True, "candidates": {"__all__": {"png"}}}
+"""The keys of a record of warnings that attack_results.json leaves out: the PNGs lie beside it."""
+
 MEANING_OF_SHARES = (
-    "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
-    "those that the attack breaks. Both with Wilson's 95 % interval. distance: the mean that the attacks reached, in "
-    "their norm. converged: the share of the images whose search more steps no longer changed. –: signs below tell why "
-    "attacks fail on the model though it may not be robust: its robust accuracy is not known."
+    "robust: the share of the images that is classified correctly and that no attack of this threat model breaks, of "
+    "images that each of them was tried on. ≤: an upper bound, as not every attack was tried on each of these images, "
+    "or none followed the gradient. success: of the images that are classified correctly, those that the attack "
+    "breaks. Intervals are Wilson's, 95 %. a to b: signs below tell that attacks cannot be trusted on the model; a has "
+    "the images that withstood although attacks can be trusted, b all that withstood. distance: the mean that the "
+    "attacks reached, in their norm. converged: the share of the images whose search more steps no longer changed."
 )
 
 
@@ -223,13 +275,15 @@ def as_text(evaluated: AttackedModels) -> Group:
     parts += [Text(), Text(MEANING_OF_SHARES)]
     for model, record in evaluated.warnings.items():
         parts.append(Text())
-        clean = evaluated.value(WORST_CASE, model, "clean_accuracy")
-        if clean is not None and clean.value == 0:
+        error = _clean_error(evaluated, model)
+        if error is not None and error.value == 1:
             text = (
-                f"{model}: classifies none of {clean.images:,} images correctly, which says nothing about its strength"
+                f"{model}: classifies none of {error.images:,} images correctly, which says nothing about its strength"
             )
             parts.append(Text(f"{text}: check the order of its classes and its preprocessing", style="red"))
             continue
+        found = probe_text(evaluated.attacked[model], evaluated.params.threats)
+        parts += [] if found is None else [Text(f"{model}: {found}")]
         if not record.warnings and not record.not_told:
             parts.append(Text(f"{model}: no sign that it only looks strong ({record.images} images)"))
         parts += [Text(f"{model}: {each.sign}: {each.text}", style="red") for each in record.warnings]
@@ -240,21 +294,53 @@ def as_text(evaluated: AttackedModels) -> Group:
 
 def paper_table(evaluated: AttackedModels) -> MeasureTable:
     """The table of the robust accuracies for a paper."""
-    robust = "robust: correct, and broken by no attack; not known of a model with a sign of gradient masking"
+    robust = (
+        "robust: correct, and broken by no attack of the threat model; ≤: an upper bound; a to b: bounds, of a model "
+        "with a sign of gradient masking"
+    )
     caption = f"{next(iter(evaluated.images.about()))}; percent, 95 % intervals; {robust}"
     return replace(_robust(evaluated), caption=caption)
+
+
+NO_ATTACK = "no attack"
+"""In place of a threat model, for a model that nothing attacked."""
 
 
 def _robust(evaluated: AttackedModels) -> MeasureTable:
     rows = []
     for model in evaluated.models:
-        names = ("clean_accuracy", "robust_accuracy", "tried_by_all", "reached")
-        clean, robust, tried, reached = (evaluated.value(WORST_CASE, model, measure) for measure in names)
-        images = "–" if robust is None else f"{robust.images:,}"
-        if robust is not None and tried is not None and tried.value < 1:
-            images = f"{images}, {round(tried.value * tried.images):,} by all attacks"
-        rows.append(((model,), [Cell(images), Cell(_share(clean).value), _share(robust), _distance(reached)]))
-    return MeasureTable(("model",), ("images", "clean", "robust", "distance"), rows)
+        of_model = list(_robust_rows(evaluated, model))
+        if not of_model:
+            error = _clean_error(evaluated, model)
+            images = Cell("" if error is None else f"{error.images:,}")
+            clean = Cell() if error is None else Cell(cell(1 - error.value, digits=1).value)
+            of_model = [(NO_ATTACK, [images, clean, Cell(), Cell()])]
+        rows += [((model if place == 0 else "", name), cells) for place, (name, cells) in enumerate(of_model)]
+    return MeasureTable(("model", "threat model"), ("images", "clean", "robust", "distance"), rows)
+
+
+def _robust_rows(evaluated: AttackedModels, model: str) -> Iterator[tuple[str, list[Cell]]]:
+    for threat in evaluated.params.threats:
+        clean, robust, low, high, at_most, reached = (
+            evaluated.value(threat.name, model, measure) for measure in ROBUST_MEASURES
+        )
+        if clean is None or high is None:
+            continue
+        if robust is not None and robust.is_defined:
+            shown = _share(robust)
+        elif low is not None and low.is_defined:
+            shown = Cell(f"{_share(low).value} to {_share(high).value}")
+        else:
+            shown = Cell(f"≤ {_share(high).value}")
+        yield threat.name, [Cell(f"{clean.images:,}"), Cell(_share(clean).value), shown, _distance(reached)]
+        if at_most is not None:
+            yield threat.name, [Cell(f"{at_most.images:,}"), Cell(), Cell(f"≤ {_share(at_most).value}"), Cell()]
+
+
+def _clean_error(evaluated: AttackedModels, model: str) -> AttackMeasure | None:
+    """The error on the images themselves, of the attack that was tried on most of them."""
+    found = [evaluated.value(name, model, "clean_error") for name in evaluated.params.attacks]
+    return max((each for each in found if each is not None), key=lambda each: each.images, default=None)
 
 
 def _attacks(evaluated: AttackedModels) -> MeasureTable:

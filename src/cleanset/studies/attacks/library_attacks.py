@@ -176,6 +176,7 @@ class BoundaryAttack(Parameters):
 
     libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
     uses: ClassVar[Uses] = "classes"
+    minimizes_distance: ClassVar[bool] = True
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100
     eps: L2Radius = 10.0

@@ -29,10 +29,11 @@ from cleanset.scoring.logits import Groups, ScoreColumns, stored_columns
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
-from cleanset.studies.attacks.results import ATTACKED, WORST_CASE, AttackMeasure, by_name, measure_lines, metrics_of
+from cleanset.studies.attacks.results import ATTACKED, AttackMeasure, by_name, measure_lines, metrics_of, probe_text
 from cleanset.studies.attacks.signs import SIGNS
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
-from cleanset.studies.attacks.warnings import WarningRecord, read_warnings
+from cleanset.studies.attacks.threats import radius_text
+from cleanset.studies.attacks.warnings import WarningRecord, attacked_model, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.measuring import write_csv
@@ -122,7 +123,8 @@ class AttacksData:
     `models`: the edition's, then the further and the wrapped ones. `lines`: the rows of attack_measures.csv.
     `answers`: by attack and model, a frame with file, was_correct, is_error, and the columns that confidences are read
     from, of the logits before and, with the suffix `_after`, after the attack. `sheets`: by attack and model. `sizes`:
-    by model, the side of its input in pixels. Missing entries were not run.
+    by model, the side of its input in pixels. `probes`: by model, what the probe for warnings found. Missing entries
+    were not run.
     """
 
     models: Sequence[str]
@@ -132,6 +134,7 @@ class AttacksData:
     warnings: Sequence[WarningRecord]
     sheets: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
     sizes: Mapping[str, int]
+    probes: Mapping[str, str]
 
     def models_of(self, attack: str) -> list[str]:
         """The models that an attack was run on."""
@@ -169,10 +172,10 @@ def attacks_page(data: AttacksData, classes: ClassTable) -> str:
         "models_of": {name: data.models_of(name) for name in data.settings.names},
         "means": by_name(data.lines),
         "distances": {name: title for name, title in MEAN_TITLES.items() if name != "lpips" or data.settings.lpips},
-        "worst_case": WORST_CASE,
-        "of_image": data.settings.of_image,
+        "threats": data.settings.threats,
         "signs": SIGNS,
         "warnings": data.warnings,
+        "probes": data.probes,
         "coverage_sets": coverage_sets(data),
         "confidence_kinds": CONFIDENCES,
         "sheets": data.sheets,
@@ -200,13 +203,7 @@ def _text(value: object) -> str:
         return " ".join(_text(each) for each in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        whole = round(value * LEVELS)
-        # params.yaml has 4/255, which is read as a float
-        if 0 < value < 1 and whole > 0 and abs(value * LEVELS - whole) < 1e-9:
-            return f"{whole}/{LEVELS}"
-        return f"{value:.4g}"
-    return str(value)
+    return radius_text(value) if isinstance(value, float) else str(value)
 
 
 def coverage_sets(data: AttacksData) -> list[CoverageSet]:
@@ -294,16 +291,15 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
     further = further_roles(study.robustness.params_yaml)
     if params is None:
         params = read_attack_params(study.params_yaml, roles, classes, others=further)
-    results = {
-        (name, model): read_table(study.results(name, model).table, ATTACKED, classes)
-        for name, model in params.runs(roles, further)
-    }
-    models = params.models(roles, further)
-    masked = [model for model in models if read_warnings(study.warnings(model)).warnings]
-    lines = measure_lines(models, results, params.of_image, params.resampling, masked)
+    attacked = {}
+    for model in params.models(roles, further):
+        names = [name for name, of in params.runs(roles, further) if of == model]
+        results = {name: read_table(study.results(name, model).table, ATTACKED, classes) for name in names}
+        attacked[model] = attacked_model(results, read_warnings(study.warnings(model)))
+    lines = measure_lines(attacked, params.threats, params.resampling)
     write_csv(study.measures, AttackMeasure._fields, lines)
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
-    write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
+    write_metrics(study.metrics, metrics_of([line for line in lines if line.model in roles], params.threats))
 
 
 def write_report(study: AttackStudy) -> None:
@@ -336,10 +332,12 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     groups = {name: each.two_groups(every.classes) for name, each in settings.wrapped.items()}
     answers = {}
     sheets = {}
+    tables = dict[str, dict[str, pd.DataFrame]]()
     (report / SHEET_FOLDER).mkdir(parents=True)
     for name, model in settings.runs(roles, further):
         folder = study.results(name, model)
         results = read_table(folder.table, ATTACKED, every.classes)
+        tables.setdefault(model, {})[name] = results
         grouped = groups.get(model)
         class_list = params.dataset.class_list(every.classes)
         read = partial(answer_columns, classes=class_list) if grouped is None else stored_columns
@@ -361,6 +359,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         for row in read_frame(study.measures, AttackMeasure._fields, "run dvc repro").itertuples(index=False)
     ]
     warnings = [read_warnings(study.warnings(model)) for model in models]
+    texts = {each.role: probe_text(attacked_model(tables[each.role], each), settings.threats) for each in warnings}
     return AttacksData(
         models=models,
         settings=settings,
@@ -369,6 +368,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         warnings=warnings,
         sheets=sheets,
         sizes=sizes,
+        probes={model: text for model, text in texts.items() if text is not None},
     )
 
 

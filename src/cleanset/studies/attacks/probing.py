@@ -3,8 +3,8 @@
 torch is imported when a model is probed, so that importing this module is quick. `signs` has the rules.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cleanset.images.preprocessing import Pixels
 from cleanset.measure.consistency import batches_to_ask
 from cleanset.statistics.basics import Flags
-from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
+from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, logits_of, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
 from cleanset.studies.attacks.signs import (
     COARSE,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 
+T = TypeVar("T")
+
 FAINT = 0.2
 """Contrast of the faint copies of images: they lie near the boundaries between classes, where noise decides."""
 
@@ -51,11 +53,22 @@ FEW_STEPS = (1, 5)
 """Numbers of steps that PGD is compared with, beside the one asked for."""
 
 
+class Tries(NamedTuple):
+    """What a search found near each image."""
+
+    success: Flags
+    """Whether the network misclassifies the candidate of an image that it classifies correctly."""
+
+    candidates: list[Pixels]
+    queries: list[int]
+
+
 class Probed(NamedTuple):
-    """The signs that were seen, and those that cannot be told, each in the order of SIGNS."""
+    """The signs that were seen, and those that cannot be told, each in the order of SIGNS; the searches by name."""
 
     seen: list[SeenSign]
     not_told: list[SeenSign]
+    searches: dict[str, Tries]
 
 
 def probe(
@@ -81,17 +94,26 @@ def probe(
         unclear = [*near.not_told, *unclear]
     left_out = {each.sign for each in unclear}
     if {"fewer_steps_better", "black_box_better"} <= left_out:
-        return Probed(asked, unclear)
-    by_steps = {
-        steps: successes(network, subjects, known, fewer(pgd, steps)) for steps in FEW_STEPS if steps < pgd.steps
-    }
-    by_steps[pgd.steps] = successes(network, subjects, known, pgd)
-    black = {attack.kind: successes(network, subjects, known, attack) for attack in black_box}
-    transferred = {name: successes(network, subjects, known, pgd, other) for name, other in others.items()}
-    white = by_steps[pgd.steps]
-    unclear += nothing_learnt(white, correct, transferred)
-    found = fewer_steps_better(by_steps), black_box_better(white, black), transfer_beats_gradient(white, transferred)
-    return Probed(asked + [each for each in found if each is not None], unclear)
+        return Probed(asked, unclear, {})
+    few = [steps for steps in FEW_STEPS if steps < pgd.steps]
+    by_steps = {steps: tries(network, subjects, known, fewer(pgd, steps)) for steps in few}
+    by_steps[pgd.steps] = tries(network, subjects, known, pgd)
+    black = {attack.kind: tries(network, subjects, known, attack) for attack in black_box}
+    transferred = {name: tries(network, subjects, known, pgd, other) for name, other in others.items()}
+    white = by_steps[pgd.steps].success
+    unclear += nothing_learnt(white, correct, _success(transferred))
+    compared = [
+        fewer_steps_better(_success(by_steps)),
+        black_box_better(white, _success(black)),
+        transfer_beats_gradient(white, _success(transferred)),
+    ]
+    searches = {f"pgd of {steps} step{'s' if steps > 1 else ''}": by_steps[steps] for steps in reversed(by_steps)}
+    searches |= black | {f"transfer from {name}": each for name, each in transferred.items()}
+    return Probed(asked + [each for each in compared if each is not None], unclear, searches)
+
+
+def _success(searches: Mapping[T, Tries]) -> dict[T, Flags]:
+    return {name: each.success for name, each in searches.items()}
 
 
 def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: int = 3) -> Probed:
@@ -100,7 +122,7 @@ def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: in
     text = "a command answers with classes alone"
     unclear = [SeenSign(sign, text) for sign in SIGNS if sign not in ("random_answers", "depends_on_others")]
     found = random_answers(answers) or _of_batches(network, subjects)
-    return Probed([] if found is None else [found], unclear)
+    return Probed([] if found is None else [found], unclear, {})
 
 
 def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> SeenSign | None:
@@ -130,20 +152,27 @@ def of_answers(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], rep
     return [each for each in found if each is not None]
 
 
-def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) -> Probed:
+class Near(NamedTuple):
+    """The signs in answers near the images: those that were seen, and those that cannot be told."""
+
+    seen: list[SeenSign]
+    not_told: list[SeenSign]
+
+
+def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) -> Near:
     """The signs in the answers to images that differ by a level: in one color, in all at random, along the gradient."""
     parts = zip(*(_near_changes(network, group) for group in groups), strict=True)
     along, promised, one_pixel, all_pixels, rounding = (np.concatenate(part) for part in parts)
     unsteady = unsteady_answers(one_pixel, np.maximum(all_pixels, rounding))
     clear = (all_pixels > rounding) & (promised > 0)
     if unsteady is not None:
-        return Probed([unsteady], [])
+        return Near([unsteady], [])
     if 2 * clear.sum() < len(clear):
         text = f"{(~clear).sum()} of {len(clear)} images get nearly the same answer when all pixels change by a level"
         flat = [SeenSign("misleading_gradient", text)]
-        return Probed([], flat) if network.precision in COARSE else Probed(flat, [])
+        return Near([], flat) if network.precision in COARSE else Near(flat, [])
     misleading = misleading_gradient((along / all_pixels / promised)[clear])
-    return Probed([] if misleading is None else [misleading], [])
+    return Near([] if misleading is None else [misleading], [])
 
 
 def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[NDArray[np.float64], ...]:
@@ -207,23 +236,30 @@ def fewer(pgd: PgdAttack, steps: int) -> PgdAttack:
     return pgd.model_copy(update={"steps": steps, "step": step, "random_start": random_start})
 
 
-def successes(
+def tries(
     network: "PixelNetwork",
     subjects: Sequence[Subject],
     known: Known,
     attack: Parameters,
     searched: "PixelNetwork | None" = None,
-) -> Flags:
-    """Whether the network misclassifies the candidate of an image that it classifies correctly, for each image.
+) -> Tries:
+    """The candidates of an attack for each image.
 
     `searched`: the network that candidates are searched on, where it is another one.
     """
-    found = []
+    success = []
+    results = list[Result]()
     for group in _groups(subjects, attack.group_size):
-        candidates = [result.candidate for result in attack.results(searched or network, group, known)]
+        found = attack.results(searched or network, group, known)
         unchanged = [subject.pixels for subject in group]
-        found.append(_errors(network, group, candidates) & ~_errors(network, group, unchanged))
-    return np.concatenate(found)
+        candidates = [result.candidate for result in found]
+        success.append(_errors(network, group, candidates) & ~_errors(network, group, unchanged))
+        results += found
+    return Tries(
+        success=np.concatenate(success),
+        candidates=[result.candidate for result in results],
+        queries=[result.queries for result in results],
+    )
 
 
 def _groups(subjects: Sequence[Subject], size: int) -> list[Sequence[Subject]]:

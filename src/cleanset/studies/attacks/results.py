@@ -1,9 +1,10 @@
-"""The table of attacked images, and its measures: success, error, distance, queries, worst case over all attacks.
+"""The table of attacked images, and its measures: success, error, distance, queries, worst case by threat model.
 
-The measures are computed from the stored results alone, and have intervals.
+The measures are computed from the stored results alone.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from cleanset.classes import ClassTable
 from cleanset.metrics import Lines, metric_lines
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.paired import wilson
+from cleanset.studies.attacks.base import LEVELS, Ball
+from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
 from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable
 
 
@@ -82,14 +85,17 @@ def attacked_rows(shards: pd.DataFrame, image_ids: dict[str, str]) -> pd.DataFra
 
 
 WORST_CASE = "worst_case"
-"""In place of an attack's name: of all attacks on an image the one that breaks it, if any does."""
+"""The folder of the lines by threat model in `dvc metrics show`."""
 DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
 NAN = float("nan")
 Numbers = npt.NDArray[np.float64]
 
 
 class AttackMeasure(NamedTuple):
-    """One measure of one attack on one model; `images` is how many it is the mean over. NaN where it has no value."""
+    """One measure of one attack, or of one threat model, on one model; NaN where it has no value.
+
+    `images`: how many images it is the mean over.
+    """
 
     attack: str
     model: str
@@ -154,48 +160,141 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
         yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, numbers))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ProbedImages:
+    """The images that the probe for signs of gradient masking searched near, and what it found."""
+
+    rows: pd.DataFrame
+    """By file: was_correct, is_error of the candidate, and its distances l2 and linf from the image."""
+
+    ball: Ball
+    """The ball that was searched."""
+
+    def inside(self, ball: Ball) -> pd.DataFrame:
+        """The rows with the errors in a ball alone."""
+        distances = self.rows["linf" if ball.norm == "Linf" else "l2"].to_numpy(np.float64)
+        is_inside = np.asarray(distances <= ball.levels() / LEVELS)
+        return self.rows.assign(is_error=self.rows["is_error"].to_numpy(bool) & is_inside)
+
+
 def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """For each image that any attack was tried on, its robustness against all: a row by file, sorted.
+    """For each image that every attack was tried on, its robustness against all: a row by file, sorted.
 
     `results`: rows of ATTACKED by attack, of one model. `is_robust`: the model classifies the image correctly and no
-    attack made it misclassify it; `attacks`: how many attacks were tried on it; `reached`: the largest distance of a
-    candidate from the center of its ball, NaN where no attack has one.
+    attack made it misclassify it; `reached`: the largest distance of a candidate from the center of its ball, NaN where
+    no attack has one.
     """
-    columns = ["file", "class_index", "was_correct", "is_error", "from_center"]
-    joined = pd.concat([each[columns] for each in results.values()])
+    columns = ["file", "was_correct", "is_error", "from_center"]
+    joined = pd.concat([each.reindex(columns=columns) for each in results.values()])
     of_file = joined.groupby("file", sort=True)
-    found = of_file.agg(class_index=("class_index", "first"), was_correct=("was_correct", "all"))
-    found["is_robust"] = found["was_correct"] & ~of_file["is_error"].any()
+    found = of_file.agg(was_correct=("was_correct", "all"), is_error=("is_error", "any"))
+    found["is_robust"] = found["was_correct"] & ~found["is_error"]
     found["reached"] = joined["from_center"].astype(float).groupby(joined["file"], sort=True).max()
-    return found.assign(attacks=of_file.size()).reset_index()
+    return found[of_file.size() == len(results)].drop(columns="is_error").reset_index()
 
 
-def worst_case_measures(
-    name: str, model: str, results: Mapping[str, pd.DataFrame], *, is_masked: bool = False
-) -> Iterator[AttackMeasure]:
-    """Yield the measures of all attacks together, under a name in place of an attack's.
+def broken_by_probe_alone(results: Mapping[str, pd.DataFrame], probed: pd.DataFrame) -> list[str]:
+    """The files of images that no attack breaks and the probe does; `results` by attack, of one model."""
+    withstood = pd.concat([each[each["was_correct"]] for each in results.values()])
+    broken = set(withstood["file"][withstood["is_error"]])
+    among = set(withstood["file"]) - broken
+    rows = probed[probed["was_correct"] & probed["is_error"]]
+    return [file for file in rows["file"] if file in among]
 
-    `clean_accuracy` and `robust_accuracy`: of all images, those that are classified correctly before any attack, and
-    those that no attack broke. `tried_by_all`: the share of the images on which every attack was tried. `reached`: the
-    mean over the correctly classified images of the largest distance that an attack reached. Intervals are Wilson's,
-    which have a width at 0 and 1, too. `is_masked`: the model shows a sign of gradient masking, so that these
-    attacks cannot tell its robust accuracy, which is undefined.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attacked:
+    """The results of all attacks on one model."""
+
+    results: Mapping[str, pd.DataFrame]
+    """Rows of ATTACKED by attack."""
+
+    probed: ProbedImages | None = None
+    """The candidates of the probe; None without it."""
+
+    is_trusted: bool = True
+    """Whether no sign of gradient masking was seen."""
+
+    def of(self, threat: ThreatModel) -> dict[str, pd.DataFrame]:
+        """The results of the attacks of a threat model."""
+        return {name: self.results[name] for name in threat.attacks if name in self.results}
+
+    def in_ball(self, threat: ThreatModel) -> pd.DataFrame | None:
+        """What the probe found in the ball of a threat model, if it searched one around the image there."""
+        if self.probed is None or threat.ball is None:
+            return None
+        return self.probed.inside(threat.ball)
+
+
+def probe_text(attacked: Attacked, threats: Sequence[ThreatModel]) -> str | None:
+    """What the probe found on a model, and where that counts; None if it made no search."""
+    if attacked.probed is None:
+        return None
+    rows = attacked.probed.rows
+    correct = int(rows["was_correct"].sum())
+    broken = int((rows["was_correct"] & rows["is_error"]).sum())
+    texts = [f"the probe breaks {broken} of {correct} correctly classified images in {ball_text(attacked.probed.ball)}"]
+    for threat in threats:
+        inside = attacked.in_ball(threat)
+        tried = attacked.of(threat)
+        if inside is not None and tried and (alone := broken_by_probe_alone(tried, inside)):
+            texts.append(f"{len(alone)} of them withstood every attack in {threat.name} and now count as broken there")
+    return "; ".join(texts)
+
+
+ROBUST_MEASURES = ("clean_accuracy", "robust_accuracy", "robust_low", "robust_high", "robust_at_most", "reached")
+"""The measures of a threat model."""
+
+
+def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iterator[AttackMeasure]:
+    """Yield the measures of a threat model, under its name in place of an attack's.
+
+    All but the last are of the images that each of its attacks was tried on; the probe is such an attack if it breaks
+    an image that the others do not, and searched the same ball or one inside it.
+
+    `clean_accuracy`: the share that is classified correctly. `robust_low`: the share that no attack breaks although
+    its attacks can be trusted. `robust_high`: the share that no attack breaks. `robust_accuracy`: both, where they are
+    equal and an attack followed the gradient; else NaN. It alone and `clean_accuracy` have an interval, Wilson's: a
+    bound has none. `reached`: the mean over the correctly classified images of the largest distance that an attack
+    reached. `robust_at_most`: an upper bound over all images that any attack was tried on, where these are more.
     """
-    if not results:
+    tried = attacked.of(threat)
+    if not tried:
         return
-    found = worst_case(results)
-    flags = {
-        "clean_accuracy": found["was_correct"],
-        "robust_accuracy": found["is_robust"],
-        "tried_by_all": found["attacks"] == len(results),
+    probed = attacked.in_ball(threat)
+    every = pd.concat(list(tried.values()))
+    is_searched = threat.is_searched_by_gradient
+    if probed is not None and broken_by_probe_alone(tried, probed):
+        tried[PROBE] = probed
+        is_searched = True
+    found = worst_case(tried)
+    count = len(found)
+    if not count:
+        return
+    if attacked.probed is not None and attacked.probed.ball == threat.ball:
+        is_searched |= set(found["file"]) <= set(attacked.probed.rows["file"])
+    clean = int(found["was_correct"].sum())
+    robust = int(found["is_robust"].sum())
+    withstood = robust if attacked.is_trusted else 0
+    is_known = is_searched and withstood == robust
+    nothing = (NAN, NAN, NAN)
+    lines = {
+        "clean_accuracy": (clean / count, *wilson(clean, count)),
+        "robust_accuracy": (robust / count, *wilson(robust, count)) if is_known else nothing,
+        "robust_low": (withstood / count, NAN, NAN) if is_searched else nothing,
+        "robust_high": (robust / count, NAN, NAN),
     }
-    for measure, column in flags.items():
-        ends = (NAN, NAN) if measure == "tried_by_all" else wilson(int(column.sum()), len(found))
-        values = (NAN, NAN, NAN) if is_masked and measure == "robust_accuracy" else (column.mean(), *ends)
-        yield AttackMeasure(name, model, measure, len(found), *map(nine_digits, values))
+    for measure, values in lines.items():
+        yield AttackMeasure(threat.name, model, measure, count, *map(nine_digits, values))
     reached = found["reached"][found["was_correct"]].dropna()
     mean = float(reached.mean()) if len(reached) else NAN
-    yield AttackMeasure(name, model, "reached", len(reached), nine_digits(mean), NAN, NAN)
+    yield AttackMeasure(threat.name, model, "reached", len(reached), nine_digits(mean), NAN, NAN)
+    all_files = set(every["file"])
+    if len(all_files) > count:
+        broken = pd.concat([every, *([tried[PROBE]] if PROBE in tried else [])])
+        lost = set(broken["file"][~broken["was_correct"] | broken["is_error"]]) & all_files
+        share = nine_digits(1 - len(lost) / len(all_files))
+        yield AttackMeasure(threat.name, model, "robust_at_most", len(all_files), share, NAN, NAN)
 
 
 def nine_digits(value: float) -> float:
@@ -224,37 +323,31 @@ def mean_among(
     return (value, NAN, NAN) if low == high else (value, low, high)
 
 
-SHOWN_MEASURES = ("robust_accuracy", "success", "error", "queries")
+SHOWN_MEASURES = ("robust_accuracy", "robust_low", "robust_high", "success", "error", "queries")
 """The measures in `dvc metrics show`; the first and error come with their intervals."""
 WITH_INTERVAL = ("robust_accuracy", "error")
 
 
 def measure_lines(
-    models: Sequence[str],
-    results: Mapping[tuple[str, str], pd.DataFrame],
-    of_image: Collection[str],
-    bootstrap: Bootstrap,
-    masked: Collection[str] = (),
+    attacked: Mapping[str, Attacked], threats: Sequence[ThreatModel], bootstrap: Bootstrap
 ) -> list[AttackMeasure]:
-    """The measures of all attacks together by model, then by attack; `results` by attack and model.
-
-    `of_image`: the attacks that can break an image, which are taken together. `masked`: the models with a sign of
-    gradient masking.
-    """
+    """The measures of all threat models by model, then by attack; `attacked` by model."""
     lines = list[AttackMeasure]()
-    for model in models:
-        of_model = {name: found for (name, of), found in results.items() if of == model and name in of_image}
-        lines += worst_case_measures(WORST_CASE, model, of_model, is_masked=model in masked)
-    for (name, model), found in results.items():
-        lines += attack_measures(name, model, found, bootstrap)
+    for model, each in attacked.items():
+        for threat in threats:
+            lines += threat_measures(threat, model, each)
+    for model, each in attacked.items():
+        for name, found in each.results.items():
+            lines += attack_measures(name, model, found, bootstrap)
     return lines
 
 
-def metrics_of(lines: Iterable[AttackMeasure]) -> Lines:
+def metrics_of(lines: Iterable[AttackMeasure], threats: Sequence[ThreatModel]) -> Lines:
     """The lines of `dvc metrics show`."""
+    folders = {threat.name: f"{WORST_CASE}/{threat.metric}" for threat in threats}
     return metric_lines(
         (
-            f"{line.attack}/{line.measure}",
+            f"{folders[line.attack] if line.measure in ROBUST_MEASURES else line.attack}/{line.measure}",
             line.model,
             (line.value, line.low, line.high) if line.measure in WITH_INTERVAL else (line.value,),
         )

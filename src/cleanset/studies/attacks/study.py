@@ -28,6 +28,7 @@ from cleanset.studies.attacks.changes import (
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import WORST_CASE
+from cleanset.studies.attacks.threats import PROBE, ThreatModel, threat_models
 from cleanset.studies.robustness.families import StudyParams, read_study_params
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.robustness.params import BootstrapParams
@@ -141,8 +142,8 @@ def _with_kinds(attacks: object) -> object:
     for name, entry in attacks.items():
         if name == GUESS:
             raise ValueError(f"{GUESS} is always there; leave it out")
-        if name == WORST_CASE:
-            raise ValueError(f"{WORST_CASE} stands for all attacks; expected another name")
+        if name in (WORST_CASE, PROBE):
+            raise ValueError(f"{name} has another meaning among results; expected another name")
         # YAML reads a name with nothing after it as null: all parameters have defaults
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
@@ -210,9 +211,9 @@ class AttackParams(Section):
         return [*self.attacks, GUESS]
 
     @property
-    def of_image(self) -> list[str]:
-        """The names of the attacks whose candidates are made of the image itself."""
-        return [name for name in self.names if self.attack(name).is_of_image]
+    def threats(self) -> tuple[ThreatModel, ...]:
+        """The threat models of the attacks."""
+        return threat_models(self.attacks)
 
     @property
     def resampling(self) -> Bootstrap:

@@ -1,22 +1,57 @@
 """The record of the signs of gradient masking that a model showed: data/attack_warnings/<model>.json."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from cleanset.files import write_text
 from cleanset.json_files import read_json
+from cleanset.studies.attacks.base import Ball
+from cleanset.studies.attacks.results import Attacked, ProbedImages
 from cleanset.studies.attacks.signs import SeenSign
 
 _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 
 
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Candidate:
+    """The image that the probe found near another one, judged as those of all attacks are."""
+
+    file: str
+    """The image that it was made of, by its file in the finished set."""
+
+    search: str
+    """The search that found it: the first one to find a misclassified image, or else the strongest."""
+
+    was_correct: bool
+    """Whether the model classifies the image itself correctly."""
+
+    is_error: bool
+    """Whether the model misclassifies the candidate."""
+
+    l2: float
+    """Its distance from the image, of pixels in 0..1."""
+
+    linf: float
+    """Its largest change of a color, 0 to 1."""
+
+    png_sha256: str
+    """SHA-256 of its PNG."""
+
+    png: str | None = None
+    """The PNG in base64, if it breaks the image; None where the file lies elsewhere."""
+
+
 class WarningRecord(BaseModel):
     """The signs that a model showed on a number of images; `parameters`: the parameters of the probe.
 
-    `not_told`: the signs that so few images, or a model alone, cannot show.
+    `not_told`: the signs that so few images, or a model alone, cannot show. `candidates`: what the probe found near
+    each image; empty if it made no search.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -26,6 +61,30 @@ class WarningRecord(BaseModel):
     parameters: dict[str, Any]
     warnings: tuple[SeenSign, ...]
     not_told: tuple[SeenSign, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def ball(self) -> Ball:
+        """The ball that the probe searched."""
+        return Ball("Linf", float(self.parameters["eps"]))
+
+    @property
+    def probed(self) -> ProbedImages | None:
+        """What the probe found; None if it made no search."""
+        if not self.candidates:
+            return None
+        columns = ("file", "was_correct", "is_error", "l2", "linf")
+        rows = {name: [getattr(each, name) for each in self.candidates] for name in columns}
+        return ProbedImages(rows=pd.DataFrame(rows), ball=self.ball)
+
+
+def attacked_model(results: Mapping[str, pd.DataFrame], record: WarningRecord | None) -> Attacked:
+    """The results of all attacks on a model, rows of ATTACKED by attack, with its warnings; None: not looked for."""
+    return Attacked(
+        results=results,
+        probed=None if record is None else record.probed,
+        is_trusted=record is None or not record.warnings,
+    )
 
 
 def read_warnings(path: Path) -> WarningRecord:

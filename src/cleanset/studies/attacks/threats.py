@@ -1,0 +1,82 @@
+"""Threat models: the attacks that bound one robust accuracy together.
+
+A robust accuracy is of one threat model. Attacks that may take any image in the same ball around the image itself share
+one. Every other attack has a threat model of its own: rotations, corruptions, a ball around a rotated image, or, with
+boundary, the nearest image that it finds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cleanset.studies.attacks.base import LEVELS, Ball, Parameters
+
+PROBE = "probe"
+"""In place of an attack's name: the searches of the probe for signs of gradient masking."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreatModel:
+    """The attacks of one threat model."""
+
+    name: str
+    """The norm and the radius, or the name of the only attack."""
+
+    attacks: tuple[str, ...]
+    """The names of the attacks."""
+
+    ball: Ball | None
+    """The ball around the image that the attacks share; None for an attack with a threat model of its own."""
+
+    is_searched_by_gradient: bool
+    """Whether an attack follows the model's gradient, or tries all the changes that it may choose from.
+
+    Without such an attack, the share of images that no attack breaks is only an upper bound.
+    """
+
+    @property
+    def metric(self) -> str:
+        """The name in `dvc metrics show`, which is the name of a folder."""
+        return self.name.replace(" ", "_").replace("/", "_")
+
+
+def threat_models(attacks: Mapping[str, Parameters]) -> tuple[ThreatModel, ...]:
+    """The threat models of attacks by name, in the order of their first attacks.
+
+    Attacks that change nothing, or take another image in place of this one, have none.
+    """
+    found = dict[str, ThreatModel]()
+    for name, attack in attacks.items():
+        if not attack.changes_images or not attack.is_of_image:
+            continue
+        ball = shared_ball(attack)
+        key = name if ball is None else ball_text(ball)
+        before = found.get(key)
+        # without any ball, an attack tries each of its changes
+        is_searched = attack.uses == "gradients" or attack.ball is None
+        found[key] = ThreatModel(
+            name=key,
+            attacks=(name,) if before is None else (*before.attacks, name),
+            ball=ball,
+            is_searched_by_gradient=is_searched or (before is not None and before.is_searched_by_gradient),
+        )
+    return tuple(found.values())
+
+
+def shared_ball(attack: Parameters) -> Ball | None:
+    """The ball around the image itself in which an attack may take any image; None if it has no such ball."""
+    is_around_image = getattr(attack, "after", None) is None
+    return attack.ball if is_around_image and not attack.minimizes_distance else None
+
+
+def ball_text(ball: Ball) -> str:
+    """The norm and the radius: "Linf 4/255"."""
+    return f"{ball.norm} {radius_text(ball.eps)}"
+
+
+def radius_text(radius: float) -> str:
+    """A radius below 1 that is a whole number of levels as a fraction of 255; otherwise four digits."""
+    whole = round(radius * LEVELS)
+    # params.yaml has 4/255, which is read as a float
+    if 0 < radius < 1 and whole > 0 and abs(radius * LEVELS - whole) < 1e-9:
+        return f"{whole}/{LEVELS}"
+    return f"{radius:.4g}"
