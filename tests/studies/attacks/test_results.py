@@ -19,7 +19,8 @@ from cleanset.studies.attacks.results import (
     threat_measures,
     worst_case,
 )
-from cleanset.studies.attacks.threats import ThreatModel, threat_models
+from cleanset.studies.attacks.study import threat_models
+from cleanset.studies.attacks.threats import ThreatModel
 
 RESULTS = pd.DataFrame(
     {

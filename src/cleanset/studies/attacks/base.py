@@ -19,6 +19,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
+from cleanset.studies.attacks.balls import LEVELS as LEVELS
+from cleanset.studies.attacks.balls import Ball as Ball
+from cleanset.studies.attacks.balls import Norm as Norm
 from cleanset.validation import Section
 
 if TYPE_CHECKING:
@@ -30,13 +33,9 @@ if TYPE_CHECKING:
 
 # torch is imported when an attack searches, not when its parameters are read
 
-Norm = Literal["Linf", "L2"]
 Uses = Literal["classes", "logits", "gradients"]
 """The most that an attack asks of a model; a command answers with classes alone."""
 T = TypeVar("T")
-LEVELS = 255
-_TOLERANCE = 1e-9
-"""Levels added to a radius: eps times 255 may fall short, as 4/255 is not exact in binary."""
 MAX_OFF = 0.01
 """Levels that a radius may be off a whole number of them: decimals are rounded."""
 _FRACTION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)/([1-9][0-9]{0,5})")
@@ -97,30 +96,6 @@ class Subject:
     image_id: str
     class_index: int
     pixels: Pixels
-
-
-@dataclass(frozen=True, slots=True)
-class Ball:
-    """All images at a distance of at most `eps` (of pixels in 0..1) from another."""
-
-    norm: Norm
-    eps: float
-
-    def levels(self) -> float:
-        """The radius in levels of 8 bits."""
-        return self.eps * LEVELS + _TOLERANCE
-
-    def distance(self, one: Pixels, other: Pixels) -> float:
-        """The distance of two images, of pixels in 0..1."""
-        # differences of uint8 would wrap around
-        difference = one.astype(np.int64) - other
-        if self.norm == "Linf":
-            return float(np.abs(difference).max()) / LEVELS
-        return float(np.sqrt((difference**2).sum())) / LEVELS
-
-    def contains(self, center: Pixels, candidate: Pixels) -> bool:
-        """Whether the candidate lies in the ball around the center."""
-        return self.distance(center, candidate) * LEVELS <= self.levels()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ params.yaml says which attacks are run, with which parameters, and on which wrap
 something around them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.base import Group, Images, LinfRadius, Parameters, Positive, Samples, Steps
+from cleanset.studies.attacks.base import Ball, Group, Images, LinfRadius, Parameters, Positive, Samples, Steps
 from cleanset.studies.attacks.changes import (
     CommonCorruptionsAttack,
     GuessAttack,
@@ -28,7 +28,7 @@ from cleanset.studies.attacks.changes import (
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import WORST_CASE
-from cleanset.studies.attacks.threats import PROBE, ThreatModel, threat_models
+from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
 from cleanset.studies.robustness.families import StudyParams, read_study_params
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.robustness.params import BootstrapParams
@@ -132,6 +132,35 @@ else:
     AnyAttack = Annotated[Union[ATTACKS], Field(discriminator="kind"), WrapValidator(_of_kind)]  # noqa: UP007 (of a tuple)
 
 GUESS = "guess"
+
+
+def threat_models(attacks: Mapping[str, Parameters]) -> tuple[ThreatModel, ...]:
+    """The threat models of attacks by name, in the order of their first attacks.
+
+    Attacks that change nothing, or take another image in place of this one, have none.
+    """
+    found = dict[str, ThreatModel]()
+    for name, attack in attacks.items():
+        if not attack.changes_images or not attack.is_of_image:
+            continue
+        ball = shared_ball(attack)
+        key = name if ball is None else ball_text(ball)
+        before = found.get(key)
+        # without any ball, an attack tries each of its changes
+        is_searched = attack.uses == "gradients" or attack.ball is None
+        found[key] = ThreatModel(
+            name=key,
+            attacks=(name,) if before is None else (*before.attacks, name),
+            ball=ball,
+            is_searched_by_gradient=is_searched or (before is not None and before.is_searched_by_gradient),
+        )
+    return tuple(found.values())
+
+
+def shared_ball(attack: Parameters) -> Ball | None:
+    """The ball around the image itself in which an attack may take any image; None if it has no such ball."""
+    is_around_image = getattr(attack, "after", None) is None
+    return attack.ball if is_around_image and not attack.minimizes_distance else None
 
 
 def _with_kinds(attacks: object) -> object:

@@ -5,10 +5,9 @@ one. Every other attack has a threat model of its own: rotations, corruptions, a
 boundary, the nearest image that it finds.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cleanset.studies.attacks.base import LEVELS, Ball, Parameters
+from cleanset.studies.attacks.balls import LEVELS, Ball
 
 PROBE = "probe"
 """In place of an attack's name: the searches of the probe for signs of gradient masking."""
@@ -37,35 +36,6 @@ class ThreatModel:
     def metric(self) -> str:
         """The name in `dvc metrics show`, which is the name of a folder."""
         return self.name.replace(" ", "_").replace("/", "_")
-
-
-def threat_models(attacks: Mapping[str, Parameters]) -> tuple[ThreatModel, ...]:
-    """The threat models of attacks by name, in the order of their first attacks.
-
-    Attacks that change nothing, or take another image in place of this one, have none.
-    """
-    found = dict[str, ThreatModel]()
-    for name, attack in attacks.items():
-        if not attack.changes_images or not attack.is_of_image:
-            continue
-        ball = shared_ball(attack)
-        key = name if ball is None else ball_text(ball)
-        before = found.get(key)
-        # without any ball, an attack tries each of its changes
-        is_searched = attack.uses == "gradients" or attack.ball is None
-        found[key] = ThreatModel(
-            name=key,
-            attacks=(name,) if before is None else (*before.attacks, name),
-            ball=ball,
-            is_searched_by_gradient=is_searched or (before is not None and before.is_searched_by_gradient),
-        )
-    return tuple(found.values())
-
-
-def shared_ball(attack: Parameters) -> Ball | None:
-    """The ball around the image itself in which an attack may take any image; None if it has no such ball."""
-    is_around_image = getattr(attack, "after", None) is None
-    return attack.ball if is_around_image and not attack.minimizes_distance else None
 
 
 def ball_text(ball: Ball) -> str:

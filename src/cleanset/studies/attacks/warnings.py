@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from cleanset.files import write_text
 from cleanset.json_files import read_json
-from cleanset.studies.attacks.base import Ball
+from cleanset.studies.attacks.balls import Ball
 from cleanset.studies.attacks.results import Attacked, ProbedImages
 from cleanset.studies.attacks.signs import SeenSign
 
