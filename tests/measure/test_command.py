@@ -75,14 +75,16 @@ def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
     assert printed(images, [row]) == (
         "../set: 3 images, 2 classes\n"
         "no manifest: which images these are was not checked\n\n"
-        "#  model                      accuracy   top-5  confidence     ECE\n"
-        "1  mine:colours  66.67 % (20.77–93.85)  100.00      0.6381  0.0293\n\n"
+        "#  model                      accuracy           top-5  confidence   ECE\n"
+        "1  mine:colours  66.67 % (20.77–93.85)          100.00        0.64  0.02\n"
+        "                                        (43.85–100.00)\n\n"
         "wnid       hardest classes   images    #1\n"
         "n01443537  goldfish               2  50 %\n\n"
         "most frequent confusions  predicted as      #1\n"
         "goldfish                  tench              1\n\n"
-        "Interval: Wilson's. Confidence: mean probability of the top-1 class. ECE:\n"
-        "expected calibration error, 15 bins.\n"
+        "Interval: Wilson's; of confidence, the mean probability of the top-1 class, by\n"
+        "t. ECE: expected calibration error, 15 bins, debiased; of few images still some\n"
+        "hundredths too high.\n"
         f"Card {digest}: comparable with results of the same card (cleanset compare)."
     )
 
@@ -330,7 +332,7 @@ def test_the_table_fits_into_80_columns(models: int, last: str) -> None:
     for shown in (rows, [first]):
         lines = printed(images, shown).splitlines()
         assert max(map(len, lines)) <= 80
-    assert all(f"{90 + number / 10:.2f} %" in "\n".join(lines) for number in range(len(TIERS)))
+    assert all(f"{90 + number / 10:.1f}" in "\n".join(lines) for number in range(len(TIERS)))
     lines = printed(images, rows).splitlines()
     assert last in [" ".join(line.split()) for line in lines]
     line = next(line for line in lines if line.startswith("1  robustbench:Linf/"))

@@ -68,8 +68,9 @@ def test_a_function(folder: Path, batch_size: int) -> None:
     assert "1  by_colour" in str(found)
     assert found._repr_html_() == (
         f"<p>{folder}</p><table><tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th>"
-        "<th>ECE</th></tr><tr><td>by_colour</td><td>3</td><td>66.67%</td><td>20.77% to 93.85%</td><td>100.00%</td>"
-        f"<td>{found.calibration_error:.4f}</td></tr></table>"
+        "<th>ECE</th></tr><tr><td>by_colour</td><td>3</td><td>66.67%</td><td>20.77% to 93.85%</td>"
+        "<td>100.00% (43.85–100.00)</td>"
+        f"<td>{found.calibration_error:.2f}</td></tr></table>"
     )
     assert found.as_dict()["models"][0]["classes"]["n01443537"]["accuracy"] == 0.5
 

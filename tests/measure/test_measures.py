@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from cleanset.measure.measures import (
     Accuracy,
@@ -40,7 +41,11 @@ def test_the_measures_of_five_predictions() -> None:
     assert found.bins is not None
     assert [(each.images, each.correct) for each in found.bins if each.images] == [(1, 0), (2, 2), (1, 1), (1, 0)]
     # each bin has one confidence: (|0 - .25| + 2 |1 - .5| + |1 - .75| + |0 - 1|) / 5
-    assert found.calibration_error == 0.5
+    assert found.published_calibration_error == 0.5
+    # of single images, whose variance is that of a calibrated model: s = sqrt(.25 * .75) = .433 of the gaps .25 and s,
+    # by hand with a table of the normal distribution; two images at .5 are all correct; a sure one has no variance
+    folded = 0.433013 * math.sqrt(2 / math.pi) * math.exp(-(0.57735**2) / 2) + 0.25 * 0.436297
+    assert found.calibration_error == pytest.approx((2 * (2 * 0.25 - folded) + 2 * 0.5 + 1) / 5, abs=1e-5)
 
 
 def test_what_is_not_known_is_none() -> None:
@@ -87,7 +92,7 @@ def ece_of_guo(confidences: Sequence[float], correct: Sequence[bool]) -> float:
 def test_the_calibration_error_is_that_of_its_authors(rows: list[tuple[float, bool]]) -> None:
     confidences, correct = zip(*rows, strict=True)
     frame = pd.DataFrame({"class_index": 1, "tier": None, "prediction": correct, "correct": correct})
-    found = measure_predictions(frame.assign(confidence=confidences), 1000).calibration_error
+    found = measure_predictions(frame.assign(confidence=confidences), 1000).published_calibration_error
     assert found == pytest.approx(ece_of_guo(confidences, correct), abs=1e-12)
 
 
@@ -121,3 +126,28 @@ def test_no_renumbering_explains_chance(kind: str) -> None:
     found = measure_predictions(predicted(labels, answers), 1000)
     assert found.renumbered is None
     assert found.overall.is_at_chance(1000) == (kind != "few")
+
+
+def test_the_debiased_error_is_nearer_to_the_truth() -> None:
+    """Of 200 sets of 100 images: a calibrated model, and one that is .1 too confident in every image."""
+    random = np.random.default_rng(0)
+    for excess in (0.0, 0.1):
+        errors = []
+        for _ in range(200):
+            confidences = random.beta(4, 2, 100).clip(excess, 1)
+            correct = random.random(100) < confidences - excess
+            frame = pd.DataFrame({"class_index": 1, "tier": None, "prediction": 1, "correct": correct})
+            found = measure_predictions(frame.assign(confidence=confidences), 1000)
+            errors.append((found.published_calibration_error, found.calibration_error))
+        published, debiased = np.mean(np.array(errors, float), axis=0) - excess
+        assert published > 0.04
+        assert abs(debiased) < 0.65 * published
+
+
+def test_the_mean_confidence_has_an_interval_from_ten_images_on() -> None:
+    confidences = [0.5, 0.6, 0.7, 0.8, 0.9, 0.5, 0.6, 0.7, 0.8, 1.0]
+    frame = pd.DataFrame({"class_index": 1, "tier": None, "prediction": 1, "correct": True, "confidence": confidences})
+    found = measure_predictions(frame, 1000)
+    expected = stats.t.interval(0.95, 9, np.mean(confidences), stats.sem(confidences))
+    assert found.confidence_interval == pytest.approx(expected, abs=1e-4)
+    assert measure_predictions(frame[:9], 1000).confidence_interval is None

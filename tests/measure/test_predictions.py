@@ -241,7 +241,7 @@ def test_arrays_in_the_order_of_the_set(folder: Path) -> None:
     found = evaluate(PROBABILITIES, folder, name="mine")
     assert found.predictions["top5_class"].tolist() == [[0, 1, 2, 3, 4], [5, 0, 1, 2, 3], [1, 0, 2, 3, 4]]
     assert (found.accuracy, found.top5_accuracy) == (2 / 3, 1.0)
-    assert found.calibration_error == pytest.approx(1 / 3)
+    assert found.model.measures.published_calibration_error == pytest.approx(1 / 3)
     assert evaluate(pd.DataFrame(PROBABILITIES), folder).accuracy == 2 / 3
     table = pd.DataFrame({"image": ["red", "blue", "green"], "class_index": [0, 5, 1]})
     assert evaluate(table, folder).accuracy == 2 / 3

@@ -43,6 +43,15 @@ MINIATURES = {
         },
     ),
     "effort": Miniature("Processor time"),
+    "estimators": Miniature(
+        "2 data sets whose levels are equal",
+        constants={
+            "estimators": {
+                "DATA_SETS": "2", "DESIGN": "(3, 3, 2, 2)", "ECE_IMAGES": "(34,)", "SCORE_DESIGNS": "((3, 2),)",
+                "RATED": "(10,)", "MANY_RATED": "500",
+            }
+        },
+    ),
     "full_size": Miniature("The published set"),
     "intervals": Miniature(
         "Equal classes",

@@ -77,8 +77,9 @@ class Results:
     def _repr_html_(self) -> str:
         """The numbers of the first printed table, for a notebook."""
         accuracy = cell(self.accuracy, self.interval, unit="%")
-        top5 = cell(self.top5_accuracy, unit="%").in_terminal()
-        ece = cell(self.calibration_error, factor=1, digits=4).in_terminal()
+        of_top5 = self.model.measures.top5
+        top5 = cell(self.top5_accuracy, None if of_top5 is None else of_top5.interval, unit="%").in_terminal()
+        ece = cell(self.calibration_error, factor=1).in_terminal()
         head = "<tr><th>model</th><th>images</th><th>accuracy</th><th>95 % interval</th><th>top-5</th><th>ECE</th></tr>"
         interval = f"{accuracy.low}% to {accuracy.high}%"
         shares = f"<td>{accuracy.value}%</td><td>{interval}</td><td>{top5}</td><td>{ece}</td>"
@@ -103,7 +104,7 @@ class Results:
 
     @property
     def calibration_error(self) -> float | None:
-        """The expected calibration error, 0 to 1; None where no probabilities are known."""
+        """The debiased expected calibration error, 0 to 1; None where no probabilities are known."""
         return self.model.measures.calibration_error
 
     @property

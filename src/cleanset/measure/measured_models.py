@@ -183,8 +183,9 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
     calibration: JsonValue = None
     if found.bins is not None:
         calibration = {
-            "definition": "ECE of Guo et al. 2017, 15 bins of equal width",
+            "definition": "ECE of Guo et al. 2017, 15 bins of equal width, debiased as Kumar et al. 2019",
             "error": found.calibration_error,
+            "error_as_published": found.published_calibration_error,
             "bins": [asdict(each) for each in found.bins],
         }
     # by class and bytes, so that results on the same images are compared whatever their names
@@ -196,6 +197,7 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
         **found.overall.as_json(),
         "top5": None if found.top5 is None else found.top5.as_json(),
         "mean_confidence": found.mean_confidence,
+        "confidence_interval": None if found.confidence_interval is None else list(found.confidence_interval),
         "calibration": calibration,
         "tiers": {tier: accuracy.as_json() for tier, accuracy in found.tiers.items()},
         "classes": {keys[each]: accuracy.as_json() for each, accuracy in found.classes.items()},

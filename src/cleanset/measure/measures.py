@@ -9,12 +9,20 @@ import pandas as pd
 from pydantic import JsonValue
 
 from cleanset.scoring.logits import TOP
-from cleanset.statistics.calibration import ConfidenceBin, calibration_bins, calibration_error
+from cleanset.statistics.basics import LEVEL, t_quantile
+from cleanset.statistics.calibration import (
+    ConfidenceBin,
+    calibration_bins,
+    calibration_error,
+    debiased_calibration_error,
+)
 from cleanset.statistics.paired import wilson
 from cleanset.vocabulary import TIERS
 
 # images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly
 MIN_FOR_CHANCE = 20
+# images from which the mean confidence has an interval
+MIN_FOR_MEAN = 10
 # accuracy above that of the most frequent class that a renumbering has to reach
 MIN_EXPLAINED = 0.05
 # share of the renumbered classes that one offset has to explain
@@ -98,9 +106,17 @@ class Measures:
     renumbered: Renumbering | None = None
     """An explanation of an accuracy at chance; None where nothing explains it, or it is not at chance."""
 
+    confidence_interval: tuple[float, float] | None = None
+    """The 95 % interval of the mean confidence over images, by t; None from fewer than MIN_FOR_MEAN images."""
+
     @property
     def calibration_error(self) -> float | None:
-        """The expected calibration error, 0 to 1; None where no probabilities are known."""
+        """The debiased expected calibration error, 0 to 1; None where no probabilities are known."""
+        return None if self.bins is None else debiased_calibration_error(self.bins)
+
+    @property
+    def published_calibration_error(self) -> float | None:
+        """The expected calibration error as published, 0 to 1, too high for few images; None without probabilities."""
         return None if self.bins is None else calibration_error(self.bins)
 
 
@@ -115,11 +131,14 @@ def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
     top5 = None
     if "top5_class" in predictions and classes >= TOP:
         top5 = _accuracy(label in five for label, five in zip(labels, predictions["top5_class"], strict=True))
-    mean_confidence, bins = None, None
+    mean_confidence = None
+    interval = None
+    bins = None
     if "confidence" in predictions:
         confidences = predictions["confidence"].astype("float64").tolist()
         # fsum rounds once, so that the order of the images does not matter
         mean_confidence = math.fsum(confidences) / len(correct)
+        interval = _interval_of_mean(confidences, mean_confidence)
         bins = calibration_bins(confidences, correct.tolist())
     of_tier = {str(tier): _accuracy(of_rows) for tier, of_rows in predictions.groupby("tier", dropna=True)["correct"]}
     of_class = {int(str(index)): _accuracy(of_rows) for index, of_rows in predictions.groupby("class_index")["correct"]}
@@ -130,9 +149,20 @@ def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
         bins=bins,
         tiers={tier: of_tier[tier] for tier in TIERS if tier in of_tier},
         classes=of_class,
+        confidence_interval=interval,
         confusions=tuple(_pair_counts(labels[~correct], predictions["prediction"][~correct])),
         renumbered=_renumbering(predictions) if overall.is_at_chance(classes) else None,
     )
+
+
+def _interval_of_mean(values: list[float], mean: float) -> tuple[float, float] | None:
+    """The interval of a mean over images, by t, within 0 to 1; None from fewer than MIN_FOR_MEAN images."""
+    count = len(values)
+    if count < MIN_FOR_MEAN:
+        return None
+    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
+    half = t_quantile((1 + LEVEL) / 2, count - 1) * error
+    return max(0.0, mean - half), min(1.0, mean + half)
 
 
 def _accuracy(correct: Iterable[bool]) -> Accuracy:

@@ -84,15 +84,17 @@ class MeasureTable:
     notes: Sequence[Note] = ()
     """What readers of a paper must know; see `table_notes`."""
 
-    def in_terminal(self, between: str = " ") -> Table:
-        """The table without lines."""
+    def in_terminal(self, between: str = " ", first: str | None = None) -> Table:
+        """The table without lines; `between`: between a value and its interval; `first`: in the first cell of a row."""
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
         for label in self.labels:
             table.add_column(label, **STYLES.get(label, WORDS))
         for title in self.titles:
             table.add_column(title, **NUMBER)
         for texts, cells in self.rows:
-            table.add_row(*map(Text, texts), *(each.in_terminal(between) for each in cells))
+            separators = [between if first is None else first, *[between] * len(cells)]
+            shown = (each.in_terminal(separator) for each, separator in zip(cells, separators, strict=False))
+            table.add_row(*map(Text, texts), *shown)
         return table
 
     def in_form(self, form: str) -> str:

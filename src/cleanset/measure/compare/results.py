@@ -498,7 +498,9 @@ def _table(compared: ComparedResults) -> MeasureTable:
         cells = []
         for measured, each in compared.columns:
             found = row.values.get((measured, each.name), MeasuredValue(None))
-            scale: dict[str, Any] = {"unit": " %"} if each.is_share else {"factor": 1, "digits": 4}
+            scale: dict[str, Any] = (
+                {"unit": " %"} if each.is_share else {"factor": 1, "digits": 2 if each.name == ECE else 4}
+            )
             cells.append(cell(*found, **scale))
         rows.append(((str(rank), label), cells))
     return MeasureTable(("#", "model"), [headline.title for _, headline in compared.columns], rows)

@@ -4,15 +4,13 @@
 Model's Uncertainty?" (NeurIPS 2019).
 """
 
-from functools import reduce
-
 import numpy as np
 import numpy.typing as npt
 
 from cleanset.statistics.basics import Floats
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.statistics.calibration import CALIBRATION_BINS, bins_of
-from cleanset.studies.robustness.sampled import Sampled
+from cleanset.statistics.calibration import CALIBRATION_BINS, bins_of, debiased_distances
+from cleanset.studies.robustness.sampled import Sampled, constant
 
 UNIT = 2**-20
 """Confidences and losses are rounded to multiples of it, so that sums have the same bytes on every machine."""
@@ -39,15 +37,15 @@ def rounded(values: Floats) -> Floats:
 def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: Resamples) -> Sampled:
     """ECE, 0 to 1, of all answers together: the gap between confidence and accuracy of a bin, weighted by its size.
 
-    `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so that the draws are
-    reflected at the value, as the interval of Score is, and never below 0.
+    `confidences` and `correct` have the shape images x answers. Debiased, with the variance of each bin's gap over
+    resamples: see `debiased_calibration_error`. It has no interval: none that was tried covers as often as it says.
     """
     gaps = gaps_by_bin(confidences, correct)
     answers = confidences.shape[1]
-    value = np.abs(gaps.sum(axis=0)).sum() / (len(gaps) * answers)
-    # bin by bin: numpy's sums of fractions depend on the processor
-    draws = reduce(np.add, np.abs(resamples.means(gaps)).T)
-    return Sampled(float(value), np.maximum(0, 2 * value - draws / answers))
+    variances = resamples.means(gaps).var(axis=0)
+    distances = debiased_distances(gaps.sum(axis=0) / len(gaps), variances)
+    # nine digits: machines add up fractions in another order
+    return constant(float(f"{max(0.0, distances.sum() / answers):.9g}"), resamples)
 
 
 def sampled_nll(losses: Floats, resamples: Resamples) -> Sampled:
