@@ -184,7 +184,7 @@ def test_any_tolerance(votes: list[Review], policy: Policy, tolerance: float, ra
     mixed = list(votes)
     random.shuffle(mixed)
     assert consensus(mixed, None, policy, 1, tolerance) == found
-    assert found.crop is None or found.crop in [vote.box for vote in votes]
+    assert found.box is None or found.box in [vote.box for vote in votes]
     equal = consensus(votes, None, policy, 1, 0.0)
     assert equal == exact(votes, policy)
     if equal != CONFLICT:

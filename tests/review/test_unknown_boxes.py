@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.edition.params import ReviewPolicy
+from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.decided import decide_all
 from cleanset.review.queue import Decisions, for_reviewer, questions
@@ -21,7 +22,7 @@ from tests.selection.by_hand import filled, kept, reviewed, still_open
 SHA = "0" * 64
 CLASS, IMAGE = 802, "ILSVRC2012_val_00000001"
 A, B, NEAR_A = [0, 0, 100, 100], [300, 300, 400, 400], [0, 0, 101, 100]
-UNKNOWN_BOX = Decision("crop", "border")
+BOXLESS = Decision("crop", "border", UNKNOWN_BOX)
 
 small = examples(200)
 
@@ -43,8 +44,8 @@ def plain(verdict: str, **fields: object) -> Review:
 @pytest.mark.parametrize(
     ("policy", "votes", "expected"),
     [
-        ("single", [crop(None)], UNKNOWN_BOX),
-        ("single", [crop(None), crop(None)], UNKNOWN_BOX),
+        ("single", [crop(None)], BOXLESS),
+        ("single", [crop(None), crop(None)], BOXLESS),
         ("single", [crop(None), crop(A)], Decision("crop", "border", (0, 0, 100, 100))),
         ("single", [crop(None), crop(NEAR_A), crop(A)], Decision("crop", "border", (0, 0, 100, 100))),
         ("single", [crop(None), crop(A), crop(B)], CONFLICT),
@@ -52,7 +53,7 @@ def plain(verdict: str, **fields: object) -> Review:
         ("single", [crop(None), plain("reject")], CONFLICT),
         ("unanimous", [crop(None), crop(A)], Decision("crop", "border", (0, 0, 100, 100))),
         ("unanimous", [crop(None), plain("unsure")], Decision("reject", "unsure")),
-        ("majority", [crop(None), crop(None), plain("clean")], UNKNOWN_BOX),
+        ("majority", [crop(None), crop(None), plain("clean")], BOXLESS),
         ("majority", [crop(None), crop(A), plain("clean")], Decision("crop", "border", (0, 0, 100, 100))),
         # either box has two of three, with the help of the vote that names none
         ("majority", [crop(None), crop(A), crop(B)], CONFLICT),
@@ -69,8 +70,8 @@ def test_an_unknown_box_agrees_with_any(policy: Policy, votes: list[Review], exp
 @pytest.mark.parametrize(
     ("votes", "expected"),
     [
-        ([], UNKNOWN_BOX),
-        ([plain("clean")], UNKNOWN_BOX),
+        ([], BOXLESS),
+        ([plain("clean")], BOXLESS),
         ([crop(A, "watermark"), plain("clean")], Decision("crop", "border", (0, 0, 100, 100))),
         ([crop(A), crop(B)], CONFLICT),
     ],
@@ -88,7 +89,7 @@ def decided(policy: ReviewPolicy, **by_reviewer: Review) -> Decisions:
 
 
 def test_open_and_count() -> None:
-    for unknown_boxes, expected in (("open", TO_BE_CROPPED), ("count", UNKNOWN_BOX)):
+    for unknown_boxes, expected in (("open", TO_BE_CROPPED), ("count", BOXLESS)):
         policy = ReviewPolicy(unknown_boxes=unknown_boxes)  # type: ignore[arg-type]
         assert decided(policy, ada=crop(None)).for_candidate("standard", CLASS, IMAGE) == expected
         drawn = decided(policy, ada=crop(None), ben=crop(A)).for_candidate("standard", CLASS, IMAGE)

@@ -7,7 +7,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Crop
+from cleanset.images.boxes import UNKNOWN_BOX, Crop, CropBox
 from cleanset.selection.crop_check import (
     Prediction,
     after_crop,
@@ -17,6 +17,7 @@ from cleanset.selection.crop_check import (
     predictions_of_crops,
 )
 from cleanset.selection.fill import Decision, Filled
+from cleanset.selection.selected import SelectedImage
 from cleanset.tables import CROP_SCORES, read_table, write_table
 from tests.selection.by_hand import BOX, SNOWMOBILE, SNOWPLOW, after_crops, crop_scores_of
 
@@ -90,20 +91,20 @@ def test_no_prediction() -> None:
 
 
 def test_the_first_crop_without_scores_is_named() -> None:
-    images = pd.DataFrame({"image_id": ["c", "b", "a"], "crop": [BOX, OTHER_BOX, BOX]})
+    crops = [Crop("c", BOX), Crop("b", OTHER_BOX), Crop("a", BOX)]
     with pytest.raises(CleansetError, match=r"^s: no scores of b cropped to \[0, 0, 9, 8\], which the reviews ask for"):
-        check_scored(images, {Crop("a", BOX): Prediction(1, 0.5), Crop("b", BOX): Prediction(1, 0.5)}, "s")
+        check_scored(crops, {Crop("a", BOX): Prediction(1, 0.5), Crop("b", BOX): Prediction(1, 0.5)}, "s")
 
 
 def test_the_effect_of_cropping() -> None:
-    selection = pd.DataFrame(
-        {
-            "image_id": ["whole", "more", "less", "misclassified"],
-            "class_index": SNOWMOBILE,
-            "confidence": [0.5, 0.5, 0.75, 0.5],
-            "crop": [None, BOX, BOX, BOX],
-        }
-    )
+    boxes: dict[str, CropBox] = {"whole": None, "more": BOX, "less": BOX, "misclassified": BOX, "boxless": UNKNOWN_BOX}
+    confidences = [0.5, 0.5, 0.75, 0.5, 0.5]
+    selection = [
+        SelectedImage(
+            image_id=name, class_index=SNOWMOBILE, place=1, tier="top5", rank=1, confidence=confidence, box=box
+        )
+        for (name, box), confidence in zip(boxes.items(), confidences, strict=True)
+    ]
     predictions = {
         Crop("more", BOX): Prediction(SNOWMOBILE, 0.625),
         Crop("less", BOX): Prediction(SNOWMOBILE, 0.25),

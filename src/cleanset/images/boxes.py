@@ -1,10 +1,23 @@
 """Crop boxes: their one type, its conversions and its checks."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from enum import Enum
+from typing import Final, Literal, NamedTuple
 
 Box = tuple[int, int, int, int]
 """Left, top, right, bottom in stored pixels; right and bottom excluded."""
+
+
+class Unknown(Enum):
+    """The box of an image that is to be cropped, while nobody has drawn it."""
+
+    BOX = "unknown"
+
+
+UNKNOWN_BOX: Final[Literal[Unknown.BOX]] = Unknown.BOX
+
+CropBox = Box | Unknown | None
+"""The box that an image is cropped to: UNKNOWN_BOX while nobody has drawn it, None for a whole image."""
 
 
 class Crop(NamedTuple):
@@ -25,6 +38,11 @@ def parse_box(edges: object) -> Box:
     if not has_area((left, top, right, bottom)):
         raise ValueError(f"crop {list(edges)} has no area; expected left < right and top < bottom")
     return left, top, right, bottom
+
+
+def known_box(box: CropBox) -> Box | None:
+    """A box that somebody has drawn; None for a whole image and for an unknown box."""
+    return None if isinstance(box, Unknown) else box
 
 
 def box_of(crop: Iterable[float] | None) -> Box | None:

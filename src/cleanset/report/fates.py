@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
-from cleanset.images.boxes import Box, box_of
+from cleanset.images.boxes import UNKNOWN_BOX, Box, CropBox, known_box
 from cleanset.report.figures import LEFT_OVER, CandidateKey, ClassState
 from cleanset.review.store import Votes, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
+from cleanset.selection.selected import rejected_images, selected_images
 from cleanset.vocabulary import BASES
 
 
@@ -40,17 +39,28 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class ReportedCandidate:
-    """A candidate of a class, with a fate for each model that had it; the crop is None for a whole image.
-
-    `box_unknown`: it is to be cropped, and kept for counting only. `votes`: by reviewer.
-    """
+    """A candidate of a class."""
 
     class_index: int
     image_id: str
-    crop: Box | None
+    box: CropBox
+    """UNKNOWN_BOX for one that is kept for counting only."""
+
     fates: tuple[Fate, ...]
+    """One for each model that had it."""
+
     votes: Mapping[str, Review]
-    box_unknown: bool = False
+    """By reviewer."""
+
+    @property
+    def crop(self) -> Box | None:
+        """The box that is cut out; None for a whole image and for an unknown box."""
+        return known_box(self.box)
+
+    @property
+    def box_unknown(self) -> bool:
+        """Whether it is to be cropped by a box that nobody has drawn yet."""
+        return self.box is UNKNOWN_BOX
 
     @property
     def uses(self) -> tuple[Fate, ...]:
@@ -90,40 +100,43 @@ def candidates_by_class(
     `delivered`: by model, the confidence of each row of its selection on the delivered pixels.
     """
     fates: dict[CandidateKey, list[Fate]] = {}
-    crops: dict[CandidateKey, Box] = {}
-    unknown: set[CandidateKey] = set()
+    boxes: dict[CandidateKey, CropBox] = {}
     for role, filled in sets.items():
-        kept = filled.selection.assign(delivered=pd.Series(list(delivered[role]), filled.selection.index, object))
-        for row in (*kept.to_dict("records"), *filled.rejected.to_dict("records")):
-            key = int(row["class_index"]), str(row["image_id"])
-            if box := box_of(row.get("crop")):
-                crops[key] = box
-            if row.get("box_unknown"):
-                unknown.add(key)
-            fate = Fate(
-                role=role,
-                tier=row["tier"],
-                rank=row["rank"],
-                source_confidence=row["confidence"],
-                place=row.get("place"),
-                confidence=row.get("delivered"),
-                reason=row.get("reason"),
-                open=bool(row.get("open")),
+        for kept, confidence in zip(selected_images(filled.selection), delivered[role], strict=True):
+            key = kept.class_index, kept.image_id
+            boxes[key] = kept.box
+            fates.setdefault(key, []).append(
+                Fate(
+                    role=role,
+                    tier=kept.tier,
+                    rank=kept.rank,
+                    source_confidence=kept.confidence,
+                    place=kept.place,
+                    confidence=confidence,
+                )
             )
-            fates.setdefault(key, []).append(fate)
+        for rejected in rejected_images(filled.rejected):
+            fates.setdefault((rejected.class_index, rejected.image_id), []).append(
+                Fate(
+                    role=role,
+                    tier=rejected.tier,
+                    rank=rejected.rank,
+                    source_confidence=rejected.confidence,
+                    reason=rejected.reason,
+                    open=rejected.open,
+                )
+            )
     found: dict[int, list[ReportedCandidate]] = {}
-    for (index, image_id), of_models in sorted(fates.items()):
-        key = index, image_id
-        reviews = {name: vote.review for name, vote in sorted(votes.get(key, {}).items())}
+    for key, of_models in sorted(fates.items()):
+        class_index, image_id = key
         candidate = ReportedCandidate(
-            class_index=index,
+            class_index=class_index,
             image_id=image_id,
-            crop=crops.get(key),
+            box=boxes.get(key),
             fates=tuple(of_models),
-            votes=reviews,
-            box_unknown=key in unknown,
+            votes={name: vote.review for name, vote in sorted(votes.get(key, {}).items())},
         )
-        found.setdefault(index, []).append(candidate)
+        found.setdefault(class_index, []).append(candidate)
     order = list(sets)
     for candidates in found.values():
         candidates.sort(key=lambda each: _order(each, order))
@@ -136,7 +149,7 @@ def _order(candidate: ReportedCandidate, roles: Sequence[str]) -> tuple[bool, bo
     return not uses, candidate.is_left_over, place, role, candidate.image_id
 
 
-def rejected_images(candidates: Mapping[int, Sequence[ReportedCandidate]]) -> set[str]:
+def images_rejected_by_all(candidates: Mapping[int, Sequence[ReportedCandidate]]) -> set[str]:
     """The ids of the images that no model keeps, and that one rejects for a flaw."""
     every = [each for of_class in candidates.values() for each in of_class]
     return {each.image_id for each in every if each.causes} - {each.image_id for each in every if each.uses}

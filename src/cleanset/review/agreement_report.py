@@ -10,6 +10,7 @@ from rich.table import Table
 from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
+from cleanset.images.boxes import UNKNOWN_BOX, known_box
 from cleanset.review import agreement
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.terminal import grid
@@ -69,7 +70,7 @@ def agreement_as_json(report: AgreementReport) -> str:
                 "image_id": found.image_id,
                 "votes": {name: _review_json(review) for name, review in found.reviews.items()},
                 "board": _review_json(found.board) if found.board else None,
-                "decision": asdict(decision) | {"box_unknown": decision.box_unknown},
+                "decision": _decision_json(decision),
             }
             for found, decision in report.differences
         ],
@@ -79,6 +80,15 @@ def agreement_as_json(report: AgreementReport) -> str:
 
 def _review_json(review: Review) -> dict[str, object]:
     return review.model_dump(mode="json", include={"verdict", "reason", "crop", "note"}, exclude_none=True)
+
+
+def _decision_json(decision: Decision) -> dict[str, object]:
+    return {
+        "verdict": decision.verdict,
+        "reason": decision.reason,
+        "crop": known_box(decision.box),
+        "box_unknown": decision.box is UNKNOWN_BOX,
+    }
 
 
 def agreement_table(report: AgreementReport) -> Group:
@@ -149,9 +159,10 @@ def _described(review: Review) -> str:
 
 def _decided(decision: Decision, found: agreement.Difference) -> str:
     words = [decision.verdict.replace("undecided", "open:"), *_plain(decision.reason)]
-    if decision.crop is not None:
-        words.append(str(list(decision.crop)))
-        if any(review.box not in (None, decision.crop) for review in found.reviews.values()):
+    box = known_box(decision.box)
+    if box is not None:
+        words.append(str(list(box)))
+        if any(review.box not in (None, box) for review in found.reviews.values()):
             words.append("(the smallest of boxes within review.box_tolerance)")
     return " ".join(words)
 

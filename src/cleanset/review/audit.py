@@ -14,9 +14,10 @@ from pydantic import ConfigDict
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box, box_of
+from cleanset.images.boxes import Box, Unknown
 from cleanset.review.calibration import GoldScore
 from cleanset.review.verdicts import Vote
+from cleanset.selection.selected import boxes_of
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.finite import (
     Draws,
@@ -313,6 +314,5 @@ def sentences(result: AuditResult) -> Iterator[str]:
 
 def set_images(selection: "pd.DataFrame") -> list[SetImage]:
     """The images of a set that are delivered, from table SELECTION: all but those whose box is not known."""
-    delivered = selection[~selection["box_unknown"].astype(bool)]
-    columns = (delivered[name].tolist() for name in ("class_index", "image_id", "crop"))
-    return [SetImage(int(each), name, box_of(crop)) for each, name, crop in zip(*columns, strict=True)]
+    rows = zip(selection["class_index"].tolist(), selection["image_id"].tolist(), boxes_of(selection), strict=True)
+    return [SetImage(class_index, name, box) for class_index, name, box in rows if not isinstance(box, Unknown)]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from cleanset.images.boxes import Box
+from cleanset.images.boxes import UNKNOWN_BOX, Box, CropBox
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
 
@@ -54,7 +54,7 @@ def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> D
         return _decision([board], board.box)
     # single: a box that not all who drew one agree on is a conflict, whatever the policy
     found = consensus(drawn, None, "single", 1, box_tolerance=box_tolerance)
-    return found if found == CONFLICT else _decision([board], found.crop)
+    return found if found == CONFLICT else _decision([board], found.box)
 
 
 def _with_known_boxes(votes: Sequence[Review]) -> Sequence[Review]:
@@ -88,18 +88,21 @@ def _kept(box: Box | None) -> tuple[int, ...]:
     return ((right - left) * (bottom - top), *box)
 
 
-def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
+def _decision(agreeing: Sequence[Review], box: CropBox) -> Decision:
+    """The decision of votes of one verdict; `box` is None for a crop that nobody has drawn."""
     verdict = agreeing[0].verdict
     if verdict == "unsure":
         return Decision("reject", "unsure")
     if verdict == "clean":
         return Decision("clean")
+    if verdict == "crop" and box is None:
+        box = UNKNOWN_BOX
     return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box)
 
 
 def asking_for_box(decision: Decision) -> Decision:
     """The decision, but undecided for a crop until its box is drawn."""
-    return TO_BE_CROPPED if decision.box_unknown else decision
+    return TO_BE_CROPPED if decision.box is UNKNOWN_BOX else decision
 
 
 def _most_frequent(reasons: Iterable[str | None]) -> str | None:

@@ -7,26 +7,28 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from cleanset.images.boxes import Box
+from cleanset.images.boxes import CropBox
+from cleanset.selection.selected import box_columns
 from cleanset.vocabulary import BOX_UNKNOWN, TIERS
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision on an image.
-
-    `verdict` undecided means that no verdict counts yet, and `reason` is why: `unreviewed`,
-    `too_few_reviewers`, `conflict` or `box_unknown`. For reject it is the reviewers' reason, or `unsure`.
-    """
+    """The decision on an image. Raises ValueError for a crop without a box, and for a box with another verdict."""
 
     verdict: Literal["clean", "crop", "reject", "undecided"]
-    reason: str | None = None
-    crop: Box | None = None
+    """undecided: no verdict counts yet."""
 
-    @property
-    def box_unknown(self) -> bool:
-        """Whether it is a crop that is kept although nobody has drawn its box."""
-        return self.verdict == "crop" and self.crop is None
+    reason: str | None = None
+    """Of an undecided image `unreviewed`, `too_few_reviewers`, `conflict` or `box_unknown`; of a rejected one the
+    reviewers' reason, or `unsure`."""
+
+    box: CropBox = None
+    """Of a crop the box, or UNKNOWN_BOX where it is kept although nobody has drawn its box; None of all others."""
+
+    def __post_init__(self) -> None:
+        if (self.verdict == "crop") != (self.box is not None):
+            raise ValueError(f"verdict {self.verdict} with box {self.box}; expected a box with crop, and with no other")
 
 
 UNREVIEWED = Decision("undecided", "unreviewed")
@@ -80,11 +82,13 @@ def fill(candidates: pd.DataFrame, images_per_class: int, crops_in_rank: bool = 
 
 
 def with_decisions(candidates: pd.DataFrame, decide: Decide) -> pd.DataFrame:
-    """The candidates with columns verdict, reason, crop and box_unknown."""
+    """The candidates with columns verdict and reason, and the columns of boxes that table SELECTION has."""
     each = [decide(*key) for key in zip(candidates["class_index"], candidates["image_id"], strict=True)]
     return candidates.assign(
         verdict=[decision.verdict for decision in each],
         reason=pd.Series([decision.reason for decision in each], index=candidates.index, dtype=object),
-        crop=pd.Series([decision.crop for decision in each], index=candidates.index, dtype=object),
-        box_unknown=[decision.box_unknown for decision in each],
+        **{
+            name: pd.Series(values, index=candidates.index, dtype=object if name == "crop" else bool)
+            for name, values in box_columns([decision.box for decision in each]).items()
+        },
     )

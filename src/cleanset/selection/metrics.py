@@ -5,7 +5,9 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
+from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
+from cleanset.selection.selected import boxes_of
 from cleanset.statistics.finite import in_percent
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
 
@@ -24,12 +26,13 @@ def totals(
     `images_cropped` includes `images_box_unknown`: those whose box nobody has drawn yet, kept for counting only.
     """
     counts = per_class(selection, classes)
+    boxes = boxes_of(selection)
     tiers = selection["tier"].value_counts()
     reasons = rejected["reason"].value_counts()
     return {
         "images": len(selection),
-        "images_cropped": int((selection["crop"].notna() | selection["box_unknown"]).sum()),
-        "images_box_unknown": int(selection["box_unknown"].sum()),
+        "images_cropped": sum(box is not None for box in boxes),
+        "images_box_unknown": sum(box is UNKNOWN_BOX for box in boxes),
         **{f"images_{tier}": int(tiers.get(tier, 0)) for tier in TIERS},
         "classes_full": sum(count == images_per_class for count in counts.values()),
         "classes_short": sum(count < images_per_class for count in counts.values()),

@@ -1,30 +1,65 @@
 """The delivered form of an image: its file, its manifest entry, and the model's confidence on its pixels."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from PIL.Image import Image
 
 from cleanset.classes import ClassTable
 from cleanset.files import sha256
-from cleanset.images.boxes import Box, box_of
+from cleanset.images.boxes import UNKNOWN_BOX, Box, known_box
 from cleanset.images.codec import cropped, encoder, pixels_sha256, png
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.crop_check import check_scored, crops_of, predictions_of_crops
+from cleanset.selection.selected import SelectedImage, boxes_of
 from cleanset.sets.manifest import Entry, file_name
-from cleanset.vocabulary import BOX_UNKNOWN
+from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """The bytes of the file; of a cropped image, its pixels and their encoder."""
+    """The file of a delivered image."""
 
     data: bytes
     part: Image | None
+    """The pixels of a cropped image; None for a whole one."""
+
     encoder: str
+    """What wrote the PNG of a cropped image; empty for a whole one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceImage:
+    """A whole image as it was read: its bytes and their digests."""
+
+    data: bytes
+    sha256: str
+    pixels_sha256: str
+    """Of the decoded RGB bytes, row by row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveredImage:
+    """A selected image, with the values of its entry that neither its file nor its source gives."""
+
+    selected: SelectedImage
+    confidence: float | None
+    """The model's softmax probability of the class on the delivered pixels; None where it is not known."""
+
+    ilsvrc_class: int
+    """Class index of the original label."""
+
+    real_classes: tuple[int, ...]
+    """Class indices of the reassessed labels, sorted."""
+
+    reviewers: int
+    """Number of reviewers who judged the image in this class, without the board."""
+
+    source_check: SourceCheck
+    group: str = ""
+    """Images of one group must not be split; empty where images have no groups."""
 
 
 def image_file(source: bytes, crop: Box | None) -> ImageFile:
@@ -43,29 +78,32 @@ def with_known_confidences(images: pd.DataFrame, unknown: Collection[str]) -> pd
     return images.assign(confidence=known)
 
 
-def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame | None, where: str) -> list[float | None]:
-    """The softmax probability of each row's class on its delivered pixels, from tables SELECTION and CROP_SCORES.
+def delivered_confidences(
+    selection: Sequence[SelectedImage], crop_scores: pd.DataFrame | None, where: str
+) -> list[float | None]:
+    """The softmax probability of each image's class on its delivered pixels, with the scores of table CROP_SCORES.
 
     None for a crop whose five most probable classes lack the class; only review.wrong_after_crop: accept keeps one.
     Without `crop_scores`, as of a published list, None for every crop. Raises CleansetError, naming `where`, for a crop
     without scores.
     """
     if crop_scores is None:
-        rows_of_list = zip(crops_of(selection), selection["confidence"].tolist(), strict=True)
-        return [whole if crop is None else None for crop, whole in rows_of_list]
+        return [image.confidence if image.crop is None else None for image in selection]
     # first, so that of_crops has every crop
-    check_scored(selection, predictions_of_crops(crop_scores), where)
+    check_scored((image.crop for image in selection if image.crop), predictions_of_crops(crop_scores), where)
     classes, probabilities = top5_predictions(crop_scores)
     by_class = [dict(zip(*pair, strict=True)) for pair in zip(classes.tolist(), probabilities.tolist(), strict=True)]
     of_crops = dict(zip(crops_of(crop_scores), by_class, strict=True))
-    rows = zip(crops_of(selection), selection["class_index"].tolist(), selection["confidence"].tolist(), strict=True)
-    return [whole if crop is None else of_crops[crop].get(class_index) for crop, class_index, whole in rows]
+    return [
+        image.confidence if image.crop is None else of_crops[image.crop].get(image.class_index) for image in selection
+    ]
 
 
 def without_unknown_boxes(selection: pd.DataFrame, rejected: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The images that can be delivered, in places without a gap; and the rejected ones with all others."""
-    known = selection[~selection["box_unknown"]].sort_values(["class_index", "place"])
-    others = selection[selection["box_unknown"]].assign(reason=BOX_UNKNOWN, open=False)
+    is_unknown = pd.Series([box is UNKNOWN_BOX for box in boxes_of(selection)], index=selection.index, dtype=bool)
+    known = selection[~is_unknown].sort_values(["class_index", "place"])
+    others = selection[is_unknown].assign(reason=BOX_UNKNOWN, open=False)
     every = pd.concat([rejected, others[list(rejected.columns)]]) if len(others) else rejected
     places = known.groupby("class_index").cumcount() + 1
     return known.assign(place=places).sort_values("image_id"), every
@@ -78,38 +116,39 @@ def make_class_folders(folder: Path, keys: Iterable[str]) -> None:
         (folder / key).mkdir()
 
 
-_AS_SELECTED = ("class_index", "image_id", "tier", "ilsvrc_class", "reviewers", "source_check")
-"""Fields of an entry with the values of the selected image."""
+def write_image(folder: Path, image: DeliveredImage, source: SourceImage, *, role: str, classes: ClassTable) -> Entry:
+    """Write one image of the set of a model below `folder`, and return its entry.
 
-
-def write_image(folder: Path, role: str, row: Mapping[Hashable, Any], source: bytes, classes: ClassTable) -> Entry:
-    """Write one image of a set below `folder`, and return its entry.
-
-    `row`: a selected image, with image_id, class_index, place, tier, crop, confidence (on the whole image), delivered
-    (on the delivered one), ilsvrc_class, real_classes, reviewers, source_check, and sha256 and pixels_sha256 of the
-    whole image, whose bytes are `source`. Raises pydantic's ValidationError for values that contradict each other.
+    Raises pydantic's ValidationError for values that contradict each other, and ValueError for an image that must be
+    decoded and cannot.
     """
-    crop = box_of(row["crop"])
-    made = image_file(source, crop)
-    wnid = classes.keys[row["class_index"]]
-    file = file_name(wnid, row["image_id"], crop, classes)
+    selected = image.selected
+    box = known_box(selected.box)
+    made = image_file(source.data, box)
+    wnid = classes.keys[selected.class_index]
+    file = file_name(wnid, selected.image_id, box, classes)
     (folder / file).write_bytes(made.data)
     values = {
         "model": role,
         "wnid": wnid,
-        "class_name": classes.labels[row["class_index"]],
-        "rank": row["place"],
-        "confidence": row["delivered"],
-        "source_confidence": row["confidence"],
-        "real_classes": tuple(map(int, row["real_classes"])),
-        "crop": crop,
+        "class_index": selected.class_index,
+        "class_name": classes.labels[selected.class_index],
+        "rank": selected.place,
+        "image_id": selected.image_id,
+        "tier": selected.tier,
+        "confidence": image.confidence,
+        "source_confidence": selected.confidence,
+        "ilsvrc_class": image.ilsvrc_class,
+        "real_classes": image.real_classes,
+        "reviewers": image.reviewers,
+        "crop": box,
         "file": file,
-        "source_sha256": row["sha256"],
+        "source_sha256": source.sha256,
+        "source_check": image.source_check,
         # the source's digests are those of a whole image
-        "file_sha256": row["sha256"] if made.part is None else sha256(made.data),
-        "pixels_sha256": row["pixels_sha256"] if made.part is None else pixels_sha256(made.part),
+        "file_sha256": source.sha256 if made.part is None else sha256(made.data),
+        "pixels_sha256": source.pixels_sha256 if made.part is None else pixels_sha256(made.part),
         "encoder": made.encoder,
-        "group": row.get("group", ""),
-        **{name: row[name] for name in _AS_SELECTED},
+        "group": image.group,
     }
     return Entry.checked(values, classes)

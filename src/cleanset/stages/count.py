@@ -13,14 +13,14 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256, write_text
-from cleanset.images.boxes import box_of
+from cleanset.images.boxes import known_box
 from cleanset.metrics import write_metrics
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers
 from cleanset.review.audit_files import read_audit
 from cleanset.review.store import read_reviews
 from cleanset.selection.candidates import check_same_images
-from cleanset.selection.crop_check import check_scored, effect, predictions_of_crops
+from cleanset.selection.crop_check import check_scored, effect, known_crops, predictions_of_crops
 from cleanset.selection.metrics import (
     accuracy,
     closeness,
@@ -29,6 +29,7 @@ from cleanset.selection.metrics import (
     top1_minus_published,
     totals,
 )
+from cleanset.selection.selected import selected_images
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 CLASS_DIGEST_DIGITS = 8
@@ -53,8 +54,9 @@ def run(edition: Edition) -> None:
         rejected = read_table(edition.rejected(role), REJECTED, table)
         for class_index, count in per_class(selection, classes).items():
             lines.setdefault(f"classes/{table.keys[class_index]}", {})[role] = count
-        for each in selection.to_dict("records"):
-            contents[each["class_index"]].append(f"{role} {each['image_id']} {box_of(each['crop'])}")
+        kept = selected_images(selection)
+        for image in kept:
+            contents[image.class_index].append(f"{role} {image.image_id} {known_box(image.box)}")
         check_indexed(selection, index, edition.selection(role))
         scores = read_table(edition.scores(role), SCORES, table)
         check_same_images(index, scores, str(edition.scores(role)))
@@ -65,8 +67,8 @@ def run(edition: Edition) -> None:
         # a published list has no prediction of a crop
         if not params.models[role].is_list:
             predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES, table))
-            check_scored(selection, predictions, str(edition.crop_scores(role)))
-            numbers |= effect(selection, predictions)
+            check_scored(known_crops(selection), predictions, str(edition.crop_scores(role)))
+            numbers |= effect(kept, predictions)
         numbers |= closeness(measured(read_table(edition.margins(role), MARGINS, table), unknown[role]))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
         audited = read_audit(

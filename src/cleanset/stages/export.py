@@ -1,10 +1,9 @@
 """Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -19,6 +18,7 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, replacing
+from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.images.codec import Read
 from cleanset.progress import found_in_threads
 from cleanset.review.audit import AuditResult
@@ -26,9 +26,12 @@ from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
+from cleanset.selection.selected import selected_images
 from cleanset.sets import description
 from cleanset.sets.card import card
 from cleanset.sets.delivered import (
+    DeliveredImage,
+    SourceImage,
     delivered_confidences,
     make_class_folders,
     with_known_confidences,
@@ -118,15 +121,15 @@ def run(edition: Edition, role: str) -> None:
     read = read_inputs(edition, role)
     params = read.params
     check_versions(edition, params.root, "export")
-    unknown = read.selection.loc[read.selection["box_unknown"], "image_id"].tolist()
+    unknown = [image.image_id for image in selected_images(read.selection) if image.box is UNKNOWN_BOX]
     if params.export.strict:
         check_full(read, role)
         check_boxes_known(unknown, role)
     selection, rejected = without_unknown_boxes(read.selection, read.rejected)
-    rows = described(read, selection, role)
+    delivered = delivered_images(read, selection, role)
     images = verified_images(edition, params.dataset.images, read.index, read.classes)
     with replacing(edition.export(role)) as folder:
-        entries = write_images(folder, role, rows, images.read, read.classes)
+        entries = write_images(folder, delivered, source_reader(read, images.read), role=role, classes=read.classes)
         for problem in duplicates(dict(enumerate(entries)), read.classes):
             raise CleansetError(f"export {role}: {problem}: reject one as duplicate")
         provenance = provenance_of(read, role, entries)
@@ -191,25 +194,47 @@ def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> de
     )
 
 
-def described(read: ExportInputs, selection: pd.DataFrame, role: str) -> pd.DataFrame:
-    """The rows of `selection` with the manifest's further columns: labels, digests, confidences, reviewers, group.
+def delivered_images(read: ExportInputs, selection: pd.DataFrame, role: str) -> list[DeliveredImage]:
+    """The images of `selection` with what the manifest says of each: labels, confidences, reviewers, group.
 
     Raises CleansetError for an image that the index lacks, and for a crop without scores.
     """
-    known = with_known_confidences(selection, read.unknown_confidences)
-    columns = ["image_id", "sha256", "pixels_sha256", "ilsvrc_class", "real_classes"]
-    rows = known.merge(read.index[columns], on="image_id", validate="one_to_one")
-    if len(rows) != len(known):
-        lost = sorted(set(known["image_id"]) - set(rows["image_id"]))
+    images = selected_images(with_known_confidences(selection, read.unknown_confidences))
+    labels = zip(read.index["image_id"], read.index["ilsvrc_class"].tolist(), read.index["real_classes"], strict=True)
+    labels_of = {image_id: (ilsvrc, tuple(map(int, real))) for image_id, ilsvrc, real in labels}
+    lost = sorted(image.image_id for image in images if image.image_id not in labels_of)
+    if lost:
         raise CleansetError(f"data/selection/{role}.parquet: {lost[0]} is not in data/index.parquet: run dvc repro")
-    delivered = delivered_confidences(rows, read.crop_scores, f"data/crop_scores/{role}.parquet")
+    confidences = delivered_confidences(images, read.crop_scores, f"data/crop_scores/{role}.parquet")
     reviewers = reviewer_counts(read.votes)
-    return rows.assign(
-        delivered=pd.Series(delivered, index=rows.index, dtype=object),
-        reviewers=[reviewers.get(image_id, 0) for image_id in rows["image_id"]],
-        group=[read.groups.get(image_id, "") for image_id in rows["image_id"]],
-        source_check=source_check(read),
-    )
+    check = source_check(read)
+    delivered = []
+    for image, confidence in zip(images, confidences, strict=True):
+        ilsvrc_class, real_classes = labels_of[image.image_id]
+        delivered.append(
+            DeliveredImage(
+                selected=image,
+                confidence=confidence,
+                ilsvrc_class=ilsvrc_class,
+                real_classes=real_classes,
+                reviewers=reviewers.get(image.image_id, 0),
+                source_check=check,
+                group=read.groups.get(image.image_id, ""),
+            )
+        )
+    return delivered
+
+
+def source_reader(read: ExportInputs, read_bytes: Read) -> Callable[[str], SourceImage]:
+    """Read an image by its id, with the digests that the index has of it."""
+    digests = zip(read.index["image_id"], read.index["sha256"], read.index["pixels_sha256"], strict=True)
+    digests_of = {image_id: (of_bytes, of_pixels) for image_id, of_bytes, of_pixels in digests}
+
+    def source(image_id: str) -> SourceImage:
+        of_bytes, of_pixels = digests_of[image_id]
+        return SourceImage(data=read_bytes(image_id), sha256=of_bytes, pixels_sha256=of_pixels)
+
+    return source
 
 
 def check_full(read: ExportInputs, role: str) -> None:
@@ -236,18 +261,22 @@ def check_boxes_known(unknown: list[str], role: str) -> None:
         )
 
 
-def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read, classes: ClassTable) -> list[Entry]:
-    """Write the images of `rows` into the new folder `folder`; return their entries of the manifest."""
-    make_class_folders(folder, (classes.keys[index] for index in rows["class_index"]))
+def write_images(
+    folder: Path,
+    images: Sequence[DeliveredImage],
+    source_of: Callable[[str], SourceImage],
+    *,
+    role: str,
+    classes: ClassTable,
+) -> list[Entry]:
+    """Write the images into the new folder `folder`; return their entries of the manifest."""
+    make_class_folders(folder, (classes.keys[image.selected.class_index] for image in images))
 
-    def write(row: dict[Hashable, Any]) -> Entry:
-        return _write_one(folder, role, row, source=read(row["image_id"]), classes=classes)
+    def write(image: DeliveredImage) -> Entry:
+        image_id = image.selected.image_id
+        try:
+            return write_image(folder, image, source_of(image_id), role=role, classes=classes)
+        except ValidationError as error:  # the tables do not go together
+            raise CleansetError(f"export {role}, {image_id}: {first_problem(error)}: run dvc repro") from None
 
-    return found_in_threads(write, rows.to_dict("records"), f"export {role}")
-
-
-def _write_one(folder: Path, role: str, row: dict[Hashable, Any], *, source: bytes, classes: ClassTable) -> Entry:
-    try:
-        return write_image(folder, role, row, source, classes=classes)
-    except ValidationError as error:  # the tables do not go together
-        raise CleansetError(f"export {role}, {row['image_id']}: {first_problem(error)}: run dvc repro") from None
+    return found_in_threads(write, images, f"export {role}")

@@ -20,7 +20,7 @@ from cleanset.json_files import read_json
 from cleanset.machine import keep_freed_memory
 from cleanset.progress import found_in_threads
 from cleanset.report import figures
-from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
+from cleanset.report.fates import candidates_by_class, hardest_classes, images_rejected_by_all
 from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets
 from cleanset.report.thumbnails import PageImage, Thumbnail, before_and_after, file_names, thumbnail
 from cleanset.review.agreement import (
@@ -34,6 +34,7 @@ from cleanset.review.agreement import (
 from cleanset.review.store import Votes, basis_of, read_reviews
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
+from cleanset.selection.selected import selected_images
 from cleanset.sets.delivered import delivered_confidences, with_known_confidences
 from cleanset.sets.description import limits
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
@@ -76,7 +77,9 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: Cl
     }
     delivered = {
         role: delivered_confidences(
-            filled.selection, None if params.models[role].is_list else read_table(path, CROP_SCORES, table), str(path)
+            selected_images(filled.selection),
+            None if params.models[role].is_list else read_table(path, CROP_SCORES, table),
+            str(path),
         )
         for role, filled in sets.items()
         for path in [edition.crop_scores(role)]
@@ -108,7 +111,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: Cl
         overlaps=tuple(overlap),
         pairwise=figures.pairwise(overlap, list(sets)),
         rejects=tuple(figures.rejects(sets, EXAMPLES_PER_REASON)),
-        rejected=len(rejected_images(candidates)),
+        rejected=len(images_rejected_by_all(candidates)),
         reviewed=len({image_id for _, image_id in votes}),
         hardest=tuple(hardest_classes(states, candidates, HARDEST_CLASSES)),
         totals=totals(edition),

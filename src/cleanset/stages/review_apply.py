@@ -10,7 +10,7 @@ from cleanset.review.decided import checked_votes, decide_all
 from cleanset.review.guidelines import GUIDELINES, own_guidelines
 from cleanset.review.store import accepted_votes
 from cleanset.review.vote_table import vote_table
-from cleanset.selection.crop_check import check_scored, predictions_of_crops
+from cleanset.selection.crop_check import check_scored, known_crops, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, write_table
 
@@ -28,7 +28,7 @@ def run(edition: Edition, role: str) -> None:
     reviewed = with_decisions(candidates, partial(decided.for_candidate, role))
     # a published list has no prediction of a crop
     if not model.is_list:
-        check_scored(reviewed, predictions, str(edition.crop_scores(role)))
+        check_scored(known_crops(reviewed), predictions, str(edition.crop_scores(role)))
     filled = fill(reviewed, params.export.images_per_class, params.review.crops == "in_rank")
     # with the votes, from which export takes them: the stage must not read reviews that its set does not need
     guidelines = own_guidelines(edition.reviews)

@@ -38,7 +38,7 @@ def run(edition: Edition, role: str) -> None:
         return
     index = read_table(edition.index, INDEX, classes)
     table = read_table(edition.crops, CROPS, classes)
-    crops = [crop for crop in crops_of(table) if crop is not None]
+    crops = crops_of(table)
     unknown = sorted({crop.image_id for crop in crops} - set(index["image_id"]))
     if unknown:
         raise CleansetError(f"{edition.crops}: {unknown[0]} is not in {edition.index}: run dvc repro")

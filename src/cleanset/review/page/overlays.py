@@ -6,6 +6,7 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
+from cleanset.images.boxes import known_box
 from cleanset.review.page.session import ImageKey, Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
@@ -135,11 +136,12 @@ def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
         return decision.reason != "unsure"
     if review.verdict != decision.verdict:
         return True
-    if review.box is None or decision.crop is None:
+    decided = known_box(decision.box)
+    if review.box is None or decided is None:
         return False
-    left, top, right, bottom = decision.crop
+    left, top, right, bottom = decided
     limit = box_tolerance * min(right - left, bottom - top)
-    return max(abs(a - b) for a, b in zip(review.box, decision.crop, strict=True)) > limit
+    return max(abs(a - b) for a, b in zip(review.box, decided, strict=True)) > limit
 
 
 EXAMPLES = "static/examples"

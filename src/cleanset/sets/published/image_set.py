@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -37,8 +36,15 @@ from cleanset.review.store import Votes, check_reviews
 from cleanset.review.verdicts import votes_that
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer, vote_table
 from cleanset.selection.fill import Filled, fill, with_decisions
+from cleanset.selection.selected import SelectedImage, selected_images
 from cleanset.sets.card import card
-from cleanset.sets.delivered import make_class_folders, without_unknown_boxes, write_image
+from cleanset.sets.delivered import (
+    DeliveredImage,
+    SourceImage,
+    make_class_folders,
+    without_unknown_boxes,
+    write_image,
+)
 from cleanset.sets.description import (
     NOT_VERIFIED,
     Provenance,
@@ -154,12 +160,12 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     columns = [*filled.rejected.columns.drop("open"), "open"]
     selection, rejected = without_unknown_boxes(filled.selection, filled.rejected[columns])
     reviewers = reviewer_counts(votes)
-    rows = [_row(each, reviewers, source.check) for each in selection.to_dict("records")]
+    images = [_delivered(each, reviewers, source.check) for each in selected_images(selection)]
     with archive_md5(source.images) if source.is_archive else nullcontext(lambda: "") as md5_of_archive:
         source.locate(selection)
         try:
             _check_further_reviews(chosen, source)
-            entries = _write_images(folder, model, rows, source)
+            entries = _write_images(folder, model, images, source)
         except CleansetError:
             # if the whole archive is another one, that is the reason
             if source.is_archive:
@@ -197,37 +203,34 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     )
 
 
-def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: SourceCheck) -> dict[Any, Any]:
-    """A selected image with what the manifest has of it beyond; a confidence that is not known is None."""
-    confidence = None if pd.isna(row["confidence"]) else row["confidence"]
-    return {
-        **row,
-        "confidence": confidence,
+def _delivered(image: SelectedImage, reviewers: Mapping[str, int], source_check: SourceCheck) -> DeliveredImage:
+    return DeliveredImage(
+        selected=image,
         # nobody has scored a crop
-        "delivered": confidence if row["crop"] is None else None,
-        "ilsvrc_class": ilsvrc_class(row["image_id"]),
+        confidence=image.confidence if image.box is None else None,
+        ilsvrc_class=ilsvrc_class(image.image_id),
         # every image of a list, and every one with a verdict, has one reassessed label, its class
-        "real_classes": (row["class_index"],),
-        "reviewers": reviewers.get(row["image_id"], 0),
-        "source_check": source_check,
-    }
+        real_classes=(image.class_index,),
+        reviewers=reviewers.get(image.image_id, 0),
+        source_check=source_check,
+    )
 
 
-def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], source: SourceImages) -> list[Entry]:
-    make_class_folders(folder, (imagenet().keys[row["class_index"]] for row in rows))
+def _write_images(folder: Path, model: str, images: Sequence[DeliveredImage], source: SourceImages) -> list[Entry]:
+    make_class_folders(folder, (imagenet().keys[image.selected.class_index] for image in images))
 
-    def write(row: Mapping[Any, Any]) -> tuple[Entry, ImageFacts] | CleansetError:
+    def write(image: DeliveredImage) -> tuple[Entry, ImageFacts] | CleansetError:
         try:
-            data, facts = source.read(row["image_id"])
+            data, facts = source.read(image.selected.image_id)
         except CleansetError as error:
             return error
-        digests: dict[Any, str] = {"sha256": sha256(data), "pixels_sha256": facts.pixels_sha256}
-        return write_image(folder, model, {**row, **digests}, data, classes=imagenet()), facts
+        whole = SourceImage(data=data, sha256=sha256(data), pixels_sha256=facts.pixels_sha256)
+        return write_image(folder, image, whole, role=model, classes=imagenet()), facts
 
-    written = found_in_threads(write, rows, f"published {model}")
+    written = found_in_threads(write, images, f"published {model}")
     problems = [each for each in written if isinstance(each, CleansetError)]
     if problems:
-        more = f"; images with a problem: {len(problems):,} of {len(rows):,}" if problems[1:] else ""
+        more = f"; images with a problem: {len(problems):,} of {len(images):,}" if problems[1:] else ""
         raise CleansetError(f"{problems[0]}{more}")
     pairs = [each for each in written if not isinstance(each, CleansetError)]
     entries = [entry for entry, _ in pairs]
