@@ -9,6 +9,7 @@ import pytest
 
 from cleanset.cli import main
 from cleanset.dataset.folder import read_images
+from cleanset.edition import create
 from cleanset.edition.create import make_edition, make_own_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.edition.params import read_params
@@ -123,3 +124,65 @@ def test_a_model_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(SystemExit, match=f"^error: .*{message}"):
         main()
     assert list(tmp_path.iterdir()) == []
+
+
+def changed_template(monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
+    """Let one file of the ImageNet edition have another text."""
+    read = create._template
+
+    def changed(each: str, folder: Path = create.TEMPLATE) -> str:
+        text = read(each, folder)
+        if each != name:
+            return text
+        assert old in text
+        return text.replace(old, new, 1)
+
+    monkeypatch.setattr(create, "_template", changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("params.yaml", "# The ImageNet edition", "\n# The ImageNet edition"),
+        ("studies/robustness/params.yaml", "    trained_on: ", "    trained_on : "),
+        ("studies/robustness/params.yaml", "    reference: standard ", "    reference:  standard "),
+        (".dvc/config", "[cache]", "[ cache ]"),
+        (".dvc/config", "[core]", "[ core ]"),
+    ],
+)
+def test_a_template_in_another_layout_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str
+) -> None:
+    changed_template(monkeypatch, name, old, new)
+    with pytest.raises(CleansetError, match=rf"{name}: not in the layout that a new edition is made from; expected"):
+        make_edition(tmp_path / "mine", models_from_texts(TEXTS))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("dvc.yaml", "stages:\n  preprocess:", "stages:\n\n  preprocess:"),
+        ("studies/training/dvc.yaml", "      - ${data.images}", "    - ${data.images}"),
+        (".dvc/config", "    remote = ", "    remote="),
+    ],
+)
+def test_so_is_one_for_own_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str
+) -> None:
+    for seed, key in enumerate(("cat", "dog")):
+        (tmp_path / "images" / key).mkdir(parents=True)
+        drawn_image(20, 30, seed=seed).save(tmp_path / "images" / key / "1.png")
+    found = read_images(tmp_path / "images", None, None)
+    changed_template(monkeypatch, name, old, new)
+    with pytest.raises(CleansetError, match=rf"{name}: not in the layout that a new edition is made from; expected"):
+        make_own_edition(tmp_path / "mine", tmp_path / "images", found, models_from_texts(["a=timm:resnet18"]), {})
+    assert not (tmp_path / "mine").exists()
+
+
+def test_values_are_set_whatever_the_spacing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed_template(monkeypatch, "params.yaml", "\nprotocol: as_written", "\nprotocol:   as_written  # of two")
+    make_edition(tmp_path / "mine", models_from_texts(["a=random:0"]))
+    params = read_params(tmp_path / "mine")
+    assert (params.protocol, params.review.wrong_after_crop, params.count.accuracy) == ("as_published", "accept", False)
+    assert "\nprotocol:   as_published  # of two\n" in (tmp_path / "mine" / "params.yaml").read_text()

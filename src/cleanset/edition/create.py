@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import yaml
 from PIL import Image
@@ -22,7 +23,7 @@ from cleanset.edition.about import About
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
 from cleanset.edition.params import checked_params, read_params
-from cleanset.edition.yaml_edit import flow_text
+from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.validation import join_names
@@ -46,9 +47,10 @@ PINNED = "images.sha256"
 """The digests of your own images, which stages depend on in place of their folder."""
 MIN_CROP_PIXELS = 32
 """The shortest edge of a crop, where the images are large enough."""
-_SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
+_SHARED_CACHE = r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n"
 """The section of the ImageNet edition's .dvc/config, and its studies', that shares the checkout's cache."""
-_OF_SCENARIOS = re.compile(r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n")
+_OF_SCENARIOS = r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n"
+"""The deps of a training that only scenarios need."""
 
 
 def make_edition(folder: Path, models: Models | None = None) -> None:
@@ -59,22 +61,22 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
     `models`: the ensemble, by default the ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
-    params, pipeline, study = (_template(name) for name in ("params.yaml", "dvc.yaml", f"{STUDY}/params.yaml"))
-    params = _with_head(params, "# See docs/curate.md for what to put where.\n")
-    params = re.sub(r"(?m)^root: .*$", f"root: {_root_of(folder)}", params)
+    params = _with_head("params.yaml", "# See docs/curate.md for what to put where.\n")
+    pipeline = _template("dvc.yaml")
+    study = _with_head(f"{STUDY}/params.yaml", "# See docs/robustness.md for what to put where.\n")
+    params = _with_root(params, _root_of(folder))
     if models is not None:
         models = with_lists(models, folder)
         if any(model.is_list for model in models.values()):
             params = _for_lists(params)
-        params, pipeline = with_models(params, models), with_files_of(pipeline, models)
-        # what these were trained with is not known, nor which of them is the reference
-        study = re.sub(r"(?m)^    trained_on:.*\n(?:      .*\n)*", "    trained_on: {}\n", study)
-        study = re.sub(r"(?m)^    reference: (?!alexnet)\w+ +#", "    reference: null               #", study)
+        params = with_models(params, models)
+        pipeline = with_files_of(pipeline, models)
+        study = _without_models(study)
     texts = {
         "params.yaml": params,
         "dvc.yaml": pipeline,
-        f"{STUDY}/params.yaml": _with_head(study, "# See docs/robustness.md for what to put where.\n"),
-        f"{ATTACKING}/params.yaml": _with_head(_template(f"{ATTACKING}/params.yaml"), "# See docs/attacks.md.\n"),
+        f"{STUDY}/params.yaml": study,
+        f"{ATTACKING}/params.yaml": _with_head(f"{ATTACKING}/params.yaml", "# See docs/attacks.md.\n"),
     }
     _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED["imagenet"]}, texts)
 
@@ -131,7 +133,7 @@ def make_own_edition(
         f"{TRAINING}/dvc.yaml": _own_training_pipeline(has_labels="labels" in names),
     }
     copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
-    config = re.sub(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder))
+    config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder), ".dvc/config", places=2)
     _write_edition(folder, config, [TRAINING], copied, texts)
     return digests
 
@@ -178,32 +180,76 @@ def relink_code(edition: Path) -> list[str]:
 
 
 def _for_lists(params: str) -> str:
-    """The text of a params.yaml with the values that published lists need (see Params)."""
-    params = re.sub(r"(?m)^protocol: .*$", "protocol: as_published", params)
-    params = re.sub(r"(?m)^  wrong_after_crop: .*$", "  wrong_after_crop: accept", params)
-    params = re.sub(r"(?m)^select: \{candidates: 5, tiers: .*$", "select: {candidates: 5}", params)
-    return re.sub(r"(?m)^count:$", "count:\n  accuracy: false", params)
+    """The text of the ImageNet edition's params.yaml with the values that published lists need (see Params)."""
+    content: Any = parse_yaml(params, "params.yaml")
+    content["protocol"] = "as_published"
+    content["review"]["wrong_after_crop"] = "accept"
+    # the protocol decides them
+    del content["select"]["tiers"]
+    content["count"] = {"accuracy": False, **content["count"]}
+    return _edited(params, content, "params.yaml")
+
+
+def _with_root(params: str, root: str) -> str:
+    """The text of the ImageNet edition's params.yaml with another path to the folder that holds `src`."""
+    content: Any = parse_yaml(params, "params.yaml")
+    return _edited(params, content | {"root": root}, "params.yaml")
+
+
+def _without_models(study: str) -> str:
+    """The text of a study's params.yaml for models of which nothing is known.
+
+    Neither what they were trained with, nor which of them is the reference.
+    """
+    where = f"{STUDY}/params.yaml"
+    # as text: with the values go their comments, and the others keep their column
+    study = _substituted(r"(?m)^    trained_on:.*\n(?:      .*\n)*", "    trained_on: {}\n", study, where)
+    return _substituted(r"(?m)^    reference: (?!alexnet)\w+ +#", "    reference: null               #", study, where)
+
+
+def _edited(text: str, wanted: Mapping[str, object], name: str) -> str:
+    try:
+        return edited_text(text, wanted, name)
+    except LayoutError:
+        raise _unexpected_layout(name) from None
+
+
+def _substituted(pattern: str, new: str, text: str, name: str, *, places: int | None = 1) -> str:
+    """The text with `new` for every match of a pattern; `places`: how many there are, None for any number from 1.
+
+    Raises CleansetError, naming the file of the ImageNet edition, for another number of matches.
+    """
+    after, found = re.subn(pattern, lambda _: new, text)
+    if found == 0 or (places is not None and found != places):
+        raise _unexpected_layout(name)
+    return after
+
+
+def _unexpected_layout(name: str) -> CleansetError:
+    return CleansetError(
+        f"{TEMPLATE / name}: not in the layout that a new edition is made from; expected the file of this version of "
+        "cleanset: git checkout it, or install cleanset anew"
+    )
 
 
 def _own_pipeline(inputs: Iterable[object]) -> str:
     """The dvc.yaml of all editions with a stage preprocess that reads these paths."""
     deps = "\n".join(f"      - {flow_text(each)}" for each in inputs)
     head = _template("own_pipeline_head.yaml", OF_OWN_IMAGES).format(deps=deps)
-    text = re.sub(r"(?s)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), flags=re.M)
-    # raw.md5 has the checksums of archives, which there are none of
-    return text.replace("needs the archives", "needs the images").replace("      - raw.md5\n", "")
+    text = _substituted(r"(?ms)\A.*?^stages:\n  preprocess:.*?\n\n", head, _template("dvc.yaml"), "dvc.yaml")
+    text = _substituted("needs the archives", "needs the images", text, "dvc.yaml", places=None)
+    # it has the checksums of archives, which there are none of
+    return _substituted("      - raw[.]md5\n", "", text, "dvc.yaml", places=None)
 
 
 def _own_training_pipeline(*, has_labels: bool) -> str:
     """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
-    text = _OF_SCENARIOS.sub("", _template(f"{TRAINING}/dvc.yaml"))
+    name = f"{TRAINING}/dvc.yaml"
     head = _template("own_training_head.yaml", OF_OWN_IMAGES)
-    text = re.sub(r"(?s)\A.*?^vars:", f"{head}vars:", text, flags=re.M)
-    text = text.replace("      - ${data.images}\n", OF_TRAINING)
-    return text.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n") if has_labels else text
-
-
-OF_TRAINING = f"      - ../../{PINNED}\n"
+    inputs = f"      - ../../{PINNED}\n" + "      - ${data.labels}\n" * has_labels
+    text = _substituted(_OF_SCENARIOS, "", _template(name), name, places=None)
+    text = _substituted(r"(?ms)\A.*?^vars:", f"{head}vars:", text, name)
+    return _substituted(r"      - \$\{data\.images\}\n", inputs, text, name)
 
 
 def check_own_images(found: LabelledImages, digests: Mapping[str, str]) -> None:
@@ -226,9 +272,9 @@ def _min_crop_pixels(found: LabelledImages) -> int:
     return max(1, shortest // 2)
 
 
-def _with_head(text: str, head: str) -> str:
-    """The text of a params file with another first line."""
-    return re.sub(r"\A#.*\n", head, text)
+def _with_head(name: str, head: str) -> str:
+    """The text of a params file of the ImageNet edition with another first line."""
+    return _substituted(r"\A#.*\n", head, _template(name), name)
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -246,19 +292,21 @@ def _dvc_config(folder: Path) -> str:
 
     Outside of any git repository DVC has to be told so; outside of this checkout the edition has its own cache.
     """
-    folder, config = folder.resolve(), _template(".dvc/config")
+    folder = folder.resolve()
+    config = _template(".dvc/config")
     git_root = _git_root(folder)
     if git_root is None:
-        config = config.replace("[core]\n", "[core]\n    no_scm = true\n")
+        config = _substituted(r"\[core\]\n", "[core]\n    no_scm = true\n", config, ".dvc/config")
     cache = _cache_section(CHECKOUT / ".dvc" / "cache", folder)
-    return _SHARED_CACHE.sub(cache if git_root == CHECKOUT else "", config)
+    return _substituted(_SHARED_CACHE, cache if git_root == CHECKOUT else "", config, ".dvc/config")
 
 
 def _project_config(config: str, folder: Path, project: str) -> str:
     """The `.dvc/config` of a project in the edition in `folder`, which shares the edition's cache."""
-    shared = _SHARED_CACHE.search(config) is not None
+    shared = re.search(_SHARED_CACHE, config) is not None
     cache = _cache_section((CHECKOUT if shared else folder) / ".dvc" / "cache", folder / project)
-    alone, section, remotes = _SHARED_CACHE.sub("", config).partition("['remote")
+    # an edition outside of this checkout has no such section
+    alone, section, remotes = re.sub(_SHARED_CACHE, "", config).partition("['remote")
     return alone + cache + section + remotes
 
 
