@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cleanset.retries import MAX_ATTEMPTS
 from cleanset.scoring import downloads
 from cleanset.scoring.downloads import Drive, Hub, Web, digest_file, fetch, what_instead_of_weights
 from tests.scoring.conftest import Serving
@@ -177,7 +178,7 @@ class TestWeb:
         with web(plan) as url, pytest.raises(ValueError, match=r"SHA-256 [0-9a-f]{64} arrived; expected .* 00000000"):
             fetch(Web(url, "00000000"), path)
         assert not path.exists()
-        assert len(plan.asked) == downloads.MAX_ATTEMPTS
+        assert len(plan.asked) == MAX_ATTEMPTS
 
     def test_it_is_not_there(self, path: Path) -> None:
         with web(Plan(b"", page="<html>gone</html>")) as url, pytest.raises(ValueError, match="404 Not Found"):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf  # type: ignore[import-untyped]
 
-from cleanset.scoring.logits import log_odds_of, top5
+from cleanset.scoring.logits import are_probabilities, log_odds_of, top5
 from tests.properties import examples
 
 
@@ -117,3 +117,29 @@ def test_log_odds_of_stored_probabilities(probabilities: list[float]) -> None:
 def test_log_odds_at_the_ends() -> None:
     """The bounds that the text names: what rounds to 1 and to 0."""
     assert log_odds_of(np.array([0, 0.5, 1], np.float32)).tolist() == pytest.approx([-103.97208, 0, 17.32868])
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([[0.25, 0.75], [1.0, 0.0]], True),
+        ([[0.25, 0.759]], True),  # rounded
+        ([[0.25, 0.765]], False),
+        ([[0.25, 0.75], [0.25, 0.5]], False),
+        ([[-0.25, 1.25]], False),  # a sum of 1 alone is not enough
+        ([[-1e-7, 1.0000001]], True),
+        ([[2.0, -3.0], [0.25, 0.75]], False),
+    ],
+)
+def test_probabilities_are_told_from_logits(rows: list[list[float]], expected: bool) -> None:
+    assert are_probabilities(np.array(rows)) is expected
+
+
+def test_a_softmax_cut_to_eight_bits_gives_probabilities() -> None:
+    """As bfloat16 has; the sums are off by more than a thousandth."""
+    random = np.random.default_rng(0)
+    exponentials = np.exp(random.normal(0, 3, (200, 1000)))
+    mantissas, exponents = np.frexp(exponentials / exponentials.sum(axis=1, keepdims=True))
+    rounded = np.ldexp(np.round(mantissas * 256) / 256, exponents)
+    assert np.abs(rounded.sum(axis=1) - 1).max() > 1e-3
+    assert are_probabilities(rounded)

@@ -10,7 +10,7 @@ import pytest
 from cleanset.edition.params import Score
 from cleanset.files import sha256
 from cleanset.json_files import with_digest
-from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}
 
@@ -106,7 +106,7 @@ def test_below_float64_results_depend_on_batch_and_device() -> None:
     import torch
 
     from cleanset.scoring.devices import device_of
-    from cleanset.scoring.engine import Settings, settings_for
+    from cleanset.scoring.engine import Settings, below_float64, settings_for
 
     def settings(precision: str) -> Settings:
         return settings_for(Score.model_validate({"device": "cpu", "precision": precision, "batch_size": 4}))

@@ -32,16 +32,22 @@ def model_from_text(text: str) -> tuple[str, Model]:
     """
     role, _, address = text.partition("=")
     source, _, name = address.partition(":")
-    fields = {"source": source, "name": name}
-    if source == "robustbench":
-        threat_model, _, name = name.partition("/")
-        fields |= {"threat_model": threat_model, "name": name}
+    fields = zoo_fields(source, name)
+    name = fields["name"]
     if source in ("lists", "scores"):
         file, _, name = name.rpartition("/")
         fields |= {"file": file, "name": name}
     if not (role and name) or source not in _SOURCES:
         raise CleansetError(f"{shown(text)}: {_EXPECTED}")
     return role, validate(Model, fields, shown(text))
+
+
+def zoo_fields(source: str, name: str) -> dict[str, str]:
+    """The fields of a model that is named SOURCE:NAME; of RobustBench, NAME is THREAT/NAME."""
+    if source != "robustbench":
+        return {"source": source, "name": name}
+    threat_model, _, name = name.partition("/")
+    return {"source": source, "name": name, "threat_model": threat_model}
 
 
 def models_from_texts(texts: Iterable[str]) -> dict[str, Model]:

@@ -171,6 +171,10 @@ class Model(Section):
         return self
 
 
+BATCH_SIZE = 256
+"""Images that a model gets at a time, unless somebody says otherwise; few enough for a GPU of 8 GB."""
+
+
 class Score(Section):
     """Settings for running the models. In float64, no other key here changes the scores."""
 
@@ -183,7 +187,7 @@ class Score(Section):
     precision: Precision = "float64"
     """The floating-point precision of the networks."""
 
-    batch_size: Annotated[int, Field(ge=1, le=65_536)] = 256
+    batch_size: Annotated[int, Field(ge=1, le=65_536)] = BATCH_SIZE
     """Images in a batch."""
 
 

@@ -22,11 +22,20 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, Crop, check_box
 
+# second bytes of the markers of a JPEG; the first is 0xFF
 _START = 0xD8
+_END = 0xD9
 _SCAN = 0xDA
+_JFIF = 0xE0
 _EXIF_SEGMENT = 0xE1
 _METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}
 """APP1 to APP13, APP15 and comments. APP0 (JFIF) and APP14 (Adobe) tell the colour space."""
+
+_OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
+"""Frames that are neither baseline nor progressive, such as arithmetic coding, and its tables."""
+
+_MARKER = re.compile(rb"\xff+([^\x00\x01\xff\xd0-\xd8])", re.DOTALL)
+"""The markers of segments, and of the end; TEM, RST and a second SOI have no segment."""
 
 _EXIF = b"Exif\0\0"
 ORIENTATION = 0x0112
@@ -44,16 +53,12 @@ def without_metadata(data: bytes) -> bytes:
     return b"".join([*kept, data[end:]]) if end > 2 else data
 
 
-_MARKER = re.compile(rb"\xff+([^\x00\x01\xff\xd0-\xd8])", re.DOTALL)
-"""The markers of segments, and of the end; TEM, RST and a second SOI have no segment."""
-_JFIF = 0xE0
-_END = 0xD9
-_OTHER_CODINGS = {0xC3, *range(0xC5, 0xD0)}
-"""Frames that are neither baseline nor progressive, such as arithmetic coding, and its tables."""
+def _is_jpeg(data: bytes) -> bool:
+    return data[:2] == bytes([0xFF, _START])
 
 
 def _markers(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Each marker of a JPEG after its start: where it begins and ends, and where its segment does."""
+    """Each marker of a JPEG after its start, in scans too: where it begins and ends, and where its segment does."""
     at = 2
     while (found := _MARKER.search(data, at)) is not None:
         marker = found[1][0]
@@ -98,8 +103,8 @@ def orientation(data: bytes) -> int:
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Marker, start and end of each segment between the start of a JPEG and its first scan."""
-    if data[:2] != bytes([0xFF, _START]):
+    """Marker, start and end of each segment of a well-formed header: between the start of a JPEG and its first scan."""
+    if not _is_jpeg(data):
         return
     at = 2
     while at + 4 <= len(data) and data[at] == 0xFF:
@@ -168,7 +173,7 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
     Raises ValueError, with the reason, if that fails.
     """
     content = without_metadata(data)
-    if content[:2] == b"\xff\xd8" and scans(content) > MAX_SCANS:
+    if _is_jpeg(content) and scans(content) > MAX_SCANS:
         raise ValueError(f"{scans(content)} scans, more than {MAX_SCANS}")
     try:
         with warnings.catch_warnings():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import read_params
+from cleanset.edition.params import BATCH_SIZE, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
 from cleanset.machine import available_cores
@@ -36,14 +36,12 @@ from cleanset.measure.rendering import as_text, write_page
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.measure.table import cell
 from cleanset.progress import tracked
-from cleanset.scoring.logits import top5
+from cleanset.scoring.logits import are_probabilities, top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.validation import shown
 
 WIDTH = 80
 """Columns of the printed results."""
-# rows of values from 0 to 1 whose sums are this close to 1 are probabilities, not logits
-SUM_TOLERANCE = 1e-3
 # share of the range of the logits by which they may differ in another batch: what bfloat16 rounds off
 BATCH_TOLERANCE = 0.01
 EXPECTED_PREDICTIONS = (
@@ -144,7 +142,7 @@ def evaluate(
     transform: Callable[[Any], Any] | None = None,
     *,
     name: str | None = None,
-    batch_size: int = 32,
+    batch_size: int = BATCH_SIZE,
     edition: str | Path = ".",
 ) -> Results:
     """The accuracy, with interval, and the other measures of a model on a finished set.
@@ -330,6 +328,6 @@ def _logits(
         raise CleansetError(
             f"{name}, {files[int(np.argmin(finite))]}: a logit is NaN or infinite; expected finite ones"
         )
-    if (logits >= 0).all() and (np.abs(logits.sum(axis=1) - 1) < SUM_TOLERANCE).all():
+    if are_probabilities(logits):
         raise CleansetError(f"{name}: the model gives probabilities; {expected}: leave out its softmax")
     return logits

@@ -20,7 +20,7 @@ from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of, write_text
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
-from cleanset.scoring.logits import TOP
+from cleanset.scoring.logits import SUM_TOLERANCE, TOP
 from cleanset.validation import join_names, shown
 
 PREDICTED_CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
@@ -44,8 +44,6 @@ SCORED = (
 )  # fmt: skip
 # limit of a sum of probabilities: those of float16 are off by less
 MAX_SUM = 1.001
-# largest difference of 1,000 probabilities' sum from 1: those of bfloat16 are off by less
-TABLE_SUM_TOLERANCE = 0.01
 PREDICTION_SUFFIXES = (".csv", ".parquet")
 MAX_PARQUET_BYTES = 2**30
 MAX_PREDICTIONS_NAME = 100
@@ -102,7 +100,7 @@ def checked_array(array: NDArray[Any], where: str, images: EvaluationSet) -> pd.
     sums = array.reshape(count, -1).sum(axis=1, dtype=np.float64)
     is_wrong = (array < 0) | (array >= classes)
     if array.ndim == 2:  # NaN is off as well
-        is_wrong = (array < 0).any(axis=1) | ~(np.abs(sums - 1) <= TABLE_SUM_TOLERANCE)
+        is_wrong = (array < 0).any(axis=1) | ~(np.abs(sums - 1) <= SUM_TOLERANCE)
     if is_wrong.any():
         first = int(np.argmax(is_wrong))
         found = f"{array[first]}; {expected_class(images.classes)}"

@@ -38,11 +38,11 @@ from cleanset.measure.user_model import (
 )
 from cleanset.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import PixelBatch
-from cleanset.scoring.engine import ScoringRun, Settings, score_few
+from cleanset.scoring.engine import ScoringRun, Settings, below_float64, score_few
 from cleanset.scoring.logits import ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
-from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions, read_finished
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
 
 # images of random pixels that a network of a module is tried with

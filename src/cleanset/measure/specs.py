@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleanset.edition.models import zoo_fields
 from cleanset.edition.params import Model, has_no_network, is_callable_name
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
@@ -109,11 +110,8 @@ def _command(text: str, line: str) -> CommandModel:
 
 
 def _of_zoo(text: str, source: str, name: str) -> Model:
-    fields = {"source": source, "name": name}
-    if source == "robustbench":
-        threat_model, _, name = name.partition("/")
-        fields |= {"threat_model": threat_model, "name": name}
-    if not name:
+    fields = zoo_fields(source, name)
+    if not fields["name"]:
         raise CleansetError(f"--model {shown(text)}: no name after the threat model; {EXPECTED_SPEC}")
     return validate(Model, fields, f"--model {shown(text)}")
 

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.files import sha256_of, take_lock, write_text
+from cleanset.retries import retried
 from cleanset.validation import SHA256_FORM
 
-# maximum number of attempts at a broken download; huggingface_hub also resumes on its own
-MAX_ATTEMPTS = 3
 # time without a byte after which a download is given up; gdown has no timeout of its own
 STALL_SECONDS = 60
 
@@ -185,15 +184,13 @@ def _main(stalled: str, kind: str, *words: str) -> None:
     import httpx
 
     # the connection broke, so that another attempt may succeed; a server that refuses would refuse again
-    passing = (ConnectionError, TimeoutError, httpx.TransportError)
-    for attempt in range(MAX_ATTEMPTS):
-        try:
-            fetchers[kind](*words[:-1], path)
-            return
-        except Exception as error:  # huggingface_hub, httpx and gdown raise their own
-            if not isinstance(error, passing) or attempt == MAX_ATTEMPTS - 1:
-                print(_reason(error))
-                sys.exit(1)
+    # (huggingface_hub also resumes on its own)
+    transient = (ConnectionError, TimeoutError, httpx.TransportError)
+    try:
+        retried(lambda: fetchers[kind](*words[:-1], path), *transient)
+    except Exception as error:  # huggingface_hub, httpx and gdown raise their own
+        print(_reason(error))
+        sys.exit(1)
 
 
 def _reason(error: Exception) -> str:

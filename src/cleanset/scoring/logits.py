@@ -13,6 +13,13 @@ from cleanset.validation import shown
 
 TOP = 5
 
+SUM_TOLERANCE = 0.01
+"""Largest difference of 1 and the sum of an image's probabilities.
+
+A thousand that were rounded to bfloat16 are off by up to 0.002. Logits that are all from 0 to 1, and whose every row
+sums to 1 so closely, do not come by chance.
+"""
+
 ScoreColumns = dict[str, NDArray[Any]]
 """By the name of a table's column, a value or row for each of n images."""
 ReadOff = Callable[[NDArray[np.float64], Sequence[Any]], ScoreColumns]
@@ -31,6 +38,13 @@ def top5(logits: NDArray[np.float64], _ids: Sequence[Any] = ()) -> ScoreColumns:
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
     found = ranked(probabilities)
     return found | {"log_odds": _log_odds(logits, found["top5_class"][:, :1].astype(np.int64)).astype(np.float32)}
+
+
+def are_probabilities(values: NDArray[np.float64]) -> bool:
+    """Whether values of shape (n, classes) are probabilities, not logits: from 0 to 1, with sums of 1, in every row."""
+    rounding = 1e-6  # a softmax in float32 may end just outside
+    within = (values >= -rounding) & (values <= 1 + rounding)
+    return bool(within.all() and (np.abs(values.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
 
 
 def ranked(probabilities: NDArray[np.float64]) -> ScoreColumns:

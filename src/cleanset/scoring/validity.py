@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cleanset.edition.versions import COMPUTING, installed_version
 from cleanset.errors import CleansetError
@@ -18,9 +18,6 @@ from cleanset.files import read_bytes, sha256, sha256_of
 from cleanset.json_files import check_digest, parse_json
 from cleanset.progress import print_notice
 from cleanset.validation import shown
-
-if TYPE_CHECKING:
-    from cleanset.scoring.engine import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +83,3 @@ def library_versions(libraries: Iterable[str] = COMPUTING) -> dict[str, str]:
     Those that are not installed are left out: RobustBench, for example, is needed by its own models alone.
     """
     return {name: found for name in libraries if (found := installed_version(name)) is not None}
-
-
-def below_float64(settings: "Settings") -> dict[str, Any]:
-    """Batch size and device for a precision below float64, where results depend on them; empty for float64."""
-    if settings.precision == "float64":
-        return {}
-    return {"batch_size": settings.batch_size, "computed_on": settings.devices[0].torch.type}

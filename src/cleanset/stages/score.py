@@ -144,8 +144,8 @@ def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["Scoring
 def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
     """The run of a network, and the facts that its scores were made from; reads its weights."""
     from cleanset.measure.user_model import load_member
-    from cleanset.scoring.engine import ScoringRun
-    from cleanset.scoring.validity import MadeFrom, below_float64
+    from cleanset.scoring.engine import ScoringRun, below_float64
+    from cleanset.scoring.validity import MadeFrom
 
     edition = inputs.edition
     params = inputs.params

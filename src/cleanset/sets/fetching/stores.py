@@ -5,29 +5,26 @@ Remotes over HTTP(S) and in local folders are read directly, all others through 
 
 import http.client
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.files import BLOCK_BYTES, open_file
+from cleanset.retries import retried
 from cleanset.sets.fetching.repository import Remote, without_credentials
 from cleanset.validation import shown
 
-ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
 MAX_ANSWER_CHARACTERS = 160
 MAX_DOWNLOAD_BYTES = 1 << 29
 """Size limit of a file, larger than any image or manifest."""
-
-_Found = TypeVar("_Found")
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _PLAIN_OPTIONS = {"url", "verify", "jobs", "read_timeout", "connect_timeout"}
@@ -69,7 +66,7 @@ def store_of(remote: Remote, repository_url: str) -> Store:
 
 def _read_over_http(url: str, name: str, md5: str) -> bytes:
     address = f"{url}/{quote(object_path(md5))}"
-    return _retried(lambda: b"".join(_blocks(address, name, "a DVC remote", MAX_DOWNLOAD_BYTES)))
+    return retried(lambda: b"".join(_blocks(address, name, "a DVC remote", MAX_DOWNLOAD_BYTES)), UnreachableError)
 
 
 def download(address: str, path: Path, limit: int) -> None:
@@ -81,22 +78,11 @@ def download(address: str, path: Path, limit: int) -> None:
             file.writelines(_blocks(address, name, "a file", limit))
 
     try:
-        _retried(write)
+        retried(write, UnreachableError)
     except MissingError:
         raise CleansetError(f"{name}: missing there; expected the address of a release") from None
     except UnreachableError as error:
         raise CleansetError(f"{name}: unreachable ({error}); check the network and run this again") from None
-
-
-def _retried(read: Callable[[], _Found]) -> _Found:
-    """Read, and retry after transient errors, such as a broken line or a busy server."""
-    for attempt in range(1, ATTEMPTS):
-        try:
-            return read()
-        except UnreachableError:
-            # longer after each failure, so that a busy server gets time to recover
-            time.sleep(attempt / 2)
-    return read()
 
 
 def _blocks(address: str, name: str, what: str, limit: int) -> Iterator[bytes]:

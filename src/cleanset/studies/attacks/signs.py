@@ -14,6 +14,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from cleanset.measure.consistency import dependence, is_other
+from cleanset.scoring.logits import are_probabilities
 from cleanset.statistics.basics import Flags
 from cleanset.validation import join_names
 
@@ -145,8 +146,7 @@ def other_answer(sign: str, answers: Sequence[NDArray[np.float64]], when: str, w
 def saturated_answers(logits: NDArray[np.float64]) -> SeenSign | None:
     """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
     count = len(logits)
-    sums = np.abs(logits.sum(axis=1) - 1)
-    if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
+    if are_probabilities(logits):
         one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
         return SeenSign(
             "saturated_answers",

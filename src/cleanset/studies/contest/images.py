@@ -20,7 +20,7 @@ from PIL import Image, JpegImagePlugin
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.images.codec import decode, decode_file, end_of_jpeg
+from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg
 from cleanset.images.preprocessing import Pixels
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -195,9 +195,6 @@ def _jpeg(image: Image.Image, **options: object) -> Pixels:
 PIXEL_MODES = ("RGB", "L")
 
 
-_ORIENTATION = 0x0112
-
-
 def decode_submitted(path: Path, data: bytes) -> Image.Image:
     """Decode an image that looks the same to people and models.
 
@@ -209,7 +206,7 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
         raise CleansetError(f"{path}: mode {found.mode}; expected RGB or grayscale without transparency: convert it")
     if getattr(found, "n_frames", 1) != 1:
         raise CleansetError(f"{path}: an animation; expected one image")
-    if found.getexif().get(_ORIENTATION, 1) != 1:
+    if found.getexif().get(ORIENTATION, 1) != 1:
         raise CleansetError(
             f"{path}: an EXIF orientation; expected an image without one, since viewers turn the image, models do not"
         )

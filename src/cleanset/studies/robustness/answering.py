@@ -32,12 +32,12 @@ from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
-from cleanset.scoring.engine import OnProgress, Settings, run_on_each, score_few, settings_for
+from cleanset.scoring.engine import OnProgress, Settings, below_float64, run_on_each, score_few, settings_for
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
-from cleanset.scoring.validity import MadeFrom, below_float64, code_of, library_versions
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.answers import (
     BATCH_SIZE,
     NAMED_ANSWERS,

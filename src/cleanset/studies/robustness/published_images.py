@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.dataset.ilsvrc import IMAGE_ID, VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode, unreadable_image
@@ -23,9 +24,6 @@ from cleanset.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import StudyFile
-
-IMAGES = (".jpeg", ".jpg", ".png")
-"""Suffixes of published images, in lower case."""
 
 VIDEOS = (".mp4",)
 """Suffixes of published videos, in lower case."""
@@ -73,7 +71,7 @@ def find_published(
     family: Family,
     places: Sequence[str],
     images: Sequence[StudyFile],
-    suffixes: tuple[str, ...] = IMAGES,
+    suffixes: tuple[str, ...] = IMAGE_SUFFIXES,
 ) -> PublishedFiles:
     """The published files of images, in each of the places.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from PIL import Image
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.archives import visible_entries
+from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.dataset.folder import files_below, read_images
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -13,9 +13,6 @@ from cleanset.images.codec import decode_file
 from cleanset.sets.folder import read_regular_file
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable
 from cleanset.validation import shown
-
-SUFFIXES = (".jpg", ".jpeg", ".png")
-"""Suffixes of training images, in the order in which generated ones are looked for."""
 
 TRAINING_IMAGES = Table(
     key=("file",),
@@ -52,7 +49,9 @@ def _in_folders_of_wnids(folder: Path, classes: ClassTable) -> list[tuple[str, s
     for each in (Path(entry.path) for entry in visible_entries(folder) if entry.is_dir()):
         if each.name not in classes.indices:
             raise CleansetError(f"{each}: expected folders named by the wnids of ILSVRC2012: rename or remove it")
-        found += [(file, each.name) for file in files_below(each, each.name, 1) if file.lower().endswith(SUFFIXES)]
+        found += [
+            (file, each.name) for file in files_below(each, each.name, 1) if file.lower().endswith(IMAGE_SUFFIXES)
+        ]
     if not found:
         raise CleansetError(f"{folder}: no images; expected JPEG or PNG files in a folder for each wnid")
     return found

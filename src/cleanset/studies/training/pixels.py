@@ -10,13 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Resized, base_image
 from cleanset.sets.folder import read_regular_file
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL, RANDOM
-from cleanset.studies.training.images import SUFFIXES, decoded, read_unchanged
+from cleanset.studies.training.images import decoded, read_unchanged
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 
 # OpenCV and SciPy are loaded for scenarios only
@@ -121,11 +122,11 @@ def generated_file(folder: Path, file: str) -> Path:
 
     Raises CleansetError if it is missing.
     """
-    for suffix in SUFFIXES:
+    for suffix in IMAGE_SUFFIXES:
         path = folder / Path(file).with_suffix(suffix)
         if path.is_file():
             return path
     raise CleansetError(
-        f"{folder / Path(file).with_suffix(SUFFIXES[-1])}: missing; expected an image with a generated background for "
-        f"each image that is used: make it, or leave {GENERATED} out"
+        f"{folder / Path(file).with_suffix(IMAGE_SUFFIXES[-1])}: missing; expected an image with a generated "
+        f"background for each image that is used: make it, or leave {GENERATED} out"
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.dataset.folder import files_below
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, sha256
@@ -35,9 +36,6 @@ def check_photographs(photographs: Mapping[str, Pixels], width: int, height: int
             )
 
 
-PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
-
-
 def photograph_paths(folder: Path) -> list[Path]:
     """The photographs in a folder and the folders in it, also those that links lead to, sorted by path.
 
@@ -47,7 +45,7 @@ def photograph_paths(folder: Path) -> list[Path]:
     if not folder.is_dir():
         found = "a file" if folder.exists() else "a link that leads nowhere" if folder.is_symlink() else "missing"
         raise CleansetError(f"{folder}: {found}; expected a folder of photographs for random_background")
-    files = (folder / name for name in files_below(folder, ".", 1) if name.lower().endswith(PHOTOGRAPH_SUFFIXES))
+    files = (folder / name for name in files_below(folder, ".", 1) if name.lower().endswith(IMAGE_SUFFIXES))
     paths = sorted(path for path in files if is_there(path))
     if not paths:
         raise CleansetError(f"{folder}: no photographs; expected at least one JPEG or PNG for random_background")
