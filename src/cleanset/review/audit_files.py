@@ -1,8 +1,8 @@
 """The files of an audit below `reviews/audit/`: for each model the plan, the order of drawing, the verdicts."""
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,30 +149,43 @@ def judged_elsewhere(reviews: Path, reviewer: str, answered: Collection[Key] | N
     )
 
 
-def read_audit(
-    reviews: Path,
-    role: str,
-    *,
-    roles: Collection[str],
-    votes: Votes,
-    index: "pd.DataFrame",
-    selection: "pd.DataFrame",
-    classes: ClassTable,
-) -> AuditResult | None:
-    """The result of the audit of a model's set; None without one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFiles:
+    """What is read of the audit of a model's set."""
 
-    `votes`: those that decide; `roles`: all models, whose audits may have gold items, too. Raises CleansetError for
-    a verdict on other bytes than the index has.
-    """
+    plan: AuditPlan
+    votes: Votes
+    """The auditors' verdicts on the set, answers to gold items left out."""
+
+    answers: Sequence[GoldAnswer]
+    """The answers to gold items that reviewers gave while reviewing and while auditing, whatever model it was for."""
+
+
+def read_audit_files(reviews: Path, role: str, *, roles: Collection[str], classes: ClassTable) -> AuditFiles | None:
+    """Read the audit of a model's set; None without one. `roles`: all models, whose audits may have gold items, too."""
     plan = read_plan(reviews, role, classes)
     if plan is None:
         return None
-    of_audit = without_golds(read_audit_votes(reviews, role, classes), read_gold_key(reviews, classes))
+    return AuditFiles(
+        plan=plan,
+        votes=without_golds(read_audit_votes(reviews, role, classes), read_gold_key(reviews, classes)),
+        answers=all_gold_answers(reviews, roles, classes),
+    )
+
+
+def result_of_audit(
+    audit: AuditFiles | None, *, votes: Votes, index: "pd.DataFrame", selection: "pd.DataFrame", classes: ClassTable
+) -> AuditResult | None:
+    """The result of the audit of a model's set; None without one.
+
+    `votes`: those that decide. Raises CleansetError for a verdict on other bytes than the index has.
+    """
+    if audit is None:
+        return None
     # the plan has the ids of this edition's own images; boxes are in pixels of the delivered images
-    check_reviews(of_audit, index, classes, None, official_images=True)
-    answers = all_gold_answers(reviews, roles, classes)
-    golds = {each.reviewer: each.sensitivity for each in calibrations(answers)}
-    return audit_result(plan, of_audit, reviewers=votes, golds=golds, now=set_images(selection))
+    check_reviews(audit.votes, index, classes, None, official_images=True)
+    golds = {each.reviewer: each.sensitivity for each in calibrations(audit.answers)}
+    return audit_result(audit.plan, audit.votes, reviewers=votes, golds=golds, now=set_images(selection))
 
 
 def audit_json(result: AuditResult | None) -> str:

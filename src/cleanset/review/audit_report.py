@@ -102,15 +102,8 @@ def run_audit(edition: Edition, role: str | None = None) -> list[audit.AuditResu
     results = []
     for each in roles:
         selection = read_table(edition.selection(each), SELECTION, classes)
-        result = audit_files.read_audit(
-            edition.reviews,
-            each,
-            roles=list(params.models),
-            votes=votes,
-            index=index,
-            selection=selection,
-            classes=classes,
-        )
+        read = audit_files.read_audit_files(edition.reviews, each, roles=list(params.models), classes=classes)
+        result = audit_files.result_of_audit(read, votes=votes, index=index, selection=selection, classes=classes)
         if result is not None:
             results.append(result)
     return results

@@ -17,7 +17,7 @@ from cleanset.images.boxes import known_box
 from cleanset.metrics import write_metrics
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers
-from cleanset.review.audit_files import read_audit
+from cleanset.review.audit_files import read_audit_files, result_of_audit
 from cleanset.review.store import read_reviews
 from cleanset.selection.candidates import check_same_images
 from cleanset.selection.crop_check import check_scored, effect, known_crops, predictions_of_crops
@@ -71,15 +71,8 @@ def run(edition: Edition) -> None:
             numbers |= effect(kept, predictions)
         numbers |= closeness(measured(read_table(edition.margins(role), MARGINS, table), unknown[role]))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
-        audited = read_audit(
-            edition.reviews,
-            role,
-            roles=list(params.models),
-            votes=votes,
-            index=index,
-            selection=selection,
-            classes=table,
-        )
+        audit = read_audit_files(edition.reviews, role, roles=list(params.models), classes=table)
+        audited = result_of_audit(audit, votes=votes, index=index, selection=selection, classes=table)
         numbers |= audit_numbers(audited)
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number

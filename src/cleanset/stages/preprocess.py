@@ -1,13 +1,14 @@
 """Stage preprocess: check the raw files, measure every image, join the labels."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import pandas as pd
 
 from cleanset.classes import ClassTable, imagenet
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
-from cleanset.dataset.folder import read_images
+from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.pinned import check_one_class, check_pinned, read_pinned
@@ -25,8 +26,63 @@ from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.validation import MAX_LIST, join_names
 
 
-def run(edition: Edition) -> None:
-    """Read the archives that params.yaml names, write data/index.parquet and data/locations.parquet."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginalLabels:
+    """The original labels of the whole set, from the devkit or Kaggle's list."""
+
+    class_of: Mapping[str, int]
+    """Class index by image id."""
+
+    where: str
+    """The file, for messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassessedLabels:
+    """The list of reassessed labels of the whole set."""
+
+    lists: Sequence[list[int]]
+    """Class indices, image 1 first."""
+
+    where: str
+    """The file, for messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageNetFiles:
+    """What is read of ImageNet's validation images, or a part of them, beside their bytes."""
+
+    locations: Mapping[str, Location]
+    """By image id, sorted."""
+
+    original: OriginalLabels | None
+    """None where the labels are those of folders or names."""
+
+    reassessed: ReassessedLabels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFiles:
+    """What is read of your own images, beside their bytes."""
+
+    found: LabelledImages
+    pinned: Mapping[str, str]
+    """The SHA-256 that each image must have, by image id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreprocessInputs:
+    """All that the stage reads, beside the bytes of the images."""
+
+    dataset: Dataset
+    images: Path
+    """The archive or folder of the images."""
+
+    files: ImageNetFiles | OwnFiles
+
+
+def read_inputs(edition: Edition) -> PreprocessInputs:
+    """Check params, pipeline, versions and raw files; read labels, and where each image is."""
     params = read_params(edition.folder)
     dataset = params.dataset
     check_roles(edition, params.models)
@@ -34,21 +90,50 @@ def run(edition: Edition) -> None:
     check_versions(edition, params.root, "preprocess")
     # now, since stage score comes minutes later
     check_lists(edition.folder, params)
-    found = own_images(edition, dataset) if dataset.is_own else imagenet_images(edition, dataset)
-    pinned = read_pinned(edition.images_sha256) if dataset.is_own else None
-    facts = measure(found.locations, found.formats, pinned, str(edition.path(dataset.images)))
-    if dataset.is_own:
+    files = read_own_files(edition, dataset) if dataset.is_own else read_imagenet_files(edition, dataset)
+    return PreprocessInputs(dataset=dataset, images=edition.path(dataset.images), files=files)
+
+
+def read_imagenet_files(edition: Edition, dataset: Dataset) -> ImageNetFiles:
+    """Read what the edition names for ImageNet's images."""
+    images = edition.path(dataset.images)
+    check_raw_files(edition, dataset)
+    locations = locate(images)
+    devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(images)
+    original = None
+    if devkit is not None:
+        class_of, where = read_original_labels(devkit)
+        original = OriginalLabels(class_of=class_of, where=where)
+    is_timms = dataset.reassessed == "timm"
+    path = timm_info("imagenet_real_labels.json") if is_timms else edition.path(dataset.reassessed)
+    where = "timm's reassessed labels" if is_timms else str(path)
+    reassessed = ReassessedLabels(lists=read_reassessed(read_bytes(path), where), where=where)
+    return ImageNetFiles(locations=locations, original=original, reassessed=reassessed)
+
+
+def read_own_files(edition: Edition, dataset: Dataset) -> OwnFiles:
+    """Read what the edition names for your own images."""
+    labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
+    found = read_images(edition.path(dataset.images), labels, names)
+    return OwnFiles(found=found, pinned=read_pinned(edition.images_sha256))
+
+
+def run(edition: Edition) -> None:
+    """Read the archives that params.yaml names, write data/index.parquet and data/locations.parquet."""
+    inputs = read_inputs(edition)
+    found = dataset_images(inputs)
+    facts = measure(found.locations, found.formats, found.pinned, str(inputs.images))
+    if inputs.dataset.is_own:
         check_one_class(dict(zip(facts["image_id"], facts["pixels_sha256"], strict=True)), found.original, "pixels")
     index = join(facts, found.original, found.reassessed)
-    if dataset.is_own:
+    if inputs.dataset.is_own:
         write_text(edition.classes, found.classes.text)
     write_table(edition.index, index, INDEX, found.classes, texts=found.texts)
-    locations = to_table(found.locations, edition.path(dataset.images))
-    write_table(edition.locations, locations, LOCATIONS, found.classes)
+    write_table(edition.locations, to_table(found.locations, inputs.images), LOCATIONS, found.classes)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetImages:
     """The images of a dataset with their labels."""
 
     classes: ClassTable
@@ -64,35 +149,46 @@ class Found:
     formats: tuple[str, ...] = ("JPEG",)
     """The formats that the images may have, as Pillow calls them."""
 
+    pinned: Mapping[str, str] | None = None
+    """The SHA-256 that each image must have, by image id; None where an archive is checked as a whole."""
+
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts by name that go with the index."""
 
 
-def imagenet_images(edition: Edition, dataset: Dataset) -> Found:
+def dataset_images(inputs: PreprocessInputs) -> DatasetImages:
+    """The images with their labels. Raises CleansetError if images or labels are missing or contradict each other."""
+    files = inputs.files
+    if isinstance(files, OwnFiles):
+        return own_images(files, inputs.dataset)
+    return imagenet_images(files, inputs.dataset)
+
+
+def imagenet_images(files: ImageNetFiles, dataset: Dataset) -> DatasetImages:
     """ImageNet's validation images, or a part of them."""
-    check_raw_files(edition, dataset)
-    locations = locate(edition.path(dataset.images))
-    check_complete(list(locations), dataset)
-    original, count = original_labels(edition, dataset, locations)
-    return Found(
+    image_ids = list(files.locations)
+    check_complete(image_ids, dataset)
+    original = original_labels(files.locations, files.original, dataset.images)
+    count = None if files.original is None else len(files.original.class_of)
+    return DatasetImages(
         classes=imagenet(),
-        locations=locations,
+        locations=files.locations,
         original=original,
-        reassessed=reassessed_labels(edition, dataset, count, list(locations)),
+        reassessed=reassessed_labels(files.reassessed, count, image_ids),
     )
 
 
-def own_images(edition: Edition, dataset: Dataset) -> Found:
+def own_images(files: OwnFiles, dataset: Dataset) -> DatasetImages:
     """Your own images, which have one label each."""
-    labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
-    found = read_images(edition.path(dataset.images), labels, names)
+    found = files.found
     check_complete(list(found.locations), dataset)
-    return Found(
+    return DatasetImages(
         classes=found.classes,
         locations=found.locations,
         original=found.class_of,
         reassessed=found.labels,
         formats=("JPEG", "PNG"),
+        pinned=files.pinned,
         texts=found.texts,
     )
 
@@ -125,51 +221,47 @@ def check_complete(image_ids: list[str], dataset: Dataset) -> None:
     )
 
 
-def original_labels(
-    edition: Edition, dataset: Dataset, locations: Mapping[str, Location]
-) -> tuple[dict[str, int], int | None]:
-    """Class index of each image, and the size of the whole set (None if the labels come from names only).
+def original_labels(locations: Mapping[str, Location], listed: OriginalLabels | None, images: str) -> dict[str, int]:
+    """Class index of each image, as `listed`; without such a list the wnid in its folder or name.
 
-    Taken from the devkit or Kaggle's list if present, otherwise from the wnid in folder or name; both must agree.
+    Raises CleansetError for an image without a label, naming `images`, and where list and wnid differ.
     """
     wnids = imagenet()
     by_name = {name: wnids.indices[at.wnid] for name, at in locations.items() if at.wnid}
-    devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(edition.path(dataset.images))
-    if devkit is None:
+    if listed is None:
         without = sorted(set(locations) - set(by_name))
         if without:
             raise CleansetError(
-                f"{dataset.images}: {without[0]} has no label; expected dataset.devkit, a folder per wnid, "
+                f"{images}: {without[0]} has no label; expected dataset.devkit, a folder per wnid, "
                 "or names that end in a wnid"
             )
-        return by_name, None
-    class_of, where = read_original_labels(devkit)
+        return by_name
+    class_of = listed.class_of
     for name in locations:
         if name not in class_of:
             raise CleansetError(
-                f"{where}: no label for {name}; it lists {len(class_of)} images: remove that image, "
+                f"{listed.where}: no label for {name}; it lists {len(class_of)} images: remove that image, "
                 "or take the labels that belong to it (dataset.devkit)"
             )
         if name in by_name and by_name[name] != class_of[name]:
             raise CleansetError(
-                f"{locations[name].path}: {name} lies under {wnids.keys[by_name[name]]}, but {where} "
+                f"{locations[name].path}: {name} lies under {wnids.keys[by_name[name]]}, but {listed.where} "
                 f"has {wnids.keys[class_of[name]]}; move it"
             )
-    return {name: class_of[name] for name in locations}, len(class_of)
+    return {name: class_of[name] for name in locations}
 
 
-def reassessed_labels(
-    edition: Edition, dataset: Dataset, count: int | None, image_ids: list[str]
-) -> dict[str, list[int]]:
-    """The reassessed labels of each image; the list must have an entry for every image of the whole set."""
-    path = timm_info("imagenet_real_labels.json") if dataset.reassessed == "timm" else edition.path(dataset.reassessed)
-    where = "timm's reassessed labels" if dataset.reassessed == "timm" else str(path)
-    lists = read_reassessed(read_bytes(path), where)
+def reassessed_labels(listed: ReassessedLabels, count: int | None, image_ids: list[str]) -> dict[str, list[int]]:
+    """The reassessed labels of each image; the list must have an entry for every image of the whole set.
+
+    `count`: the size of the whole set; None where it is not known.
+    """
+    lists = listed.lists
     last = image_number(image_ids[-1])
     if len(lists) != (count or len(lists)) or last > len(lists):
         expected = count if count else f"at least {last}"
         raise CleansetError(
-            f"{where}: {len(lists)} lists, expected {expected}, one for each image: "
+            f"{listed.where}: {len(lists)} lists, expected {expected}, one for each image: "
             "take the list that belongs to these images (dataset.reassessed)"
         )
     return {name: lists[image_number(name) - 1] for name in image_ids}
