@@ -130,7 +130,7 @@ def test_shards_of_another_run_are_removed(tmp_path: Path) -> None:
     edition = make_edition(tmp_path, 3)
     stale = edition.partial_scores("standard") / "0123456789abcdef"
     stale.mkdir(parents=True)
-    for name in ("00000.parquet", "00001.parquet.partial"):
+    for name in ("00000.parquet", ".00001.parquet.abcd1234.partial"):
         (stale / name).touch()
     score.run(edition, "standard")
     assert sorted(path.name for path in edition.scores("standard").parent.iterdir()) == [

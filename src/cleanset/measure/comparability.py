@@ -172,7 +172,7 @@ class ComparabilityCard(Section):
             if found != expected[key]:
                 raise CleansetError(
                     f"{key} {str(found)[:SHOWN_DIGITS]}…; expected {expected[key][:SHOWN_DIGITS]}… of its fields: it "
-                    "has been edited since it was written, or written by an earlier version"
+                    "has been edited since it was written"
                 )
         return card
 

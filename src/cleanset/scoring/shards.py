@@ -32,8 +32,8 @@ def _shard_folders(folder: Path) -> list[Path]:
     return found
 
 
-# name of a shard, or of the temporary file or folder that it is written in, also by earlier versions
-_SHARD = re.compile(r"\d{5,}\.parquet(\.partial)?|\.\d{5,}\.parquet\..+\.partial")
+# name of a shard, or of the temporary file that it is written in
+_SHARD = re.compile(r"\d{5,}\.parquet|\.\d{5,}\.parquet\..+\.partial")
 
 
 class Shards:

@@ -182,7 +182,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     assert len(lines) == 21 * 3
     found_lines = [line.split("  ", 1)[1] for line in lines]
     assert found_lines == sorted(found_lines)
-    # an earlier version kept no digests: they are made without the models, and are the same
+    # a file of digests that is lost is made again: they are made without the models, and are the same
     again = tmp_path / "again"
     shutil.copytree(out, again)
     (again / "digests" / "corruptions.txt").unlink()

@@ -185,7 +185,7 @@ def _card(part: Mapping[str, Any], name: str) -> ComparabilityCard:
         )
     if "comparability" not in part:
         has_models = isinstance(part.get("models"), list)
-        found = "no comparability card: written by an earlier version" if has_models else "no results of models"
+        found = "no comparability card" if has_models else "no results of models"
         raise CleansetError(
             f"{name}: {found}; expected {EXPECTED_RESULTS}: run it again with the same --out, which "
             "computes only the changes"

@@ -265,7 +265,7 @@ def run(
     else:
         files = read_plan(plan)
         key = parse_key(files.key, str(plan / KEY))
-        answers = read_ratings(texts, key, files.shown_milliseconds or 0)
+        answers = read_ratings(texts, key, files.shown_milliseconds)
         if settings.limits.min_share:
             sizes = list_sizes(files.trials, str(plan / TRIALS))
     analysis = analyse(answers, settings, sizes)

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
 from cleanset.json_files import check_digest, parse_json
-from cleanset.progress import print_notice
 from cleanset.validation import join_names, shown, validate
 from cleanset.yaml_files import read_yaml
 
@@ -46,13 +45,13 @@ class _Images(BaseModel):
 
 
 class _Record(BaseModel):
-    """The pins in plan.json; None: of a plan made before it had them."""
+    """The pins in plan.json."""
 
     model_config = ConfigDict(frozen=True)
 
     images: _Images
-    sha256: dict[str, str] | None = None
-    shown_milliseconds: Annotated[int, Field(ge=0)] | None = None
+    sha256: dict[str, str]
+    shown_milliseconds: Annotated[int, Field(ge=0)]
 
 
 class PlanFiles(NamedTuple):
@@ -60,8 +59,8 @@ class PlanFiles(NamedTuple):
 
     key: str
     trials: str
-    shown_milliseconds: int | None
-    """The time before an answer; None where the page did not wait for its images."""
+    shown_milliseconds: int
+    """The time for which all images of a trial are visible before it can be answered."""
 
     size: tuple[int, int]
     """Width and height of all images, in pixels."""
@@ -99,11 +98,9 @@ def _digest(path: Path) -> str:
 
 
 def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
-    """A plan's files. Raises CleansetError unless they match plan.json, with `images` of the page. Prints a notice for
-    a plan made before that was recorded.
-    """
+    """A plan's files. Raises CleansetError unless they match plan.json, with `images` those of the page, too."""
     content = parse_json(read_text(plan / PLAN, _EXPECTED), str(plan / PLAN), "a plan")
-    record = validate(_Record, content, plan / PLAN, "; expected a plan")
+    record = validate(_Record, content, plan / PLAN, "; expected a plan: cleanset study plan makes it anew")
     found = PlanFiles(
         key=read_text(plan / KEY, _EXPECTED),
         trials=read_text(plan / TRIALS, _EXPECTED),
@@ -112,10 +109,7 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
     )
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")
-    if record.sha256 is None:
-        print_notice(f"{plan}: made before plans had digests: changes of {KEY}, {TRIALS} and images are not noticed")
-        return found
-    check_digest(content, plan / PLAN, "put it back")
+    check_digest(content, plan / PLAN, "put it back, or cleanset study plan makes it anew")
     names = (KEY, TRIALS, PAGE_IMAGES)[: 3 if images else 2]
     for name, digest in digests(plan, names).items():
         if record.sha256.get(name) != digest:

@@ -32,7 +32,6 @@ from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_l
 from cleanset.studies.realness.plan import Trial
 from cleanset.studies.realness.plan_files import (
     PAGE_IMAGES,
-    SHOWN_MILLISECONDS,
     TEXTS,
     TRIALS,
     USUAL_TEXTS,
@@ -138,7 +137,7 @@ class StudyServer:
         self.plan = plan
         self.settings = settings or ServeSettings()
         found = read_plan(plan, images=True)
-        self.shown_milliseconds = found.shown_milliseconds or SHOWN_MILLISECONDS
+        self.shown_milliseconds = found.shown_milliseconds
         self.size = found.size
         self.trials: dict[int, list[Trial]] = {}
         for _, (number, trial) in parse_rows(
