@@ -43,7 +43,8 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
     for table in tables:
         parts += [Text(), table.in_terminal("\n", first=" " if table is tables[0] else "\n")]
     meanings = [MEANING, *(table.caption for table in tables if table.caption)]
-    return Group(*parts, Text(), *map(Text, meanings), Text(accuracy_card(images, rows).line))
+    parts += [Text(), *map(Text, meanings), Text(accuracy_card(images, rows).line)]
+    return Group(*parts)
 
 
 def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]:

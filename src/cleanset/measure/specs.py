@@ -121,7 +121,8 @@ def _file(text: str, architecture: str | None) -> Spec:
     if not path.is_file():
         raise CleansetError(f"--model {text}: missing; expected a file of weights")
     if architecture is None and (path.parent / "record.json").is_file():
-        return ModuleModel(text, *TRAINED, weights=path)
+        module, name = TRAINED
+        return ModuleModel(text, module, name, weights=path)
     if architecture is None:
         raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
     source, _, name = architecture.rpartition(":")

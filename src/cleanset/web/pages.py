@@ -65,6 +65,7 @@ def usual_port(folder: Path, name: str) -> int:
 def run_page(
     application: Callable[[], FastAPI],
     announcement: str,
+    *,
     host: str,
     port: int | None,
     usual: int,

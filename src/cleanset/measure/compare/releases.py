@@ -3,10 +3,10 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cleanset.classes import ClassTable
 from cleanset.files import sha256
@@ -43,27 +43,35 @@ def about(entries: Sequence[Entry], version: str) -> str:
     return f"   {models}{version}: {size}"
 
 
-class ManifestChange(NamedTuple):
-    """One difference in an image of a class, with its values in the two manifests.
-
-    `what`: added, dropped, crop, rank, tier, confidence, source_confidence, labels, reviewers, source: other
-    bytes of the original, source_check, or file: other bytes of the exported file though source and crop are the same.
-    """
+@dataclass(frozen=True, slots=True)
+class ManifestChange:
+    """One difference in an image of a class."""
 
     wnid: str
     image_id: str
     what: str
+    """added, dropped, crop, rank, tier, confidence, source_confidence, labels, reviewers, source (other bytes of the
+    original), source_check, or file (other bytes of the exported file though source and crop are the same)."""
+
     a: str
+    """The value in the first manifest."""
+
     b: str
+    """The value in the second manifest."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Class and image."""
+        return self.wnid, self.image_id
 
 
 def compare_exports(a: Iterable[Entry], b: Iterable[Entry]) -> list[ManifestChange]:
     """Compare two manifests image by image; by class, then id. The name of the model does not count."""
     of_a, of_b = ({(entry.wnid, entry.image_id): entry for entry in entries} for entries in (a, b))
     return [
-        ManifestChange(*key, *change)
-        for key in sorted(of_a.keys() | of_b.keys())
-        for change in _changes(of_a.get(key), of_b.get(key))
+        ManifestChange(wnid=wnid, image_id=image_id, what=what, a=before, b=after)
+        for wnid, image_id in sorted(of_a.keys() | of_b.keys())
+        for what, before, after in _changes(of_a.get((wnid, image_id)), of_b.get((wnid, image_id)))
     ]
 
 
@@ -163,7 +171,7 @@ def diff(a: Path, b: Path) -> ComparisonResult:
     reasons = {change: left_out[change.what].reason(change) for change in changes if change.what in left_out}
     listed = [change for change in changes if change.what in _SHOWN]
     # an image that is listed does not count a second time
-    others = {change[:2] for change in changes} - {change[:2] for change in listed}
+    others = {change.place for change in changes} - {change.place for change in listed}
     times = Counter(_SHOWN[change.what] for change in listed)
     counts = {**{name: times[name] for name in _SHOWN.values()}, "otherwise listed": len(others)}
     out, new = (_by_frequency(reasons[each] for each in reasons if each.what == what) for what in ("dropped", "added"))
@@ -194,7 +202,7 @@ def diff(a: Path, b: Path) -> ComparisonResult:
         "counts": counts,
         "out_by_reason": out,
         "in_by_reason": new,
-        "changes": [change._asdict() | {"reason": reasons.get(change)} for change in changes],
+        "changes": [asdict(change) | {"reason": reasons.get(change)} for change in changes],
     }
     return ComparisonResult(lines, content, not changes)
 

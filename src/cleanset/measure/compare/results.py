@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -281,14 +281,21 @@ class ModelRow:
     misses: Counter[str] | None
 
 
-class NotComparable(NamedTuple):
-    """A measurement that is left out: the first field that differs from the card of another result, and both values."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotComparable:
+    """A measurement that is left out."""
 
     result: str
     measured: str
+    """Its name."""
+
     field: str
+    """The first field of its card that differs from that of another result."""
+
     value: str
     compared_with: str
+    """The other result."""
+
     its_value: str
 
 
@@ -349,20 +356,40 @@ def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
     for result in results:
         if cards and not cards.keys() & result.measured.keys():
             found, expected = (", ".join(names) for names in (result.measured, cards))
-            left_out.append(NotComparable(result.name, found, "measured", found, results[0].name, expected))
+            left_out.append(
+                NotComparable(
+                    result=result.name,
+                    measured=found,
+                    field="measured",
+                    value=found,
+                    compared_with=results[0].name,
+                    its_value=expected,
+                )
+            )
             continue
         of_file: dict[str, ModelRow] = {}
         for name, measured in result.measured.items():
             other, card = cards.setdefault(name, (result.name, measured.card))
             if (difference := first_difference(card, measured.card)) is not None:
                 field, expected, found = difference
-                left_out.append(NotComparable(result.name, name, field, found, other, expected))
+                left_out.append(
+                    NotComparable(
+                        result=result.name,
+                        measured=name,
+                        field=field,
+                        value=found,
+                        compared_with=other,
+                        its_value=expected,
+                    )
+                )
                 continue
             sources.setdefault(name, []).append(result)
             for model, values in measured.models.items():
                 facts = measured.card.models[model]
                 misses = measured.misses.get(model)
-                row = of_file.setdefault(model, ModelRow(result.name, model, facts, {}, misses))
+                row = of_file.setdefault(
+                    model, ModelRow(result=result.name, model=model, facts=facts, values={}, misses=misses)
+                )
                 row.values.update({(name, measure): value for measure, value in values.items()})
         rows += of_file.values()
     notes = joined_notes({name: _table_notes(name, of, cards[name][1]) for name, of in sources.items()})
@@ -523,7 +550,7 @@ def as_json(compared: ComparedResults) -> str:
         "notes": dict(compared.notes),
         "rows": rows,
         "pairs": [pair.as_json() for pair in compared.pairs],
-        "not_comparable": [each._asdict() for each in compared.left_out],
+        "not_comparable": [asdict(each) for each in compared.left_out],
         "notices": list(compared.notices),
     }
     return json.dumps(content, indent=2)

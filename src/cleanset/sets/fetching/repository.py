@@ -8,6 +8,7 @@ import configparser
 import errno
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -125,27 +126,27 @@ class Snapshot:
 
         Raises CleansetError for a folder or submodule of that name, and for more than MAX_TEXT_BYTES.
         """
-        listed = self._git("ls-tree", self.commit, "--", path)
+        listed = self._git(["ls-tree", self.commit, "--", path])
         if not listed:
             return None
         if (kind := listed.split()[1]) != "blob":
             raise CleansetError(f"{self.published}, {path}: a {kind} of git; expected a file")
-        if (size := int(self._git("cat-file", "-s", f"{self.commit}:{path}"))) > MAX_TEXT_BYTES:
+        if (size := int(self._git(["cat-file", "-s", f"{self.commit}:{path}"]))) > MAX_TEXT_BYTES:
             raise CleansetError(f"{self.published}, {path}: {size:,} bytes; expected at most {MAX_TEXT_BYTES:,}")
-        return self._git("cat-file", "blob", f"{self.commit}:{path}")
+        return self._git(["cat-file", "blob", f"{self.commit}:{path}"])
 
     def folders_with(self, *names: str) -> list[str]:
         """The folders that contain files of all these names; "." is the root."""
-        listed = self._git("ls-tree", "-r", "--name-only", "-z", self.commit).split("\0")
+        listed = self._git(["ls-tree", "-r", "--name-only", "-z", self.commit]).split("\0")
         having = (
             {PurePosixPath(path).parent.as_posix() for path in listed if PurePosixPath(path).name == name}
             for name in names
         )
         return sorted(set.intersection(*having))
 
-    def _git(self, *arguments: str) -> str:
+    def _git(self, arguments: Sequence[str]) -> str:
         try:
-            return _git(self.folder, *arguments)
+            return _git(self.folder, arguments)
         except GitError as error:  # what is not there yet is downloaded now
             raise _unreachable(self.published, error) from None
 
@@ -159,10 +160,10 @@ def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
     """
     try:
         # without a template, which holds hooks that nothing here runs
-        _git(None, "init", "--quiet", "--bare", "--template=", str(folder))
+        _git(None, ["init", "--quiet", "--bare", "--template=", str(folder)])
         # a promisor remote is asked for a file only when the file is read
         for key, value in (("url", published.url), ("promisor", "true"), ("partialclonefilter", "blob:none")):
-            _git(folder, "config", f"remote.origin.{key}", value)
+            _git(folder, ["config", f"remote.origin.{key}", value])
         return Snapshot(published, folder, _commit(published, rev, folder))
     except GitError as error:
         # git words a full disk in many ways: whether there is room shows here
@@ -174,8 +175,8 @@ def _commit(published: PublishedSet, rev: str, folder: Path) -> str:
     # servers send branches, tags and full commits; an abbreviated commit is looked up in the history
     if _NAME.fullmatch(rev) and (not _MAYBE_COMMIT.fullmatch(rev) or COMMIT.fullmatch(rev)):
         try:
-            _git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev)
-            return _git(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").strip()
+            _git(folder, ["fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev])
+            return _git(folder, ["rev-parse", "--verify", "FETCH_HEAD^{commit}"]).strip()
         except GitError as error:
             if not re.search(r"couldn't find remote ref|invalid refspec|not our ref|unadvertised object", str(error)):
                 raise
@@ -185,23 +186,23 @@ def _commit(published: PublishedSet, rev: str, folder: Path) -> str:
 def _commit_in_history(published: PublishedSet, folder: Path, rev: str) -> str:
     refs = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
     # tree:0: the commits alone, without folders and files
-    _git(folder, "fetch", "--quiet", "--filter=tree:0", "origin", *refs)
+    _git(folder, ["fetch", "--quiet", "--filter=tree:0", "origin", *refs])
     for name in (rev, f"refs/remotes/origin/{rev}"):
         try:
             # a revision may begin with "-", which git would take for an option
-            return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").strip()
+            command = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
+            return _git(folder, command).strip()
         except GitError:
             continue
-    listed = _git(
-        folder, "for-each-ref", "--format=%(refname:lstrip=2)", "--sort=-creatordate", "--count=5", "refs/tags"
-    ).split()
+    newest = ["--sort=-creatordate", "--count=5"]
+    listed = _git(folder, ["for-each-ref", "--format=%(refname:lstrip=2)", *newest, "refs/tags"]).split()
     tags = f"; its latest tags: {', '.join(listed)}" if listed else ""
     raise UnknownRevisionError(
         f"{without_credentials(published.url)}: no revision {rev}; expected a branch, a tag or a commit of it{tags}"
     )
 
 
-def _git(folder: Path | None, *arguments: str) -> str:
+def _git(folder: Path | None, arguments: Sequence[str]) -> str:
     """Run git and return its output. Raises GitError if it fails, and OSError if a disk here is full or read-only."""
     place = [] if folder is None else [f"--git-dir={folder}"]
     try:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -348,7 +348,7 @@ def as_text(analysis: Analysis) -> Group:
     tests = analysis.equivalence
     low, high = tests.interval
     verdict = "equivalent" if tests.equivalent else "not shown to be equivalent"
-    return Group(
+    parts: list[RenderableType] = [
         *(Text(line) for line in _people(analysis)),
         Text(),
         _summaries(analysis),
@@ -363,7 +363,8 @@ def as_text(analysis: Analysis) -> Group:
             f"{len(taken_for_modified(analysis.enough)):,} of {len(analysis.enough):,} real images with "
             f"{analysis.settings.min_ratings} ratings or more have a negative majority"
         ),
-    )
+    ]
+    return Group(*parts)
 
 
 def warnings_of(analysis: Analysis) -> list[str]:

@@ -209,17 +209,22 @@ class ComprehensionPair:
     modified: str
 
 
-class Trial(NamedTuple):
-    """One step of a list. `kind` is image, attention or pair, and never reveals which image is real.
-
-    `file`: the image, or the left one of a pair. `choose`: the answer that an attention check asks for.
-    """
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One step of a list."""
 
     kind: str
+    """image, attention or pair; never reveals which image is real."""
+
     stimulus: str
     file: str = ""
+    """The image, or the left one of a pair; empty for an attention check."""
+
     file_right: str = ""
+    """The right image of a pair."""
+
     choose: str = ""
+    """The answer that an attention check asks for."""
 
     def data(self) -> dict[str, str]:
         """The trial, for the page, where an attention check has the answer's place in the scale."""

@@ -126,7 +126,7 @@ class Participant:
 
 
 def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
-    return int(cells["list"]), Trial(*(cells[column] for column in TRIAL_COLUMNS[2:]))
+    return int(cells["list"]), Trial(**{column: cells[column] for column in TRIAL_COLUMNS[2:]})
 
 
 class StudyServer:
@@ -314,7 +314,15 @@ def run(
     # people whom a recruiting service sends have no token
     people = {} if public_url is not None or is_loopback(host) else {"study": ""}
     run_page(
-        lambda: application(server), announcement, host, port, usual, browser, "cleanset study", public_url, people
+        lambda: application(server),
+        announcement,
+        host=host,
+        port=port,
+        usual=usual,
+        browser=browser,
+        command="cleanset study",
+        public_url=public_url,
+        people=people,
     )
 
 
