@@ -111,7 +111,11 @@ def settings_of(card: ComparabilityCard) -> str:
         f"{card.measured}: {', '.join(names)}" + ("" if steps == "0" else f", at steps {ranges(steps)}")
         for steps, names in by_steps.items()
     ]
-    parts += [f"{name} {card.shown(f'settings.{name}')}" for name in sorted(card.settings)]
+    # a text is whole, such as an attack with its steps
+    parts += [
+        f"{name}: {value}" if isinstance(value, str) and " " in value else f"{name} {card.shown(f'settings.{name}')}"
+        for name, value in sorted(card.settings.items())
+    ]
     if card.reference is not None:
         parts.append(f"reference {card.reference.name}")
     parts.append(f"predictions among {card.classes.of_predictions:,} classes")

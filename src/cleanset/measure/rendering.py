@@ -107,7 +107,7 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: 
     """A table without ranks; where models were tested, with differences from the best of them and p-values."""
     # the pairs of the first model come first
     best = tested[0].first if tested else None
-    cells_of = {pair.second: _tested(pair) for pair in tested if pair.first == best}
+    cells_of = {pair.second: tested_cells(pair) for pair in tested if pair.first == best}
     titles = list(table.titles)
     rows = []
     if tested:
@@ -119,7 +119,7 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: 
     return MeasureTable(("model",), titles, rows, caption, notes)
 
 
-def _tested(pair: Pair) -> tuple[Cell, Cell]:
+def tested_cells(pair: Pair) -> tuple[Cell, Cell]:
     """The difference of the second model from the first, and the p-value."""
     low, high = pair.interval
     return cell(-pair.counts.difference, (-high, -low)), Cell(shown_p(pair.p_holm))

@@ -14,7 +14,7 @@ import yaml
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
 from cleanset.measure.comparability import ComparabilityCard
-from cleanset.measure.compare.results import HEADLINES, MeasuredValue, ResultFile
+from cleanset.measure.compare.results import MeasuredValue, ResultFile, headlines_of
 from cleanset.measure.specs import WEIGHTS
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
@@ -119,7 +119,7 @@ def _arguments(card: ComparabilityCard, model: str) -> dict[str, Any]:
 
 def _metrics(measured: str, values: Mapping[str, MeasuredValue]) -> Iterator[dict[str, Any]]:
     """Yield an entry of `metrics` for each measure that has a value."""
-    for headline in HEADLINES[measured]:
+    for headline in headlines_of(measured):
         found = values.get(headline.name, MeasuredValue(None))
         if found.value is not None:
             metric = {

@@ -31,11 +31,13 @@ from cleanset.yaml_files import data_beside
 
 RESULTS = "results.json"
 """File of results in a folder that `--out` names."""
+ATTACK_RESULTS = "attack_results.json"
+"""File of the results of attacks there."""
 # the expected calibration error, which a file has under `calibration`
 ECE = "ece"
 # characters of a text in a result file; a notice has some 300
 MAX_RESULT_TEXT = 1000
-EXPECTED_RESULTS = "the JSON that cleanset evaluate or cleanset robustness evaluate wrote"
+EXPECTED_RESULTS = "the JSON that cleanset evaluate, robustness evaluate or attacks evaluate wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,19 @@ class Headline:
 
 HEADLINES = TypeAdapter(dict[str, tuple[Headline, ...]]).validate_python(data_beside(__file__, "headlines.yaml"))
 """The measures that a table of results has, by measurement."""
+ATTACKS = "attacks in"
+"""The measurements of robust accuracy begin so, before the name of the threat model."""
+
+
+def headlines_of(measured: str) -> tuple[Headline, ...]:
+    """The measures of a measurement."""
+    return HEADLINES[_kind(measured)]
+
+
+def _kind(measured: str) -> str:
+    return ATTACKS if measured.startswith(f"{ATTACKS} ") else measured
+
+
 # largest difference between an accuracy and the share of its counts: a file may hold rounded numbers
 COUNTS_TOLERANCE = 1e-6
 
@@ -91,12 +106,16 @@ class ResultFile:
 
 def is_result(path: Path) -> bool:
     """Whether a path names a result file: JSON, or a folder that holds one and no finished set."""
-    return path.suffix == ".json" or (path.is_dir() and (path / RESULTS).is_file())
+    return path.suffix == ".json" or (
+        path.is_dir() and any((path / name).is_file() for name in (RESULTS, ATTACK_RESULTS))
+    )
 
 
 def result_file(path: Path) -> Path:
     """The result file that a path names: itself, or the one in a folder."""
-    return path / RESULTS if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    return path / (RESULTS if (path / RESULTS).is_file() or not (path / ATTACK_RESULTS).is_file() else ATTACK_RESULTS)
 
 
 def read_results(path: Path) -> ResultFile:
@@ -179,10 +198,6 @@ def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
 
 def _card(part: Mapping[str, Any], name: str) -> ComparabilityCard:
     """The card of a measurement in a result file."""
-    if "attacks" in part and "search_precision" in part:
-        raise CleansetError(
-            f"{name}: results of attacks; expected {EXPECTED_RESULTS}: attacks have no table that ranks models"
-        )
     if "comparability" not in part:
         has_models = isinstance(part.get("models"), list)
         found = "no comparability card" if has_models else "no results of models"
@@ -196,7 +211,7 @@ def _card(part: Mapping[str, Any], name: str) -> ComparabilityCard:
         raise CleansetError(f"{name}: comparability: {first_problem(error)}; expected {EXPECTED_RESULTS}") from None
     except CleansetError as error:
         raise CleansetError(f"{name}: comparability: {error}; run the evaluation again") from None
-    if card.measured not in HEADLINES:
+    if _kind(card.measured) not in HEADLINES:
         raise CleansetError(f"{name}: unknown measurement {shown(card.measured)}; expected {', '.join(HEADLINES)}")
     return card
 
@@ -229,7 +244,7 @@ def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tup
         raise CleansetError(f"{where}: measures {shown(measures)}; expected numbers by name")
     calibration = measures.get("calibration")
     error = calibration.get("error") if isinstance(calibration, dict) else None
-    for headline in HEADLINES[measured]:
+    for headline in headlines_of(measured):
         found = measures.get(headline.name, error if headline.name == ECE else None)
         if found is None:
             continue
@@ -314,7 +329,7 @@ class ComparedResults:
     def columns(self) -> list[tuple[str, Headline]]:
         """The measures that a row has, in their order."""
         had = {key for row in self.rows for key, value in row.values.items() if value.value is not None}
-        return [(name, each) for name in self.cards for each in HEADLINES[name] if (name, each.name) in had]
+        return [(name, each) for name in self.cards for each in headlines_of(name) if (name, each.name) in had]
 
     @property
     def names(self) -> list[str]:
@@ -326,7 +341,9 @@ class ComparedResults:
     def pairs(self) -> list[Pair]:
         """Every two models whose misclassified images are known, the more accurate one first."""
         known = [(name, row.misses) for name, row in zip(self.names, self.rows, strict=True) if row.misses is not None]
-        return compare_pairwise(known, self.cards[CLEAN_ACCURACY][1].images.count) if known else []
+        # results of several threat models have misclassified images of each, which are not joined
+        measured = {name for row in self.rows for name, _ in row.values}
+        return compare_pairwise(known, next(iter(self.cards.values()))[1].images.count) if len(measured) == 1 else []
 
 
 def are_results(paths: Sequence[Path]) -> bool:
@@ -414,7 +431,7 @@ def _rank(measured: str, headline: Headline, row: ModelRow) -> tuple[bool, float
 def _notices(rows: Sequence[ModelRow]) -> Iterator[str]:
     """Yield what a reader of the ranking has to know, a sentence each."""
     yield from _repeated(rows)
-    elsewhere = [_where(row) for row in rows if row.facts.preprocessing_sha256 is None]
+    elsewhere = [_where(row) for row in rows if row.facts.preprocessing is None]
     if elsewhere:
         yield f"predictions made elsewhere, by a preprocessing that is not known: {join_names(elsewhere)}"
     if precisions := _grouped(((row.facts.precision, _where(row)) for row in rows), " for "):

@@ -15,10 +15,16 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
+from cleanset.json_files import with_digest
 from cleanset.measure.command import Wanted
+from cleanset.measure.comparability import ComparabilityCard
+from cleanset.measure.compare.results import ATTACK_RESULTS
+from cleanset.measure.pairs import Pair
+from cleanset.measure.rendering import pairs_table, tested_cells, tests_note
 from cleanset.measure.specs import CommandModel, Spec, parse_specs
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
+from cleanset.studies.attacks.comparison import attack_card, attack_notes, misses_of, robust_pairs
 from cleanset.studies.attacks.results import (
     ROBUST_MEASURES,
     Attacked,
@@ -28,6 +34,7 @@ from cleanset.studies.attacks.results import (
     probe_text,
 )
 from cleanset.studies.attacks.study import ATTACK_KINDS, GUESS, AttackParams, AttackRequest
+from cleanset.studies.attacks.threats import ThreatModel
 from cleanset.studies.attacks.warnings import WarningRecord, attacked_model
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
@@ -35,7 +42,6 @@ from cleanset.studies.robustness.measuring import write_csv
 from cleanset.validation import check_known, first_problem, validate
 from cleanset.yaml_files import read_yaml
 
-ATTACK_RESULTS = "attack_results.json"
 BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classes" and name != GUESS]
 """The attacks that need a model's classes alone."""
 
@@ -172,7 +178,7 @@ def run(
         problems=problems,
     )
     write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
-    write_text(out / ATTACK_RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
+    write_text(out / ATTACK_RESULTS, json.dumps(with_digest(content_of(evaluated)), indent=2) + "\n")
     return evaluated
 
 
@@ -212,17 +218,66 @@ def content_of(evaluated: AttackedModels) -> dict[str, Any]:
     params = evaluated.params
     return {
         "set": {
-            "name": images.name,
+            **images.facts.as_json(),
             "images": len(images.images),
             "images_sha256": images_sha256(images.images),
             "classes": int(images.images["class_index"].nunique()),
-            "notes": list(images.notes),
         },
+        "families": {threat.name: _threat_content(evaluated, threat) for threat in _measured_threats(evaluated)},
         "attacks": {name: attack.model_dump() for name, attack in params.attacks.items()},
         "seed": params.seed,
         "search_precision": params.search_precision,
         "models": [_model(evaluated, model) for model in evaluated.models],
     }
+
+
+def _measured_threats(evaluated: AttackedModels) -> list[ThreatModel]:
+    """The threat models that some model has a measure of."""
+    return [
+        threat
+        for threat in evaluated.params.threats
+        if any(evaluated.value(threat.name, model, "robust_high") for model in evaluated.models)
+    ]
+
+
+def _card(evaluated: AttackedModels, threat: ThreatModel) -> ComparabilityCard:
+    models = [model for model in evaluated.models if evaluated.value(threat.name, model, "robust_high")]
+    images = evaluated.images
+    return attack_card(images.images, evaluated.params, threat, models, predicted=len(images.classes))
+
+
+def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str, Any]:
+    """The robust accuracies in a threat model, as `cleanset compare` reads them."""
+    images = evaluated.images
+    card = _card(evaluated, threat)
+    models = []
+    for model in card.models:
+        measures = {name: evaluated.value(threat.name, model, name) for name in ROBUST_MEASURES}
+        entry: dict[str, Any] = {
+            "model": model,
+            "measures": {
+                name: {"value": line.value if line.is_defined else None, "interval": line.interval}
+                for name, line in measures.items()
+                if line is not None
+            },
+            "chose_images": model == images.selected_by,
+            "notes": _limits(evaluated, model),
+        }
+        misses = misses_of(threat, evaluated.attacked[model], images.images)
+        if misses is not None:
+            count = len(images.images)
+            entry |= {"images": count, "correct": count - misses.total(), "misclassified": sorted(misses.elements())}
+        models.append(entry)
+    return {"comparability": card.as_json(), "models": models}
+
+
+def _limits(evaluated: AttackedModels, model: str) -> list[str]:
+    """The signs of gradient masking of a model, and the attacks that did not run, in phrases."""
+    record = evaluated.warnings.get(model)
+    signs = [] if record is None else [each.sign for each in record.warnings]
+    found = [f"{model} has signs of gradient masking: {', '.join(signs)}"] if signs else []
+    found += [f"{name} did not run on {of}" for name, of in evaluated.problems if of == model]
+    return found
 
 
 def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
@@ -273,6 +328,13 @@ def as_text(evaluated: AttackedModels) -> Group:
     parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
     parts += [Text(), _robust(evaluated).in_terminal(), Text(), _attacks(evaluated).in_terminal()]
     parts += [Text(), Text(MEANING_OF_SHARES)]
+    images = evaluated.images
+    for threat in _measured_threats(evaluated):
+        if tested := robust_pairs(threat, evaluated.attacked, images.images, images.selected_by):
+            names = list(dict.fromkeys(name for pair in tested for name in (pair.first, pair.second)))
+            listed = ", ".join(f"#{rank} {name}" for rank, name in enumerate(names, start=1))
+            table = pairs_table(names, tested)
+            parts += [Text(), Text(f"{threat.name}: {listed}"), table.in_terminal(), Text(table.caption)]
     for model, record in evaluated.warnings.items():
         parts.append(Text())
         error = _clean_error(evaluated, model)
@@ -298,8 +360,39 @@ def paper_table(evaluated: AttackedModels) -> MeasureTable:
         "robust: correct, and broken by no attack of the threat model; ≤: an upper bound; a to b: bounds, of a model "
         "with a sign of gradient masking"
     )
-    caption = f"{next(iter(evaluated.images.about()))}; percent, 95 % intervals; {robust}"
-    return replace(_robust(evaluated), caption=caption)
+    images = evaluated.images
+    tested = {
+        threat.name: robust_pairs(threat, evaluated.attacked, images.images, images.selected_by)
+        for threat in _measured_threats(evaluated)
+    }
+    notes = attack_notes(
+        {threat.name: _card(evaluated, threat) for threat in _measured_threats(evaluated)},
+        images.facts,
+        {name: tests_note(pairs) for name, pairs in tested.items()},
+        [limit for model in evaluated.models for limit in _limits(evaluated, model)],
+    )
+    table = _robust(evaluated)
+    if any(tested.values()):
+        table = _with_tests(table, tested)
+    return replace(table, caption=f"Robust accuracy in percent, with 95 % intervals; {robust}", notes=notes)
+
+
+def _with_tests(table: MeasureTable, tested: Mapping[str, Sequence[Pair]]) -> MeasureTable:
+    """The table with each model's difference from the most robust one in its threat model, and the p-value."""
+    cells_of = {
+        (name, pair.second): tested_cells(pair)
+        for name, pairs in tested.items()
+        for pair in pairs
+        if pair.first == pairs[0].first
+    }
+    rows = []
+    model = ""
+    for texts, cells in table.rows:
+        model = texts[0] or model
+        # the second row of a threat model has an upper bound, which is not tested
+        shown = cells_of.pop((texts[1], model), (Cell(), Cell()))
+        rows.append((texts, [*cells, *shown]))
+    return replace(table, titles=[*table.titles, "difference", "p"], rows=rows)
 
 
 NO_ATTACK = "no attack"

@@ -226,6 +226,15 @@ class Attacked:
         return self.probed.inside(threat.ball)
 
 
+def tried_in(threat: ThreatModel, attacked: Attacked) -> dict[str, pd.DataFrame]:
+    """The results of the attacks of a threat model, and of the probe if it breaks an image that they do not."""
+    tried = attacked.of(threat)
+    probed = attacked.in_ball(threat)
+    if tried and probed is not None and broken_by_probe_alone(tried, probed):
+        tried[PROBE] = probed
+    return tried
+
+
 def probe_text(attacked: Attacked, threats: Sequence[ThreatModel]) -> str | None:
     """What the probe found on a model, and where that counts; None if it made no search."""
     if attacked.probed is None:
@@ -258,15 +267,11 @@ def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iter
     bound has none. `reached`: the mean over the correctly classified images of the largest distance that an attack
     reached. `robust_at_most`: an upper bound over all images that any attack was tried on, where these are more.
     """
-    tried = attacked.of(threat)
+    tried = tried_in(threat, attacked)
     if not tried:
         return
-    probed = attacked.in_ball(threat)
-    every = pd.concat(list(tried.values()))
-    is_searched = threat.is_searched_by_gradient
-    if probed is not None and broken_by_probe_alone(tried, probed):
-        tried[PROBE] = probed
-        is_searched = True
+    every = pd.concat([each for name, each in tried.items() if name != PROBE])
+    is_searched = threat.is_searched_by_gradient or PROBE in tried
     found = worst_case(tried)
     count = len(found)
     if not count:

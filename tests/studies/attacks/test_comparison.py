@@ -1,0 +1,150 @@
+"""Robust accuracies side by side: tables that keep norm, radius, attacks and steps, paired tests, cleanset compare."""
+
+import csv
+import json
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cleanset.classes import imagenet
+from cleanset.json_files import with_digest
+from cleanset.measure.compare.results import ComparedResults, are_results, ranking_for_paper, run
+from cleanset.studies.attacks.evaluation import AttackedModels, content_of, paper_table
+from cleanset.studies.attacks.results import Attacked, measure_lines
+from cleanset.studies.attacks.study import AttackParams
+from cleanset.studies.robustness.image_sets import OpenedImages
+from tests.measure.notes_read import FORMS, notes_read
+
+FILES = [f"n01440764/{number}.png" for number in range(8)]
+IMAGES = pd.DataFrame(
+    {
+        "file": FILES,
+        "class_index": [0] * 8,
+        "file_sha256": [f"{number}" * 64 for number in range(8)],
+    }
+)
+PARAMS = AttackParams.model_validate(
+    {"attacks": {"pgd": {"eps": "4/255", "steps": 7}, "far": {"kind": "pgd", "norm": "L2", "eps": 0.5, "steps": 3}}}
+)
+
+
+def broken(*numbers: int, misclassified: tuple[int, ...] = ()) -> pd.DataFrame:
+    """The results of an attack, as far as robust accuracy needs them."""
+    return pd.DataFrame(
+        {
+            "file": FILES,
+            "class_index": 0,
+            "was_correct": [number not in misclassified for number in range(8)],
+            "is_error": [number in (*numbers, *misclassified) for number in range(8)],
+            "from_center": 0.01,
+            "is_converged": True,
+            **dict.fromkeys(("queries", "l0", "l2", "linf", "ssim", "lpips"), 1.0),
+        }
+    )
+
+
+def attacked(name: str = "set_1", **models: tuple[int, ...]) -> AttackedModels:
+    """Models by the images that pgd breaks; the other attack breaks none."""
+    found = {model: Attacked({"pgd": broken(*numbers), "far": broken()}) for model, numbers in models.items()}
+    images = OpenedImages(
+        name=name,
+        images=IMAGES,
+        files={},
+        classes=imagenet(),
+        edition_classes=[0],
+        version="1.2.0",
+        selection="chosen among the images that easy classifies correctly",
+        selected_by="easy",
+        limits=["A trial."],
+    )
+    lines = measure_lines(found, PARAMS.threats, PARAMS.resampling)
+    problems = {("far", "weak"): "too slow"} if "weak" in models else {}
+    return AttackedModels(
+        images=images,
+        params=PARAMS,
+        models=list(models),
+        attacked=found,
+        lines=lines,
+        warnings={},
+        problems=problems,
+    )
+
+
+ALL = {"strong": (), "weak": (0, 1, 2, 3, 4, 5), "middle": (0, 1), "easy": (7,)}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_keeps_norm_radius_attack_and_steps(form: str) -> None:
+    found = notes_read(paper_table(attacked(**ALL)).in_form(form), form)
+    assert found["set"] == "set_1"
+    assert found["version"] == "1.2.0"
+    assert found["digest"].startswith("images ")
+    assert found["number of images"] == "8 of 1 class"
+    assert found["selection"] == "chosen among the images that easy classifies correctly"
+    assert found["limits"] == "A trial. far did not run on weak."
+    near, far = found["settings"].split("; L2 0.5: ")
+    assert near.startswith("Linf 4/255: attack pgd: pgd, Linf 4/255, steps 7, ")
+    assert far.startswith("attack far: pgd, L2 0.5, steps 3, ")
+    assert found["intervals"] == "95 %, Wilson"
+    assert found["tests"] == (
+        "p of McNemar's exact test, two-sided, against strong, corrected by Holm's method, over 3 pairs"
+    )
+    assert "card" not in found
+
+
+def test_models_are_tested_but_the_one_that_chose_the_images() -> None:
+    """By hand: 6 broken against 0 has p 2 / 64, times 3 by Holm; 2 against 0 has 1 / 2."""
+    rows = list(csv.DictReader(StringIO(paper_table(attacked(**ALL)).in_form("csv"))))
+    near = [row for row in rows if row["threat model"] == "Linf 4/255"]
+    assert [(row["model"], row["robust"], row["difference"], row["p"]) for row in near] == [
+        ("strong", "100.0", "", ""),
+        ("weak", "25.0", "-75.00", "0.0938"),
+        ("middle", "75.0", "-25.00", "0.5000"),
+        ("easy", "87.5", "", ""),
+    ]
+
+
+def test_a_model_with_signs_of_masking_is_not_tested() -> None:
+    evaluated = attacked(strong=(), weak=(0,))
+    assert "p" in paper_table(evaluated).titles
+    masked = replace(evaluated.attacked["strong"], is_trusted=False)
+    hidden = replace(evaluated, attacked={**evaluated.attacked, "strong": masked})
+    assert "p" not in paper_table(hidden).titles
+
+
+def compared(folder: Path, *evaluated: AttackedModels) -> ComparedResults:
+    paths = []
+    for number, each in enumerate(evaluated):
+        path = folder / str(number) / "attack_results.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(with_digest(content_of(each))))
+        paths.append(path.parent)
+    assert are_results(paths)
+    return run(paths)
+
+
+def test_compare_reads_results_of_attacks(tmp_path: Path) -> None:
+    found = compared(tmp_path, attacked(strong=(), weak=(0, 1, 2)), attacked(middle=(5,)))
+    assert found.left_out == []
+    assert [row.model for row in found.rows] == ["strong", "middle", "weak"]
+    near = "attacks in Linf 4/255"
+    assert [row.values[near, "robust_accuracy"].value for row in found.rows] == [1, 0.875, 0.625]
+    assert list(found.cards) == [near, "attacks in L2 0.5"]
+    # two threat models in one table: whose misclassified images would be tested?
+    assert found.pairs == []
+    notes = notes_read(ranking_for_paper(found).in_form("csv"), "csv")
+    assert notes["settings"].startswith(f"{near}: attack pgd: pgd, Linf 4/255, steps 7, ")
+    assert "predictions made elsewhere" not in notes["limits"]
+
+
+def test_other_attacks_are_not_comparable(tmp_path: Path) -> None:
+    one = attacked(strong=())
+    params = AttackParams.model_validate({"attacks": {"pgd": {"eps": "4/255", "steps": 8}}})
+    found = {"weak": Attacked({"pgd": broken(0)})}
+    lines = measure_lines(found, params.threats, params.resampling)
+    other = replace(one, params=params, models=["weak"], attacked=found, lines=lines)
+    (left_out,) = compared(tmp_path, one, other).left_out
+    assert (left_out.measured, left_out.field) == ("attacks in Linf 4/255", "settings.attack pgd")
