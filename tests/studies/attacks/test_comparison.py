@@ -46,11 +46,11 @@ def broken(*numbers: int, misclassified: tuple[int, ...] = ()) -> pd.DataFrame:
     )
 
 
-def attacked(name: str = "set_1", **models: tuple[int, ...]) -> AttackedModels:
+def attacked(**models: tuple[int, ...]) -> AttackedModels:
     """Models by the images that pgd breaks; the other attack breaks none."""
     found = {model: Attacked({"pgd": broken(*numbers), "far": broken()}) for model, numbers in models.items()}
     images = OpenedImages(
-        name=name,
+        name="set_1",
         images=IMAGES,
         files={},
         classes=imagenet(),
