@@ -200,7 +200,7 @@ def damaged(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ([], r"^a: \[\]; expected the JSON that cleanset evaluate or cleanset robustness evaluate wrote$"),
+        ([], r"^a: \[\]; expected the JSON that cleanset evaluate, robustness evaluate or attacks evaluate wrote$"),
         ({}, "^a: no results of models; expected the JSON that"),
         ({"families": {}}, "^a: no results; expected the JSON that"),
         ({"models": []}, "^a: no comparability card; expected .* run it again with"),
