@@ -61,6 +61,7 @@ def pages(data: PagesData) -> dict[str, str]:
         "headlines": {name: title for family in FAMILIES for name, title in family.headlines.items()},
         "pages": {**{family.page: family.name.capitalize() for family in families}, "images.html": "Changed images"},
         "notices": data.notices,
+        "notes": {},
     }
     return {
         name: environment.get_template(templates[name]).render(common | {"page": name} | context)

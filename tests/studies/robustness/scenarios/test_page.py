@@ -1,0 +1,46 @@
+"""The page of scenarios: tests by image beside the published regression, and the notes of its tables."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from cleanset.studies.robustness import pages
+from cleanset.studies.robustness.families import StudyParams, family_named
+from cleanset.studies.robustness.family import PagesData
+from cleanset.studies.robustness.measuring import NOTE_COLUMNS
+from cleanset.studies.robustness.results import DIFFERENCE_COLUMNS, LINE_COLUMNS
+from tests.measure.notes_read import notes_on_page
+from tests.studies.robustness.scenarios.test_measures import study
+
+
+def test_the_page_has_tests_by_image_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = study()
+    whole = replace(whole, images=replace(whole.images, is_whole=True))
+    tables = {
+        "scenarios": pd.DataFrame(list(whole.lines()), columns=LINE_COLUMNS),
+        "scenario_differences": pd.DataFrame(list(whole.differences()), columns=DIFFERENCE_COLUMNS),
+        "models": pd.DataFrame([(role, 5) for role in whole.answers], columns=["model", "parameters"]),
+        "notes": pd.DataFrame(
+            [("scenarios", each, "set", f"{each} & more") for each in whole.images.selections], columns=NOTE_COLUMNS
+        ),
+        **whole.tables(),
+    }
+    data = PagesData(
+        roles=list(whole.answers),
+        classes=whole.images.classes,
+        params=StudyParams.model_validate({"scenarios": {"names": list(whole.wanted.names)}}),
+        tables=tables,
+        sheets={},
+        notices={"scenarios": "A notice."},
+        masks=pd.DataFrame({"left_out": [None], "origin": ["person"]}),
+        published_top1={},
+    )
+    monkeypatch.setattr(pages, "families_in", lambda _: [family_named("scenarios")])
+    page = pages.pages(data)["scenarios.html"]
+    by_image, published = page.split("<h3>As published</h3>")
+    row = tables["scenario_by_image_anova"].set_index("source").loc["class_index"]
+    assert f'<td class="n">{row["f"]:.2f}</td><td class="n">{row["p"]:.4f}</td>' in by_image
+    assert "Its p mean nothing" in published
+    assert "tars" not in page.partition("<script>")[0]
+    assert notes_on_page(page) == {"set": "union & more"}
