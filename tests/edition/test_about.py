@@ -145,7 +145,7 @@ def test_a_set_without_a_card_claims_nothing() -> None:
 
 def test_the_front_matter_of_own_images() -> None:
     release = Release(about=About.model_validate(CARD | {"keywords": ["lesions"]}), classes=OWN)
-    text = front_matter("a", 3, release, reviewed=True, with_images=True)
+    text = front_matter("a", 3, release, manifest_sha256="3" * 64, reviewed=True, with_images=True)
     fields = yaml.safe_load(text.strip("-"))
     assert (fields["license"], fields["source_datasets"], fields["tags"]) == (
         "cc0-1.0", ["original"], ["human-verified", "lesions"],

@@ -64,6 +64,7 @@ def provenance(**changes: Any) -> Provenance:
         scored=ScoreRecord.model_validate(SCORED | changes),
         params={"select": {"candidates": 5}},
         inputs=[InputDigest("data/index.parquet", "1" * 64, "2" * 32)],
+        manifest_sha256="3" * 64,
     )
 
 
@@ -349,7 +350,9 @@ def test_front_matter_as_the_hub_reads_it(export_folder: Path) -> None:
 )
 def test_size(images: int, size: str) -> None:
     found = yaml.safe_load(
-        front_matter("a", images, Release(classes=imagenet()), reviewed=False, with_images=True).strip("-")
+        front_matter(
+            "a", images, Release(classes=imagenet()), manifest_sha256="3" * 64, reviewed=False, with_images=True
+        ).strip("-")
     )
     assert found["size_categories"] == [size]
     assert found["annotations_creators"] == ["machine-generated"]

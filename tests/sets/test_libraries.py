@@ -18,6 +18,7 @@ from rdflib import Graph
 from torchvision.datasets import ImageFolder
 
 from cleanset.classes import imagenet
+from cleanset.files import sha256_of
 from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release
 from tests.sets.conftest import FILES
@@ -111,7 +112,9 @@ def test_croissant_is_valid(export_folder: Path, caplog: pytest.LogCaptureFixtur
         metadata = mlcroissant.Dataset(jsonld=export_folder / "croissant.json").metadata
     assert (metadata.ctx.issues.errors, metadata.ctx.issues.warnings, caplog.records) == (set(), set(), [])
     assert str(metadata.ctx.conforms_to.value) == "http://mlcommons.org/croissant/1.1"
-    assert (metadata.version, str(metadata.date_published)[:10]) == ("1.2.3", "2026-01-31")
+    digest = sha256_of(export_folder / "manifest.csv")
+    assert metadata.version == f"1.2.3+manifest.{digest[:16]}"
+    assert str(metadata.date_published)[:10] == "2026-01-31"
     assert metadata.name == "cleanset-standard"
     assert metadata.license == ["https://www.image-net.org/download.php"]
     assert "Russakovsky" in str(metadata.cite_as)

@@ -107,7 +107,8 @@ def test_it_tells_what_croissant_tells(export_folder: Path, tmp_path: Path) -> N
     folder = tmp_path / "out" / "cleanset-standard-1.2.3"
     found, described = (json.loads((folder / name).read_text()) for name in (".zenodo.json", "croissant.json"))
     assert found["title"].startswith(f"{described['name']}: ")
-    assert (found["version"], found["publication_date"]) == (described["version"], described["datePublished"])
+    assert (found["version"], found["publication_date"]) == ("1.2.3", described["datePublished"])
+    assert described["version"].startswith("1.2.3+manifest.")
     assert found["keywords"] == described["keywords"]
     assert found["creators"][0]["name"] == described["creator"]["name"]
     assert described["description"] in found["description"]

@@ -9,13 +9,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
+from cleanset.files import sha256
 from cleanset.review.agreement import overall
 from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
-from cleanset.sets.manifest import Entry, columns
+from cleanset.sets.manifest import Entry, columns, manifest_csv
 from cleanset.sets.texts import TEMPLATES_OF_SETS, filled, templates
 from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS
 
@@ -38,6 +39,7 @@ def card(
     return _rendered(
         provenance.model,
         provenance.release,
+        manifest_sha256=provenance.manifest_sha256,
         is_rebuilt=False,
         is_random=provenance.is_random,
         is_list=isinstance(scored, ListRecord),
@@ -71,6 +73,7 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     return _rendered(
         entries[0].model,
         release,
+        manifest_sha256=sha256(manifest_csv(entries, release.classes).encode()),
         is_rebuilt=True,
         is_random=in_random_order(entries),
         reviewed=by_people > 0,
@@ -82,7 +85,7 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     )
 
 
-def _rendered(model: str, release: Release, *, images: int, reviewed: bool, **values: Any) -> str:
+def _rendered(model: str, release: Release, *, manifest_sha256: str, images: int, reviewed: bool, **values: Any) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES_OF_SETS),
         undefined=StrictUndefined,
@@ -98,18 +101,27 @@ def _rendered(model: str, release: Release, *, images: int, reviewed: bool, **va
         release=release,
         images=images,
         texts=release.texts,
-        front_matter=front_matter(model, images, release, reviewed=reviewed, with_images=True),
+        front_matter=front_matter(
+            model, images, release, manifest_sha256=manifest_sha256, reviewed=reviewed, with_images=True
+        ),
         keys=release.classes.keys,
     )
 
 
-def card_without_images(text: str, model: str, images: int, release: Release) -> str:
+def card_without_images(text: str, model: str, images: int, release: Release, *, manifest_sha256: str) -> str:
     """A card for a set that is published without its images: the table is loaded, the images are made again."""
     _, _, body = text.split("---\n", 2)
     before, rest = body.split("## Loading\n", 1)
     # only the section on loading is replaced; all numbers stay those of stage export
     after = rest[rest.index(f"\n{release.texts['motivation']}") :]
-    matter = front_matter(model, images, release, reviewed=bool(release.reviewers), with_images=False)
+    matter = front_matter(
+        model,
+        images,
+        release,
+        manifest_sha256=manifest_sha256,
+        reviewed=bool(release.reviewers),
+        with_images=False,
+    )
     return f"{matter}\n{before}{release.texts['without_images']}\n{after}"
 
 
@@ -122,7 +134,9 @@ _NUMBERS = {
 _WIDTH = 116
 
 
-def front_matter(model: str, images: int, release: Release, *, reviewed: bool, with_images: bool) -> str:
+def front_matter(
+    model: str, images: int, release: Release, *, manifest_sha256: str, reviewed: bool, with_images: bool
+) -> str:
     """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
 
     Without its images, a set is read as a table, where the class is in the column class_index.
@@ -130,6 +144,7 @@ def front_matter(model: str, images: int, release: Release, *, reviewed: bool, w
     values = {
         **release.texts,
         "name": name_of(model),
+        "manifest_sha256": manifest_sha256,
         "reviewed": reviewed,
         "with_images": with_images,
         "size": _size(images),

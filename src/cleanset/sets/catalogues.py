@@ -45,6 +45,7 @@ def croissant_json(
         "number_of_reviewers": len(release.reviewers),
         "per_item": ", ".join(f"{number:,} with {reviewers}" for reviewers, number in by_number) or "none",
         "manifest_sha256": manifest_sha256,
+        "manifest_short": manifest_sha256[:16],
         "records_sha256": records_sha256,
         "review_people": [{"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers],
         "fields": [

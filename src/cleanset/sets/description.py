@@ -76,7 +76,8 @@ def release_of(croissant: bytes, classes: ClassTable) -> Release:
         md5 = _MD5.fullmatch(archive.get("@id", ""))
         return Release(
             classes=classes,
-            version=str(described["version"]),
+            # without the digest of the manifest, which is no part of the release's name
+            version=str(described["version"]).partition("+")[0],
             date=str(described.get("datePublished", "")),
             archive=str(archive["prov:label"]),
             archive_md5=md5[1] if md5 else "",
@@ -245,7 +246,8 @@ class Provenance:
 
     `images`: the number of images that it was chosen from. `notices`: warnings, which come first in the card.
     `readings`: the choices where a source's text and its authors' practice differ, in sentences. `scored` is None for
-    a set that was made from published lists.
+    a set that was made from published lists. `manifest_sha256`: of the set's manifest, by which libraries that cache
+    what they load tell two sets apart.
     """
 
     model: str
@@ -258,6 +260,7 @@ class Provenance:
     scored: "ScoreRecord | ListRecord | None"
     params: Mapping[str, Any]
     inputs: Sequence[InputDigest]
+    manifest_sha256: str
 
     @property
     def is_random(self) -> bool:

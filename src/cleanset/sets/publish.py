@@ -139,7 +139,13 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     texts |= {name: text.encode() for name, text in made.items()}
     if not with_images:
         try:
-            card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
+            card = card_without_images(
+                texts[CARD].decode(),
+                entries[0].model,
+                len(entries),
+                release,
+                manifest_sha256=sha256(texts[MANIFEST]),
+            )
         except ValueError:  # a section that is not there, or no UTF-8
             raise CleansetError(
                 f"{export / CARD}: without the sections Loading and Motivation; expected the card of stage export: "

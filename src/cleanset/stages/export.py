@@ -17,7 +17,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, replacing
+from cleanset.files import is_there, replacing, sha256
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.images.codec import Read
 from cleanset.progress import found_in_threads
@@ -39,7 +39,7 @@ from cleanset.sets.delivered import (
     write_image,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
-from cleanset.sets.manifest import Entry, duplicates
+from cleanset.sets.manifest import Entry, duplicates, manifest_csv
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
 from cleanset.vocabulary import SourceCheck
@@ -191,6 +191,7 @@ def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> de
         scored=read.scored,
         params=description.determining_params(params),
         inputs=read.digests,
+        manifest_sha256=sha256(manifest_csv(entries, read.classes).encode()),
     )
 
 

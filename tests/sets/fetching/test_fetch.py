@@ -48,7 +48,7 @@ def refused(*arguments: str) -> str:
 
 def cache(tmp_path: Path) -> Path:
     """The folder of the only set in the cache."""
-    (folder,) = (tmp_path / "cache").glob("*-*/standard")
+    (folder,) = (tmp_path / "cache").glob("*-*/standard-*")
     return folder
 
 
@@ -146,7 +146,7 @@ def test_after_a_kill_only_the_rest_is_fetched(
     server.go_on.set()
     time.sleep(0.2)
     (part,) = (tmp_path / "cache").glob("*-*/part")
-    assert not list((tmp_path / "cache").glob("*-*/standard"))
+    assert not list((tmp_path / "cache").glob("*-*/standard-*"))
     (part / "n01440764").mkdir(exist_ok=True)
     (part / "n01440764" / ".ILSVRC2012_val_00000001.JPEG.part").write_bytes(b"half")  # as a kill leaves it
     (part / "n00000000").mkdir()

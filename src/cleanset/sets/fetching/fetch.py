@@ -8,9 +8,9 @@ sets/<address, commit, path>.json         the MD5 of a set's list of files, and 
     list.json                             its files, as DVC lists them
     checked.json                          size and time of each file when its MD5 was last computed
     part/                                 the files so far, until all are there
-    <model>/                              the set, from then on
+    <model>-<MD5>/                        the set, from then on: libraries that cache by a folder's name tell sets apart
 releases/<address>.json                   the SHA-256 of the tar that an address had
-releases/<SHA-256 of a tar>/release/      a release of `cleanset publish`, unpacked and verified
+releases/<SHA-256>/release-<SHA-256>/     a release of `cleanset publish`, unpacked and verified
 """
 
 import fcntl
@@ -86,7 +86,7 @@ class KeptSet:
         self.of = _name(published.url, published.folder, published.export)
         # by content, not by commit: commits that leave a set unchanged share one copy
         self.home = cache_folder() / f"{self.of}-{located.directory[:16]}"
-        self.whole = self.home / published.model
+        self.whole = self.home / f"{published.model}-{located.directory[:16]}"
         self.part = self.home / _PART
 
     def listing(self) -> dict[str, str] | None:
@@ -500,7 +500,7 @@ def _downloaded(address: str, workspace: Path) -> Path:
 
 
 def _release_folder(digest: str) -> Path:
-    return cache_folder() / "releases" / digest[:32] / "release"
+    return cache_folder() / "releases" / digest[:32] / f"release-{digest[:16]}"
 
 
 def _unpacked(tar: Path, name: str, afresh: bool) -> Path:

@@ -55,7 +55,7 @@ from cleanset.sets.description import (
     rejected_csv,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
-from cleanset.sets.manifest import MANIFEST, MANIFEST_COLUMNS, Entry
+from cleanset.sets.manifest import MANIFEST, MANIFEST_COLUMNS, Entry, manifest_csv
 from cleanset.sets.published.lists import (
     PublishedChoice,
     digests_of_inputs,
@@ -195,6 +195,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         scored=None,
         params=determining_params(chosen.params),
         inputs=digests_of_inputs(chosen.votes),
+        manifest_sha256=sha256(manifest_csv(entries, imagenet()).encode()),
     )
     texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected, imagenet())}
     write_descriptions(folder, entries, release, texts)
@@ -288,7 +289,8 @@ def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None,
     source = SourceImages(images, digests)
     chosen = select_images(choice)
     home = cache_folder() / "published" / _key(chosen, source)
-    whole = home / choice.model
+    # libraries that cache by a folder's name are to tell two sets apart
+    whole = home / f"{choice.model}-{home.name}"
     if not force and _is_whole(whole):
         return whole
     with writing_cache():
