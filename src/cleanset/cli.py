@@ -652,6 +652,37 @@ def doctor(
     raise typer.Exit(1 if findings.rotten else 0)
 
 
+@review_cli.app.command("status")
+def review_status(
+    reviewers: Annotated[
+        list[str] | None, typer.Option("--reviewer", help="A reviewer whose progress is shown; repeat it for each.")
+    ] = None,
+    as_json: Json = False,
+    edition: Folder = HERE,
+) -> None:
+    """Show the settled classes and the images still to be reviewed."""
+    # here, not in review/commands.py: reviews know nothing of finished sets
+    from cleanset.review import status as progress_of_reviews
+    from cleanset.sets.made_from import outdated_sets
+
+    review_cli.check_reviewers(reviewers or [])
+    found = progress_of_reviews.run(Edition(edition))
+    of_team = None
+    if reviewers:
+        from cleanset.review.page import team as progress
+
+        of_team = progress.progress_of_team(Edition(edition), reviewers)
+    lines = outdated_sets(Edition(edition))
+    if as_json:
+        print(progress_of_reviews.as_json(found, progress.as_json(of_team) if of_team else None, outdated=lines))
+        return
+    show(progress_of_reviews.as_table(found))
+    if of_team:
+        show(progress.as_table(of_team))
+    for line in lines:
+        typer.echo(line)
+
+
 @app.command()
 def agreement(
     edition: Folder = HERE,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.edition.create import ATTRIBUTES
 from cleanset.edition.doctor import as_text, examine
 from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.locks import repair_locks
@@ -56,6 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("doctor") / "edition"
     folder.mkdir()
     (folder / "dvc.yaml").write_text(PIPELINE)
+    (folder / ".gitattributes").write_text(ATTRIBUTES)
     (folder / "given").write_text("given\n" * 1000)
     run(folder, "git", "init", "--quiet")
     run(folder, "dvc", "init", "--quiet")
@@ -356,3 +358,23 @@ class TestRot:
         assert run(edition, "cleanset", "doctor", check=False).stderr == (
             "error: .: no DVC project; expected the folder of an edition: run it there\n"
         )
+
+
+def test_git_is_kept_from_mixing_two_locks(tmp_path: Path) -> None:
+    """Once: what the .gitattributes had stays, and a second call finds nothing to do."""
+    run(tmp_path, "git", "init", "--quiet")
+    (tmp_path / ".dvc").mkdir()
+    path = tmp_path / ".gitattributes"
+    path.write_text("*.png binary\ndvc.lock text merge=union")
+    added = f"{path}: git takes one of two branches' dvc.lock whole from now on, and changes no line ends: commit it"
+    assert examine(tmp_path, quick=True).repaired == [added]
+    assert path.read_text() == "*.png binary\ndvc.lock text merge=union\n* -text\ndvc.lock -merge\n"
+    checked = run(tmp_path, "git", "check-attr", "merge", "text", "--", "dvc.lock", "studies/attacks/dvc.lock")
+    assert [line.rpartition(" ")[2] for line in checked.stdout.splitlines()] == ["unset"] * 4
+    assert examine(tmp_path, quick=True).repaired == []
+
+
+def test_outside_of_a_repository_nothing_is_added(tmp_path: Path) -> None:
+    (tmp_path / ".dvc").mkdir()
+    assert examine(tmp_path, quick=True).repaired == []
+    assert not (tmp_path / ".gitattributes").exists()

@@ -92,6 +92,8 @@ NOT_RUN = {
     "make published": "docs/published_lists.md: tests/sets/published runs bench/replay.py, which is all that it does",
     "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
     "runs on a drawn archive",
+    "git merge theirs": "needs two clones: tests/edition/test_two_clones.py merges some",
+    "rm dvc.lock": "needs a merge that has gone wrong: tests/edition/test_two_clones.py has some",
 }
 """The blocks marked console, and why no test runs them."""
 SHA256 = "0123456789abcdef" * 4
@@ -149,6 +151,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/curate.md", "bash"): 1,
         ("docs/review.md", "yaml"): 3,
         ("docs/review.md", "text"): 1,
+        ("docs/two_people.md", "text"): 2,
         ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
         ("docs/robustness.md", "yaml"): 2,

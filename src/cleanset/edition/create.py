@@ -25,7 +25,7 @@ from cleanset.edition.models import Models, with_files_of, with_lists, with_mode
 from cleanset.edition.params import checked_params, read_params
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, write_text
+from cleanset.files import is_there, new_folder, read_text, write_text
 from cleanset.validation import join_names
 from cleanset.yaml_files import data_beside, parse_yaml
 
@@ -43,6 +43,9 @@ COPIED: dict[str, list[str]] = data_beside(__file__, "copied.yaml")
 """Files that a new edition takes from the ImageNet edition as they are."""
 GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
 """The .gitignore of a new edition."""
+ATTRIBUTES = "* -text\ndvc.lock -merge\n"
+"""The .gitattributes of an edition: git changes no line ends, as everything is known by its bytes; and of two branches'
+dvc.lock it takes one whole, since a mixture of both makes DVC take the results of one for those of the other."""
 PINNED = "images.sha256"
 """The digests of your own images, which stages depend on in place of their folder."""
 MIN_CROP_PIXELS = 32
@@ -144,7 +147,7 @@ def _write_edition(
     """Write an edition, or nothing; `config`: its .dvc/config, from which those of the `projects` in it are made."""
     configs = {f"{project}/.dvc/config": _project_config(config, folder.resolve(), project) for project in projects}
     # git does not keep an empty folder
-    common = {".dvc/config": config, ".gitignore": GITIGNORE, "reviews/.gitkeep": ""}
+    common = {".dvc/config": config, ".gitattributes": ATTRIBUTES, ".gitignore": GITIGNORE, "reviews/.gitkeep": ""}
     with new_folder(folder) as partial:
         (partial / "data" / ("raw" if "raw.md5" in copied else "")).mkdir(parents=True)
         for name, source in copied.items():
@@ -177,6 +180,26 @@ def relink_code(edition: Path) -> list[str]:
     link.unlink(missing_ok=True)
     _link_code(edition)
     return [f"{link}: linked to the installed package in {SRC}"]
+
+
+def add_attributes(edition: Path) -> list[str]:
+    """Add ATTRIBUTES to the .gitattributes of an edition in a git repository that has others.
+
+    Returns a line that says so.
+    """
+    try:
+        found = os.fsdecode(run_git(edition, "check-attr", "merge", "text", "--", "dvc.lock")).splitlines()
+    except (GitError, CleansetError):
+        # no repository, or no git: nobody merges here
+        return []
+    if all(line.endswith(": unset") for line in found):
+        return []
+    path = edition / ".gitattributes"
+    before = read_text(path, "save it as UTF-8") if is_there(path) else ""
+    # last, since a later line overrules an earlier one
+    gap = "" if not before or before.endswith("\n") else "\n"
+    write_text(path, f"{before}{gap}{ATTRIBUTES}")
+    return [f"{path}: git takes one of two branches' dvc.lock whole from now on, and changes no line ends: commit it"]
 
 
 def _for_lists(params: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from cleanset.edition.create import relink_code
+from cleanset.edition.create import add_attributes, relink_code
 from cleanset.edition.dvc_files import Stage, lock_files, object_path, stages_in
 from cleanset.edition.locks import repair_locks
 from cleanset.errors import CleansetError, reason
@@ -95,7 +95,7 @@ def examine(edition: Path, *, quick: bool) -> Findings:
     """Repair files that DVC cannot read; then, unless `quick`, hash every out and cached object that dvc.lock names."""
     if not (edition / ".dvc").is_dir():
         raise CleansetError(f"{edition}: no DVC project; expected the folder of an edition: run it there")
-    repaired = [*relink_code(edition), *repair_locks(edition)]
+    repaired = [*relink_code(edition), *repair_locks(edition), *add_attributes(edition)]
     if quick:
         return Findings(repaired)
     from dvc.config import Config

@@ -42,32 +42,6 @@ def serve(
 
 
 @app.command()
-def status(
-    reviewers: Annotated[
-        list[str] | None, typer.Option("--reviewer", help="A reviewer whose progress is shown; repeat it for each.")
-    ] = None,
-    as_json: Json = False,
-    edition: Folder = HERE,
-) -> None:
-    """Show the settled classes and the images still to be reviewed."""
-    from cleanset.review import status as review_status
-
-    check_reviewers(reviewers or [])
-    found = review_status.run(Edition(edition))
-    of_team = None
-    if reviewers:
-        from cleanset.review.page import team as progress
-
-        of_team = progress.progress_of_team(Edition(edition), reviewers)
-    if as_json:
-        print(review_status.as_json(found, progress.as_json(of_team) if of_team else None))
-        return
-    show(review_status.as_table(found))
-    if of_team:
-        show(progress.as_table(of_team))
-
-
-@app.command()
 def audit(
     drawn: Annotated[int, typer.Argument(metavar="IMAGES", min=1, help="How many are drawn at random.")],
     reviewers: Annotated[

@@ -115,10 +115,12 @@ def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> ReviewProgress:
     )
 
 
-def as_json(status: ReviewStatus, reviewers: Mapping[str, object] | None = None) -> str:
+def as_json(
+    status: ReviewStatus, reviewers: Mapping[str, object] | None = None, *, outdated: Sequence[str] = ()
+) -> str:
     """The classes of each state as wnids, and the numbers of images, for each model and for all together.
 
-    `reviewers`: the progress of each of a team.
+    `reviewers`: the progress of each of a team; `outdated`: a line for each set that these reviews do not give.
     """
     each = {
         role: {
@@ -131,7 +133,8 @@ def as_json(status: ReviewStatus, reviewers: Mapping[str, object] | None = None)
     }
     together = each.pop(ALL_MODELS)
     content = {"images_per_class": status.images_per_class, "all_models": together, "models": each}
-    return json.dumps(content | ({"reviewers": reviewers} if reviewers else {}), indent=2)
+    others = {"reviewers": reviewers, "outdated": list(outdated)}
+    return json.dumps(content | {name: value for name, value in others.items() if value}, indent=2)
 
 
 def as_table(status: ReviewStatus) -> Group:

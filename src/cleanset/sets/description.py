@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 UNPUBLISHED = "0.0.0"
 """The version of an unpublished set, such as one that was rebuilt from a manifest alone."""
 
+ABOUT = "export.about"
+MADE_FROM = "made_from"
+"""The names of the properties of a Croissant description that hold these fields of a release."""
+
 _MD5 = re.compile(r"urn:md5:([0-9a-f]{32})")
 
 
@@ -59,11 +63,16 @@ class Release:
     about: About | None = None
     """The publishers' description of the set, if any."""
 
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    """Digests of what the set was made from, by name; empty where the edition is not known. See made_from.py."""
+
     @property
     def texts(self) -> Texts:
         """Texts of card, licence and catalogues on the images and publishers, and the facts of the release."""
         facts = {name: getattr(self, name) for name in ("version", "date", "archive", "archive_md5", "review")}
-        return {**texts_of(self.classes, self.about, self.reviewers, self.archive), **facts}
+        recorded = json.dumps(self.made_from) if self.made_from else None
+        found = texts_of(self.classes, self.about, self.reviewers, self.archive)
+        return {**found, **facts, "made_from": recorded, "has_properties": bool(self.about or recorded)}
 
 
 def release_of(croissant: bytes, classes: ClassTable) -> Release:
@@ -74,6 +83,7 @@ def release_of(croissant: bytes, classes: ClassTable) -> Release:
         archive = files["prov:wasDerivedFrom"]
         (review, _) = files["prov:wasGeneratedBy"]
         md5 = _MD5.fullmatch(archive.get("@id", ""))
+        properties = {each["name"]: str(each["value"]) for each in described.get("additionalProperty", ())}
         return Release(
             classes=classes,
             # without the digest of the manifest, which is no part of the release's name
@@ -83,9 +93,8 @@ def release_of(croissant: bytes, classes: ClassTable) -> Release:
             archive_md5=md5[1] if md5 else "",
             review=str(review["description"]),
             reviewers=tuple(str(each["prov:label"]) for each in review["prov:wasAssociatedWith"]),
-            about=About.model_validate_json(described["additionalProperty"]["value"])
-            if "additionalProperty" in described
-            else None,
+            about=About.model_validate_json(properties[ABOUT]) if ABOUT in properties else None,
+            made_from=dict(json.loads(properties.get(MADE_FROM, "{}"))),
         )
     # a file from elsewhere may hold anything; verify then finds that it is not the one made from the manifest
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
@@ -270,7 +279,16 @@ class Provenance:
     @property
     def params_sha256(self) -> str:
         """SHA-256 of the parameters as JSON with sorted keys and no spaces."""
-        return sha256(json.dumps(self.params, sort_keys=True, separators=(",", ":")).encode())
+        return _params_sha256(self.params)
+
+
+def params_sha256_of(params: "Params") -> str:
+    """SHA-256 of the parameters that decide the contents of a set, as `Provenance.params_sha256`."""
+    return _params_sha256(determining_params(params))
+
+
+def _params_sha256(params: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(params, sort_keys=True, separators=(",", ":")).encode())
 
 
 def determining_params(params: "Params") -> dict[str, Any]:

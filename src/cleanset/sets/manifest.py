@@ -232,7 +232,8 @@ class Problem:
     places), missing, surplus, misplaced (in another folder), changed (other bytes, other pixels), reencoded (other
     bytes, the same pixels), undecodable, unreadable (by a fault of the disk), pixels (the bytes of the manifest, but
     other pixels), unlike (a file that is made from the manifest has other content), source (another original),
-    signature (missing, or not valid), release (another model or version than was asked for, or than the name says).
+    signature (missing, or not valid), release (another model or version than was asked for, or than the name says),
+    outdated (its edition has changed since).
     `line` is the line of the manifest.
     """
 

@@ -33,7 +33,9 @@ from cleanset.sets.folder import (
     read_checksums,
     read_regular_file,
 )
+from cleanset.sets.made_from import REMEDY, outdated
 from cleanset.sets.manifest import MANIFEST, CheckedManifest, Entry, Problem, check_manifest, duplicates
+from cleanset.validation import first_names
 
 BATCH_FILES = 32
 """Files that a thread takes at a time."""
@@ -94,6 +96,9 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
         # the name that was given, and that of the folder which a link leads to
         found = _verify(inside, decode, signers)
         names = [inside.absolute().name, inside.resolve().name]
+        if changed := outdated(inside):
+            before = f"made before a change of {first_names(changed, 3)}"
+            found.problems.append(Problem("outdated", MANIFEST, before, f"today's set: {REMEDY}"))
     else:
         with unpack(folder) as (inside, same_bytes):
             found = _verify(one_set(inside), decode, signers)

@@ -1,7 +1,7 @@
 """Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -39,6 +39,7 @@ from cleanset.sets.delivered import (
     write_image,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
+from cleanset.sets.made_from import VoteRow, made_from
 from cleanset.sets.manifest import Entry, duplicates, manifest_csv
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
@@ -156,6 +157,7 @@ def source_check(read: ExportInputs) -> SourceCheck:
 def release_of_set(read: ExportInputs) -> description.Release:
     """The facts about a set that card and Croissant state beside its images."""
     params = read.params
+    pinned = dict(zip(read.index["image_id"], read.index["sha256"], strict=True))
     return description.Release(
         classes=read.classes,
         version=params.export.version,
@@ -165,7 +167,21 @@ def release_of_set(read: ExportInputs) -> description.Release:
         review=review_policy(params.review),
         reviewers=tuple(verdicts_by_reviewer(read.votes)),
         about=params.export.about,
+        made_from=made_from(
+            params_sha256=description.params_sha256_of(params),
+            votes=_vote_rows(read.votes),
+            pinned=pinned if params.dataset.is_own else None,
+            tables={each.path: each.sha256 for each in read.digests},
+        ),
     )
+
+
+def _vote_rows(votes: pd.DataFrame) -> Iterator[VoteRow]:
+    for row in votes.to_dict("records"):
+        crop = None if row["crop"] is None else tuple(map(int, row["crop"]))
+        # pandas has nan for a text that is missing
+        reason = None if pd.isna(row["reason"]) else row["reason"]
+        yield row["image_id"], row["reviewer"], row["verdict"], reason, crop
 
 
 def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> description.Provenance:

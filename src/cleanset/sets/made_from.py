@@ -1,0 +1,121 @@
+"""What a finished set was made from: digests in its Croissant description, and whether its edition still has the same.
+
+DVC decides by dvc.lock what is up to date, and after a merge of two branches that file may hold entries of both. A set
+says itself what it was made from.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from cleanset.dataset.archives import read_md5_list
+from cleanset.dataset.pinned import pinned_text, read_pinned
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.files import is_there, sha256, sha256_of
+from cleanset.review.guidelines import GUIDELINES, own_guidelines
+from cleanset.sets.description import params_sha256_of, reasons_of_rejection
+from cleanset.sets.folder import REJECTED_CSV, manifest_text, read_regular_file, read_release
+from cleanset.sets.manifest import MANIFEST, check_manifest
+from cleanset.validation import first_names
+
+PARAMS = "params.yaml"
+REVIEWS = "reviews"
+IMAGES = "images.sha256"
+ARCHIVE = "raw.md5"
+REMEDY = "run dvc repro; after a merge remove dvc.lock first"
+
+VoteRow = tuple[str, str, str, str | None, tuple[int, ...] | None]
+"""A vote that decides: image id, reviewer, verdict, reason, crop box."""
+
+
+def made_from(
+    params_sha256: str, votes: Iterable[VoteRow], pinned: Mapping[str, str] | None, tables: Mapping[str, str]
+) -> dict[str, str]:
+    """The digests of what a set is made from, by name.
+
+    `votes`: those on its images and on candidates excluded for a reason other than not_needed; `pinned`: the SHA-256 of
+    your own images by id, None for ImageNet's; `tables`: the SHA-256 of tables by their path in the edition.
+    """
+    images = {} if pinned is None else {IMAGES: sha256(pinned_text(pinned).encode())}
+    return {PARAMS: params_sha256, REVIEWS: _votes_sha256(votes), **images, **tables}
+
+
+def _votes_sha256(votes: Iterable[VoteRow]) -> str:
+    rows = sorted(votes, key=lambda row: row[:2])
+    return sha256(json.dumps(rows, separators=(",", ":")).encode())
+
+
+def edition_of(folder: Path) -> Edition | None:
+    """The edition whose data/export holds the folder of a set; None for any other folder."""
+    above = folder.absolute().parents
+    is_export = len(above) > 2 and (above[0].name, above[1].name) == ("export", "data")
+    return Edition(above[2]) if is_export and (above[2] / PARAMS).is_file() else None
+
+
+def outdated(folder: Path) -> list[str]:
+    """The names of what a set was made from, and its edition has changed since; empty for a set outside of an edition.
+
+    A file that is not there, such as a table that was not pulled, is taken for unchanged. Raises CleansetError for an
+    edition that cannot be read.
+    """
+    edition = edition_of(folder)
+    release = read_release(folder)
+    if edition is None or not release.made_from:
+        return []
+    params = read_params(edition.folder)
+    recorded = release.made_from
+    found = {
+        PARAMS: params_sha256_of(params),
+        REVIEWS: _votes_sha256(_votes_on(folder, edition, params.review.accept)),
+    }
+    if IMAGES in recorded and is_there(edition.images_sha256):
+        found[IMAGES] = sha256(pinned_text(read_pinned(edition.images_sha256)).encode())
+    for path in recorded.keys() - {PARAMS, REVIEWS, IMAGES}:
+        if is_there(edition.path(path)):
+            found[path] = sha256_of(edition.path(path))
+    differing = [name for name, digest in recorded.items() if found.get(name, digest) != digest]
+    if is_there(edition.raw_md5):
+        digest = read_md5_list(edition.raw_md5).get(params.dataset.images, "")
+        differing += [ARCHIVE] if release.archive_md5 and digest != release.archive_md5 else []
+    if own_guidelines(edition.reviews) != _guidelines_of(folder):
+        differing.append(f"{REVIEWS}/{GUIDELINES}")
+    return differing
+
+
+def outdated_line(folder: Path) -> str:
+    """A line on a set that is not what its edition gives today; empty for any other."""
+    names = outdated(folder)
+    return f"{folder}: made before a change of {first_names(names, 3)}: {REMEDY}" if names else ""
+
+
+def outdated_sets(edition: Edition) -> list[str]:
+    """A line for each set in data/export of an edition that is not what the edition gives today."""
+    roles = read_params(edition.folder).models
+    sets = (edition.export(role) for role in roles)
+    lines = (outdated_line(folder) for folder in sets if is_there(folder / MANIFEST))
+    return [line for line in lines if line]
+
+
+def _guidelines_of(folder: Path) -> str | None:
+    return read_regular_file(folder / GUIDELINES).decode("utf-8", "replace") if is_there(folder / GUIDELINES) else None
+
+
+def _votes_on(folder: Path, edition: Edition, accept: Collection[str]) -> list[VoteRow]:
+    """The votes in an edition that decide on the images of a set, and on the candidates that it excluded."""
+    # needs pandas, which a set's users may lack; an edition has it
+    from cleanset.review.store import accepted_votes, read_reviews
+
+    read = manifest_text(folder)
+    entries = check_manifest(read.text, read.where, read.classes).entries.values()
+    keys = {(entry.class_index, entry.image_id) for entry in entries}
+    path = folder / REJECTED_CSV
+    if is_there(path):
+        reasons = reasons_of_rejection(read_regular_file(path).decode("utf-8", "replace"), str(path), read.classes)
+        keys |= {(read.classes.indices[key], name) for (key, name), why in reasons.items() if why != "not_needed"}
+    votes = accepted_votes(read_reviews(edition.reviews, read.classes), accept)
+    return [
+        (image_id, reviewer, vote.review.verdict, vote.review.reason, vote.review.box)
+        for class_index, image_id in keys
+        for reviewer, vote in votes.get((class_index, image_id), {}).items()
+    ]

@@ -1,0 +1,128 @@
+"""A set knows what it was made from: its edition, `review status` and `publish` tell when that has changed."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.sets import publish, verify
+from cleanset.sets.made_from import outdated, outdated_sets
+from tests import own_edition
+from tests.measure.compare.command import cleanset, says
+
+CLEAN = {"verdict": "clean"}
+REMEDY = "run dvc repro; after a merge remove dvc.lock first"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    """Two classes of four images, of which two are needed; not to be changed."""
+    edition = own_edition.make(tmp_path_factory.mktemp("finished"), keys=("cat", "dog"))
+    own_edition.change_params(edition, export={"images_per_class": 2})
+    own_edition.run(edition, "select")
+    own_edition.review(edition, "ada")
+    own_edition.run(edition, "crops", "score_crops", "review_apply", "export")
+    return edition
+
+
+@pytest.fixture
+def edition(finished: Edition, tmp_path: Path) -> Edition:
+    """A copy with its images."""
+    shutil.copytree(finished.folder.parent, tmp_path / "copy", symlinks=True)
+    return Edition(tmp_path / "copy" / finished.folder.name)
+
+
+def verdicts(edition: Edition, key: str, chosen: Callable[[str], bool]) -> None:
+    """Reject the images of a class that are chosen."""
+    path = edition.reviews / "ada" / f"{key}.yaml"
+    content = yaml.safe_load(path.read_text())
+    for image_id, entry in content[key].items():
+        if chosen(image_id):
+            entry |= own_edition.REJECT
+    path.write_text(yaml.safe_dump(content))
+
+
+def in_the_set(edition: Edition) -> set[str]:
+    text = (edition.export("images") / "manifest.csv").read_text()
+    header, *rows = (line.split(",") for line in text.splitlines())
+    return {row[header.index("image_id")] for row in rows}
+
+
+def change_params(edition: Edition) -> None:
+    own_edition.change_params(edition, export={"images_per_class": 1})
+
+
+def reject_one(edition: Edition) -> None:
+    verdicts(edition, "cat", lambda image_id: image_id == min(in_the_set(edition)))
+
+
+def pin_another(edition: Edition) -> None:
+    lines = edition.images_sha256.read_text().splitlines()
+    edition.images_sha256.write_text("\n".join(["0" * 64 + lines[0][64:], *lines[1:]]) + "\n")
+
+
+def write_guidelines(edition: Edition) -> None:
+    (edition.reviews / "GUIDELINES.md").write_text("Ours.\n")
+
+
+def touch_selection(edition: Edition) -> None:
+    with edition.selection("images").open("ab") as file:
+        file.write(b" ")
+
+
+CHANGES: dict[str, Callable[[Edition], None]] = {
+    "params.yaml": change_params,
+    "reviews": reject_one,
+    "images.sha256": pin_another,
+    "reviews/GUIDELINES.md": write_guidelines,
+    "data/selection/images.parquet": touch_selection,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_change_is_named(name: str, edition: Edition) -> None:
+    """Before it all is well; a copy elsewhere is a set of its own."""
+    folder = edition.export("images")
+    assert outdated(folder) == []
+    assert verify.run(folder, decode=False).problems == []
+    CHANGES[name](edition)
+    assert outdated(folder) == [name]
+    (problem,) = verify.run(folder, decode=False).problems
+    assert str(problem) == (
+        f"outdated     manifest.csv: made before a change of {name}; expected today's set: {REMEDY}"
+    )
+    with pytest.raises(CleansetError, match=f"outdated .*change of {name}; .*run dvc repro"):
+        publish.run(folder, edition.folder / "out", with_images=True, key=None)
+    shutil.copytree(folder, edition.folder / "copy")
+    assert verify.run(edition.folder / "copy", decode=False).problems == []
+
+
+def test_verdicts_that_change_nothing_in_the_set(edition: Edition) -> None:
+    """On images that are good enough, but not needed: DVC does not export again for them either."""
+    needed = in_the_set(edition)
+    assert len(needed) == 4
+    verdicts(edition, "cat", lambda image_id: image_id not in needed)
+    assert outdated(edition.export("images")) == []
+
+
+def test_after_the_stages_it_is_up_to_date_again(edition: Edition) -> None:
+    reject_one(edition)
+    change_params(edition)
+    assert outdated(edition.export("images")) == ["params.yaml", "reviews"]
+    own_edition.run(edition, "select", "crops", "score_crops", "review_apply", "export")
+    assert outdated(edition.export("images")) == []
+
+
+@pytest.mark.slow
+def test_review_status_says_so(edition: Edition) -> None:
+    assert outdated_sets(edition) == []
+    assert "made before" not in says(cleanset("review", "status", cwd=edition.folder))[1]
+    reject_one(edition)
+    line = f"data/export/images: made before a change of reviews: {REMEDY}"
+    code, printed, _ = says(cleanset("review", "status", cwd=edition.folder))
+    assert (code, printed.splitlines()[-1]) == (0, line)
+    assert line in says(cleanset("review", "status", "--json", cwd=edition.folder))[1]
