@@ -123,7 +123,8 @@ class _Edit:
         old = _pairs(before)
         new = _pairs(wanted)
         kept = _kept(before, wanted)
-        stay = [number in kept.values() for number in range(len(old))]
+        staying = set(kept.values())
+        stay = [number in staying for number in range(len(old))]
         added: _New = {}
         last = -1
         for number, (name, value) in enumerate(new):

@@ -1,7 +1,6 @@
 """`cleanset edition --accept`: write images.sha256 anew, and report verdicts and tables that no longer apply."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
-from cleanset.review.carried import carry_over, read_old_reviews
-from cleanset.review.gold import without_golds
+from cleanset.review.carried import keep_what_holds, read_old_reviews
 from cleanset.scoring.brought import read_scores
 from cleanset.yaml_files import parse_yaml
 
@@ -49,10 +47,8 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     if brought and (differs or scores is not None):
         table = _new_scores(scores, file, brought, found, differs=differs)
     said = [differs or "no image has changed"]
-    if old is not None and old.votes:
-        # answers to gold items stay: they are on images of their own
-        on_images = replace(old, votes=without_golds(old.votes, old.golds))
-        said.append(carry_over(on_images, edition, found, digests))
+    if old is not None and old.has_votes:
+        said.append(keep_what_holds(old, found, digests))
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
         write_bytes(file, table)

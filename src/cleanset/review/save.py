@@ -1,8 +1,11 @@
 """Save the verdicts of one key in `reviews/<reviewer>/<class>.yaml`, keeping everything else in the file."""
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,9 @@ from cleanset.review.store import (
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.tables import INDEX, read_table
 from cleanset.yaml_files import parse_remembered
+
+_Entry = tuple[str, object]
+"""An image id and the fields of its verdict in a review file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +126,15 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
     """
     content: Any = parse_remembered(text, where)[0]
     before = content[wnid] if content else {}
-    entries = [(other, fields) for other, fields in before.items() if reviews.get(other, ...) is not None]
-    for image_id, review in reviews.items():
-        if review is not None:
-            new = image_id, _fields(review, before.get(image_id, {}))
-            ids = [other for other, _ in entries]
-            if image_id in before:
-                entries[ids.index(image_id)] = new
-            else:
-                entries.insert(next((at for at, other in enumerate(ids) if other > image_id), len(ids)), new)
+    wanted = {
+        image_id: _fields(review, before.get(image_id, {}))
+        for image_id, review in reviews.items()
+        if review is not None
+    }
+    entries = _merged(
+        [(other, wanted.get(other, fields)) for other, fields in before.items() if reviews.get(other, ...) is not None],
+        sorted((image_id, fields) for image_id, fields in wanted.items() if image_id not in before),
+    )
     try:
         changed = edited_text(text, {wnid: dict(entries)}, where, parse_remembered)
     except LayoutError:  # a table in {…}, an explicit key: written anew, unless comments would be lost
@@ -145,6 +151,16 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
                 f"{where}: this verdict on {names} cannot be written as YAML; write its note anew"
             ) from None
     return "" if re.fullmatch(rf"\s*(['\"]?){re.escape(wnid)}\1:(\s*\{{\}})?\s*", changed) else changed
+
+
+def _merged(entries: Sequence[_Entry], added: Iterable[_Entry]) -> list[_Entry]:
+    """The entries in their order, each of the sorted `added` before the first one of a higher image id."""
+    highest = list(accumulate((image_id for image_id, _ in entries), max))
+    before: dict[int, list[_Entry]] = defaultdict(list)
+    for entry in added:
+        before[bisect_right(highest, entry[0])].append(entry)
+    merged = [each for at, entry in enumerate(entries) for each in (*before[at], entry)]
+    return [*merged, *before[len(entries)]]
 
 
 def _fields(review: Review, before: Mapping[str, object]) -> dict[str, object]:

@@ -5,7 +5,7 @@ An export depends on that table of votes, not on all reviews.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -55,6 +55,15 @@ def read_reviews(folder: Path, classes: ClassTable) -> Votes:
 def read_votes(folder: Path, classes: ClassTable) -> Votes:
     """All votes in the folders of reviewers in `folder`, answers to gold items among them."""
     votes: Votes = defaultdict(dict)
+    for path in review_files(folder, classes):
+        for vote in read_file(path, classes):
+            votes[classes.indices[vote.wnid], vote.image_id][path.parent.name] = vote
+    # no longer a defaultdict, in which looking up an image adds it
+    return dict(votes)
+
+
+def review_files(folder: Path, classes: ClassTable) -> Iterator[Path]:
+    """Every file of verdicts, by reviewer and class. Raises CleansetError for a file that does not belong there."""
     for reviewer in reviewer_folders(folder):
         for path in _visible(reviewer):
             refuse_link(path)
@@ -63,10 +72,7 @@ def read_votes(folder: Path, classes: ClassTable) -> Votes:
                 raise CleansetError(
                     f"{path}: not of a class {known}; expected a file <{classes.key_column}>.yaml: rename or remove it"
                 )
-            for vote in read_file(path, classes):
-                votes[classes.indices[vote.wnid], vote.image_id][reviewer.name] = vote
-    # no longer a defaultdict, in which looking up an image adds it
-    return dict(votes)
+            yield path
 
 
 def reviewer_folders(folder: Path) -> list[Path]:
