@@ -369,7 +369,7 @@ def test_another_release_than_expected(published: Path, keys: Path, tmp_path: Pa
     new.rename(tmp_path / "mine")
     assert lines(tmp_path / "mine") == []
     # the version is part of what is signed
-    edit(tmp_path / "mine" / "croissant.json", '"version": "1.2.3"', '"version": "2.0.0"')
+    edit(tmp_path / "mine" / "croissant.json", '"version": "1.2.3+', '"version": "2.0.0+')
     found = lines(tmp_path / "mine", "--expect", "standard@2.0.0")
     assert [each.split(":")[0] for each in found] == ["unlike       .zenodo.json", "changed      croissant.json"]
 

@@ -57,11 +57,17 @@ def rewrite(folder: Path, line: int, **changes: str) -> None:
     describe_anew(folder, before)
 
 
+def edit_digest(folder: Path, before: str, after: str) -> None:
+    """Write another digest of the manifest into the Croissant description: in whole, and its start in the version."""
+    edit(folder / "croissant.json", before, after)
+    edit(folder / "croissant.json", before[:16], after[:16])
+
+
 def describe_anew(folder: Path, before: str) -> None:
     """Make metadata, description and checksums go with a manifest that had the SHA-256 `before`."""
     text = (folder / "manifest.csv").read_text()
     (folder / "metadata.csv").write_text(text.replace(",class_index,", ",label,").replace(",file,", ",file_name,"))
-    edit(folder / "croissant.json", before, sha(folder / "manifest.csv"))
+    edit_digest(folder, before, sha(folder / "manifest.csv"))
     names = ("LICENSE", "README.md", "croissant.json", "manifest.csv", "metadata.csv", "rejected.csv")
     lines = [f"{sha(folder / name)}  {name}\n" for name in names if (folder / name).exists()]
     (folder / "checksums.sha256").write_text("".join(lines))
@@ -322,7 +328,7 @@ def test_a_changed_manifest_is_no_fault_of_the_checksums(copy: Path) -> None:
     (copy / "metadata.csv").write_bytes(
         (copy / "manifest.csv").read_bytes().replace(b",class_index,", b",label,").replace(b",file,", b",file_name,")
     )
-    edit(copy / "croissant.json", before, now)
+    edit_digest(copy, before, now)
     assert [line.split(":")[0] for line in problems(copy)] == [
         f"changed      {name}" for name in ("croissant.json", "manifest.csv", "metadata.csv")
     ]

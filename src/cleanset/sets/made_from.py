@@ -65,10 +65,9 @@ def outdated(folder: Path) -> list[str]:
         return []
     params = read_params(edition.folder)
     recorded = release.made_from
-    found = {
-        PARAMS: params_sha256_of(params),
-        REVIEWS: _votes_sha256(_votes_on(folder, edition, params.review.accept)),
-    }
+    found = {PARAMS: params_sha256_of(params)}
+    if is_there(edition.reviews):
+        found[REVIEWS] = _votes_sha256(_votes_on(folder, edition, params.review.accept))
     if IMAGES in recorded and is_there(edition.images_sha256):
         found[IMAGES] = sha256(pinned_text(read_pinned(edition.images_sha256)).encode())
     for path in recorded.keys() - {PARAMS, REVIEWS, IMAGES}:
@@ -78,7 +77,7 @@ def outdated(folder: Path) -> list[str]:
     if is_there(edition.raw_md5):
         digest = read_md5_list(edition.raw_md5).get(params.dataset.images, "")
         differing += [ARCHIVE] if release.archive_md5 and digest != release.archive_md5 else []
-    if own_guidelines(edition.reviews) != _guidelines_of(folder):
+    if is_there(edition.reviews) and own_guidelines(edition.reviews) != _guidelines_of(folder):
         differing.append(f"{REVIEWS}/{GUIDELINES}")
     return differing
 

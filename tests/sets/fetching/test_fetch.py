@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def test_a_set_is_fetched_checked_and_copied(
         f"{tmp_path}/out: exists already; expected a new or empty folder"
     )
     path = fetch(str(publisher.repository), "standard")  # a folder on this machine will do, too
-    assert f"standard: 6 images of model standard at commit {commit[:12]}, checked\n" in path.stdout
+    assert re.search(rf"standard-\w{{16}}: 6 images of model standard at commit {commit[:12]}, checked\n", path.stdout)
 
 
 def test_a_folder_in_the_way_is_seen_before_anything_is_fetched(

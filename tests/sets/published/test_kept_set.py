@@ -36,7 +36,8 @@ def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
     assert archive.stat().st_size == size
     again = cleanset.load("scooter", images=archive, digests=few.digests)
     assert [record["file"] for _, _, record in again][3] == images.entries[3].file
-    assert sorted(path.name for path in images.folder.parent.iterdir()) == ["lock", "norm_robust"]
+    key = images.folder.parent.name
+    assert sorted(path.name for path in images.folder.parent.iterdir()) == ["lock", f"norm_robust-{key}"]
 
 
 @pytest.mark.slow
