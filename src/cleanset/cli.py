@@ -42,7 +42,7 @@ STAGES = {
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare"),
-    "Make an edition": ("edition", "models", "stage", "doctor"),
+    "Make an edition": ("edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "agreement", "audit"),
     "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
     "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
@@ -628,6 +628,21 @@ def models(
     Console().print(ensemble.as_table(listed))
     if further:
         Console().print(trained_models.as_table(further))
+
+
+@app.command()
+def status(edition: Folder = HERE) -> None:
+    """Compare images, scores, reviews, dvc.lock and sets with what an edition pins.
+
+    A line for each change, with the command that takes it. Only files
+    whose size, time or inode has changed are read. Exit code 1 for
+    changes that dvc repro does not notice: cleanset status && dvc repro
+    """
+    from cleanset import status as tool
+
+    found = tool.run(Edition(edition))
+    typer.echo(tool.render(found))
+    raise typer.Exit(1 if found.unseen else 0)
 
 
 @app.command()

@@ -1,0 +1,203 @@
+"""The command `status`: what has changed in an edition and around it, and the command that takes each change.
+
+DVC sees a change of the files that dvc.yaml names. It does not see your own images, which images.sha256 stands for, nor
+ImageNet's archives, which raw.md5 stands for. A file whose size, time and inode are as before is not read again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import StringConstraints, TypeAdapter, ValidationError
+
+from cleanset.dataset.archives import read_md5_list
+from cleanset.dataset.folder import LabelledImages, read_images
+from cleanset.dataset.pinned import ACCEPT, difference, read_pinned
+from cleanset.edition.dvc_files import is_whole
+from cleanset.edition.params import Dataset, Params, read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import blocks_of, is_there, md5, read_bytes, read_text, sha256_of, write_bytes
+from cleanset.progress import found_in_threads
+from cleanset.review.decided import checked_votes
+from cleanset.sets.made_from import outdated_sets
+from cleanset.sets.manifest import MANIFEST
+from cleanset.tables import INDEX, read_table
+
+_State = tuple[int, int, int, Annotated[str, StringConstraints(pattern=r"[0-9a-f]+")]]
+"""Size in bytes, time of the last change in nanoseconds, inode, and digest of a file."""
+
+_STATES = TypeAdapter(dict[str, _State])
+
+
+@dataclass(frozen=True, slots=True)
+class EditionStatus:
+    """What has changed in an edition, in lines that name the command."""
+
+    unseen: list[str]
+    """Changes that dvc repro does not notice: images, archives, brought scores, a broken dvc.lock, refused reviews."""
+
+    pending: list[str]
+    """What the next dvc repro brings up to date."""
+
+    images: int
+    """Number of images, or of archives, that were compared."""
+
+    read: int
+    """How many of them had to be read."""
+
+
+def run(edition: Edition) -> EditionStatus:
+    """Compare an edition with what it pins. Raises CleansetError for an edition that cannot be read."""
+    params = read_params(edition.folder)
+    known = _Digests(edition.folder / ".dvc" / "tmp" / "cleanset-images.json")
+    try:
+        found = _own_images(edition, params.dataset)
+        unseen = list(_changed_images(edition, params.dataset, found, known))
+    except CleansetError as error:
+        found = None
+        unseen = [str(error)]
+    known.save()
+    unseen += [*_changed_scores(edition, params), *_broken_lock(edition), *_refused_reviews(edition, params)]
+    return EditionStatus(
+        unseen=unseen, pending=list(_pending(edition, params, found)), images=known.compared, read=known.files_read
+    )
+
+
+def render(status: EditionStatus) -> str:
+    """The lines that the command prints."""
+    lines = [*status.unseen, *status.pending]
+    end = "" if lines else "; nothing has changed"
+    compared = f"{status.images:,} files of images compared with their digests, {status.read:,} of them read"
+    return "\n".join([*lines, f"{compared}{end}"])
+
+
+class _Digests:
+    """The digests of files by their paths, kept beside DVC's own; a file that has not moved is not read again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known = _read_states(path)
+        self._now: dict[str, _State] = {}
+        self.files_read = 0
+
+    @property
+    def compared(self) -> int:
+        """The number of files."""
+        return len(self._now)
+
+    def of(self, paths: Mapping[str, Path], kind: str) -> dict[str, str]:
+        """The SHA-256 of files by their names, or the MD5, as `kind` says."""
+        states = {name: _state(path) for name, path in paths.items()}
+        moved = [name for name, state in states.items() if self._known.get(f"{kind} {name}", ())[:3] != state]
+        digest = {"sha256": sha256_of, "md5": _md5_of}[kind]
+        found = dict(zip(moved, found_in_threads(lambda name: digest(paths[name]), moved, "status"), strict=True))
+        self.files_read += len(moved)
+        digests = {name: found.get(name) or self._known[f"{kind} {name}"][3] for name in paths}
+        # of a file that changed while it was read the old state is kept, so that it is read again
+        self._now |= {f"{kind} {name}": (*states[name], digest) for name, digest in digests.items()}
+        return digests
+
+    def save(self) -> None:
+        """Keep the digests, if DVC's folder is there."""
+        if self._now != self._known and self._path.parent.parent.is_dir():
+            write_bytes(self._path, _STATES.dump_json(self._now))
+
+
+def _read_states(path: Path) -> dict[str, _State]:
+    """The kept digests; none from a file that is missing or damaged."""
+    try:
+        return _STATES.validate_json(read_bytes(path))
+    except (OSError, CleansetError, ValidationError):
+        return {}
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _md5_of(path: Path) -> str:
+    return md5(blocks_of(path))
+
+
+def _own_images(edition: Edition, dataset: Dataset) -> LabelledImages | None:
+    """The images that are there, if they are your own. Raises CleansetError for a folder that no stage reads."""
+    if not dataset.is_own:
+        return None
+    labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
+    return read_images(edition.path(dataset.images), labels, names)
+
+
+def _changed_images(edition: Edition, dataset: Dataset, found: LabelledImages | None, known: _Digests) -> Iterator[str]:
+    images = edition.path(dataset.images)
+    if found is None:
+        yield from _changed_archives(edition, known)
+        return
+    digests = known.of({name: location.path for name, location in found.locations.items()}, "sha256")
+    if differs := difference(read_pinned(edition.images_sha256), digests):
+        yield f"{images}: {differs}; expected the images of images.sha256: restore them, or {ACCEPT}"
+
+
+def _changed_archives(edition: Edition, known: _Digests) -> Iterator[str]:
+    """Lines on the archives in raw.md5 that are there with another MD5; a folder has no line in it."""
+    if not is_there(edition.raw_md5):
+        return
+    pinned = read_md5_list(edition.raw_md5)
+    paths = {name: edition.path(name) for name in pinned if edition.path(name).is_file()}
+    for name, found in known.of(paths, "md5").items():
+        if found != pinned[name]:
+            yield f"{edition.path(name)}: MD5 {found}, expected {pinned[name]} as in {edition.raw_md5}: fetch it again"
+
+
+def _changed_scores(edition: Edition, params: Params) -> Iterator[str]:
+    for role, model in params.models.items():
+        if model.source != "scores" or model.file is None or model.sha256 is None:
+            continue
+        path = edition.path(model.file)
+        found = sha256_of(path) if is_there(path) else "missing"
+        if found != model.sha256:
+            yield (
+                f"{path}: {found}, expected the scores of {role} with SHA-256 {model.sha256}: restore them, or run "
+                "cleanset edition --accept --scores FILE with a new table"
+            )
+
+
+def _broken_lock(edition: Edition) -> Iterator[str]:
+    lock = edition.folder / "dvc.lock"
+    if is_there(lock) and not is_whole(read_text(lock, "save it as UTF-8")):
+        yield f"{lock}: cut off, or a merge in conflict; run cleanset doctor"
+
+
+def _refused_reviews(edition: Edition, params: Params) -> Iterator[str]:
+    """The first verdict that the stages would refuse, such as one on other bytes; none before the first dvc repro."""
+    if not is_there(edition.index):
+        return
+    classes = edition.read_classes()
+    try:
+        checked_votes(edition, params, read_table(edition.index, INDEX, classes), classes)
+    except CleansetError as error:
+        yield str(error)
+
+
+def _pending(edition: Edition, params: Params, found: LabelledImages | None) -> Iterator[str]:
+    missing = [role for role in params.models if not is_there(edition.export(role) / MANIFEST)]
+    for role in missing:
+        yield f"{edition.export(role)}: no set yet; run dvc repro, or dvc pull export@{role}"
+    yield from outdated_sets(edition)
+    if found is not None and is_there(edition.index):
+        yield from _tables_since(edition, params.dataset, found)
+
+
+def _tables_since(edition: Edition, dataset: Dataset, found: LabelledImages) -> Iterator[str]:
+    """A line if the tables of labels and names say something else than the index."""
+    tables = [str(edition.path(name)) for name in (dataset.labels, dataset.names) if name]
+    if not tables:
+        return
+    classes = edition.read_classes()
+    index = read_table(edition.index, INDEX, classes)
+    before = {row["image_id"]: classes.keys[row["real_classes"][0]] for row in index.to_dict("records")}
+    after = {name: found.classes.keys[label] for name, label in found.class_of.items()}
+    if before != after or found.classes.text != classes.text:
+        yield f"{' and '.join(tables)}: other labels or names than in {edition.index}; run dvc repro"

@@ -1,0 +1,145 @@
+"""`cleanset status`: each change of an edition in a line with its command, and nothing is read that has not moved."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cleanset import status
+from cleanset.edition.paths import Edition
+from cleanset.review.accepted import accept
+from tests import own_edition
+from tests.measure.compare.command import cleanset, says
+from tests.ten_images import drawn_image
+
+ACCEPT = (
+    "expected the images of images.sha256: restore them, or run cleanset edition --accept in the folder of the edition"
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    """Two classes of four images with a table of labels; not to be changed."""
+    folder = tmp_path_factory.mktemp("finished")
+    rows = [f"{key}/{place:03d}.png,{key}" for key in ("cat", "dog") for place in range(4)]
+    (folder / "labels.csv").write_text("\n".join(["file,class", *rows]) + "\n")
+    return own_edition.finished(folder, keys=("cat", "dog"), options=("--labels", "labels.csv"))
+
+
+@pytest.fixture
+def edition(finished: Edition, tmp_path: Path) -> Edition:
+    """A copy with its images, with the digests of a first look."""
+    shutil.copytree(finished.folder.parent, tmp_path / "copy", symlinks=True)
+    edition = Edition(tmp_path / "copy" / "own")
+    first = status.run(edition)
+    assert (first.unseen, first.pending, first.images, first.read) == ([], [], 8, 8)
+    return edition
+
+
+def image(edition: Edition, name: str) -> Path:
+    return edition.folder.parent / "images" / name
+
+
+def test_nothing_is_read_twice(edition: Edition) -> None:
+    again = status.run(edition)
+    assert (again.unseen, again.pending, again.images, again.read) == ([], [], 8, 0)
+    assert status.render(again) == "8 files of images compared with their digests, 0 of them read; nothing has changed"
+    os.utime(image(edition, "cat/000.png"))
+    assert status.run(edition).read == 1
+    (edition.folder / ".dvc/tmp/cleanset-images.json").write_text("{")
+    assert status.run(edition).read == 8
+
+
+def test_images_that_change_one_after_the_other(edition: Edition) -> None:
+    """Each is named until it is accepted; then all is well again, until the next one."""
+    where = edition.path("../images")
+    shutil.copy(image(edition, "dog/001.png"), image(edition, "cat/001.png"))
+    found = status.run(edition)
+    assert (found.unseen, found.read) == ([f"{where}: 1 changed: cat/001.png; {ACCEPT}"], 1)
+    image(edition, "dog/003.png").unlink()
+    (found,) = status.run(edition).unseen
+    assert "dog/003.png" in found
+    drawn_image(40, 40, seed=77).save(image(edition, "cat/001.png"))
+    drawn_image(40, 40, seed=78).save(image(edition, "dog/003.png"))
+    (found,) = status.run(edition).unseen
+    assert found == f"{where}: 2 changed: cat/001.png, dog/003.png; {ACCEPT}"
+    accept(edition, None)
+    after = status.run(edition)
+    assert (after.unseen, after.read) == ([], 0)
+    assert after.pending == [
+        f"{edition.export('images')}: made before a change of reviews, images.sha256: run dvc repro; after a merge remove "
+        "dvc.lock first"
+    ]
+    drawn_image(40, 40, seed=79).save(image(edition, "cat/001.png"))
+    assert status.run(edition).unseen == [f"{where}: 1 changed: cat/001.png; {ACCEPT}"]
+
+
+def test_labels_that_change_twice(edition: Edition) -> None:
+    path = edition.folder / "labels.csv"
+    before = path.read_text()
+    line = f"{path}: other labels or names than in {edition.index}; run dvc repro"
+    for after in (
+        before.replace("cat/000.png,cat", "cat/000.png,dog"),
+        before.replace("dog/000.png,dog", "dog/000.png,cat"),
+    ):
+        path.write_text(after)
+        assert status.run(edition).pending == [line]
+        path.write_text(before)
+        assert status.run(edition).pending == []
+
+
+def test_a_verdict_on_other_bytes(edition: Edition) -> None:
+    path = edition.reviews / "ada" / "cat.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["cat"]["cat/002.png"]["sha256"] = "ab" * 32
+    path.write_text(yaml.safe_dump(content))
+    (line,) = status.run(edition).unseen
+    assert line.endswith("other bytes were reviewed; look at the image again")
+
+
+def test_a_broken_lock(edition: Edition) -> None:
+    (edition.folder / "dvc.lock").write_text("schema: '2.0'\nstages:\n  preprocess:\n<<<<<<< ours\n")
+    assert status.run(edition).unseen == [
+        f"{edition.folder}/dvc.lock: cut off, or a merge in conflict; run cleanset doctor"
+    ]
+
+
+@pytest.mark.slow
+def test_the_command(edition: Edition) -> None:
+    """Exit code 1 for what dvc repro would not notice, not for what it brings up to date."""
+    assert says(cleanset("status", cwd=edition.folder))[0] == 0
+    shutil.rmtree(edition.export("images"))
+    code, printed, _ = says(cleanset("status", cwd=edition.folder))
+    assert (code, printed.splitlines()[0]) == (
+        0, "data/export/images: no set yet; run dvc repro, or dvc pull export@images",
+    )  # fmt: skip
+    image(edition, "cat/001.png").write_bytes(b"other")
+    code, printed, _ = says(cleanset("status", cwd=edition.folder))
+    assert (code, printed.splitlines()[0]) == (1, f"../images: 1 changed: cat/001.png; {ACCEPT}")
+
+
+@pytest.mark.slow
+def test_brought_scores(tmp_path: Path) -> None:
+    rows = []
+    for key in ("cat", "dog"):
+        (tmp_path / "images" / key).mkdir(parents=True)
+        for place in range(2):
+            drawn_image(40, 40, seed=place + 10 * len(key) + ord(key[0])).save(
+                tmp_path / "images" / key / f"{place}.png"
+            )
+            rows.append(f"{key}/{place}.png,{key},0.{9 - place}")
+    (tmp_path / "scores.csv").write_text("\n".join(["file,class,confidence", *rows]) + "\n")
+    assert says(cleanset("edition", "own", "--images", "images", "--scores", "scores.csv", cwd=tmp_path))[0] == 0
+    edition = Edition(tmp_path / "own")
+    path = edition.folder / "scores.csv"
+    assert status.run(edition).unseen == []
+    before = path.read_text()
+    for after in (before.replace("0.9", "0.7"), before.replace("0.8", "0.6")):
+        path.write_text(after)
+        (line,) = status.run(edition).unseen
+        assert line.startswith(f"{path}: ")
+        assert line.endswith("run cleanset edition --accept --scores FILE with a new table")
+        path.write_text(before)
+        assert status.run(edition).unseen == []
