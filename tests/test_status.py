@@ -59,18 +59,18 @@ def test_images_that_change_one_after_the_other(edition: Edition) -> None:
     found = status.run(edition)
     assert (found.unseen, found.read) == ([f"{where}: 1 changed: cat/001.png; {ACCEPT}"], 1)
     image(edition, "dog/003.png").unlink()
-    (found,) = status.run(edition).unseen
-    assert "dog/003.png" in found
+    (line,) = status.run(edition).unseen
+    assert "dog/003.png" in line
     drawn_image(40, 40, seed=77).save(image(edition, "cat/001.png"))
     drawn_image(40, 40, seed=78).save(image(edition, "dog/003.png"))
-    (found,) = status.run(edition).unseen
-    assert found == f"{where}: 2 changed: cat/001.png, dog/003.png; {ACCEPT}"
+    (line,) = status.run(edition).unseen
+    assert line == f"{where}: 2 changed: cat/001.png, dog/003.png; {ACCEPT}"
     accept(edition, None)
     after = status.run(edition)
     assert (after.unseen, after.read) == ([], 0)
     assert after.pending == [
-        f"{edition.export('images')}: made before a change of reviews, images.sha256: run dvc repro; after a merge remove "
-        "dvc.lock first"
+        f"{edition.export('images')}: made before a change of reviews, images.sha256: run dvc repro; after a merge "
+        "remove dvc.lock first"
     ]
     drawn_image(40, 40, seed=79).save(image(edition, "cat/001.png"))
     assert status.run(edition).unseen == [f"{where}: 1 changed: cat/001.png; {ACCEPT}"]
@@ -80,11 +80,8 @@ def test_labels_that_change_twice(edition: Edition) -> None:
     path = edition.folder / "labels.csv"
     before = path.read_text()
     line = f"{path}: other labels or names than in {edition.index}; run dvc repro"
-    for after in (
-        before.replace("cat/000.png,cat", "cat/000.png,dog"),
-        before.replace("dog/000.png,dog", "dog/000.png,cat"),
-    ):
-        path.write_text(after)
+    for old, new in (("cat/000.png,cat", "cat/000.png,dog"), ("dog/000.png,dog", "dog/000.png,cat")):
+        path.write_text(before.replace(old, new))
         assert status.run(edition).pending == [line]
         path.write_text(before)
         assert status.run(edition).pending == []
@@ -123,12 +120,10 @@ def test_the_command(edition: Edition) -> None:
 @pytest.mark.slow
 def test_brought_scores(tmp_path: Path) -> None:
     rows = []
-    for key in ("cat", "dog"):
+    for number, key in enumerate(("cat", "dog")):
         (tmp_path / "images" / key).mkdir(parents=True)
         for place in range(2):
-            drawn_image(40, 40, seed=place + 10 * len(key) + ord(key[0])).save(
-                tmp_path / "images" / key / f"{place}.png"
-            )
+            drawn_image(40, 40, seed=place + 10 * number).save(tmp_path / "images" / key / f"{place}.png")
             rows.append(f"{key}/{place}.png,{key},0.{9 - place}")
     (tmp_path / "scores.csv").write_text("\n".join(["file,class,confidence", *rows]) + "\n")
     assert says(cleanset("edition", "own", "--images", "images", "--scores", "scores.csv", cwd=tmp_path))[0] == 0

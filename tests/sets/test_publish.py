@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -416,7 +417,12 @@ def test_tars_of_others(published: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_release_of_anything(export_folder: Path) -> None:
-    assert release_of((export_folder / "croissant.json").read_bytes(), imagenet()) == Release(
+    found = release_of((export_folder / "croissant.json").read_bytes(), imagenet())
+    tables = [f"data/{name}/standard.parquet" for name in ("crop_scores", "rejected", "selection", "votes")]
+    assert sorted(found.made_from) == sorted(
+        ["params.yaml", "reviews", "data/index.parquet", "data/scores/standard.json", *tables]
+    )
+    assert replace(found, made_from={}) == Release(
         "1.2.3",
         "2026-01-31",
         "ILSVRC2012_img_val.tar",

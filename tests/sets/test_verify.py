@@ -59,8 +59,10 @@ def rewrite(folder: Path, line: int, **changes: str) -> None:
 
 def edit_digest(folder: Path, before: str, after: str) -> None:
     """Write another digest of the manifest into the Croissant description: in whole, and its start in the version."""
-    edit(folder / "croissant.json", before, after)
-    edit(folder / "croissant.json", before[:16], after[:16])
+    path = folder / "croissant.json"
+    text = path.read_text()
+    assert (text.count(before), text.count(f"+manifest.{before[:16]}")) == (1, 1)
+    path.write_text(text.replace(before, after).replace(f"+manifest.{before[:16]}", f"+manifest.{after[:16]}"))
 
 
 def describe_anew(folder: Path, before: str) -> None:
