@@ -21,6 +21,7 @@ from cleanset.files import (
     blocks_of,
     cut_torn_line,
     md5,
+    only_run,
     open_file,
     read_bytes,
     read_text,
@@ -177,3 +178,30 @@ def test_a_torn_line_is_cut(tmp_path: Path, content: str, left: str) -> None:
     (tmp_path / "lines").write_text(content)
     cut_torn_line(tmp_path / "lines")
     assert (tmp_path / "lines").read_text() == left
+
+
+def test_a_folder_of_results_has_one_run_at_a_time(tmp_path: Path) -> None:
+    """The second is refused at once, and may begin when the first has ended; nothing of the lock is left."""
+    out = tmp_path / "deep" / "out"
+    with only_run(out):
+        expected = r"out: another run is at work there; expected one at a time: wait"
+        with pytest.raises(CleansetError, match=expected), only_run(out):
+            pass
+        assert out.is_dir()
+    assert not out.exists()
+    with only_run(out):
+        (out / "results.json").touch()
+    assert [path.name for path in out.iterdir()] == ["results.json"]
+    with only_run(out), only_run(None):
+        pass
+    assert [path.name for path in out.iterdir()] == ["results.json"]
+
+
+def test_the_lock_of_a_killed_run_is_released(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        with only_run(tmp_path):
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    with only_run(tmp_path):
+        pass

@@ -354,6 +354,7 @@ def evaluate(
     manifest first. `python -m pydoc cleanset.measure.user_model` has the
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
+    from cleanset.files import only_run
     from cleanset.measure import command, measured_models, rendering
 
     wanted = command.Wanted(
@@ -370,7 +371,7 @@ def evaluate(
         restricted=restricted,
     )
     # what a user's module prints must not stand within the results
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), only_run(out):
         measured, rows = command.run(Edition(edition), wanted)
     if form is not None:
         show(rendering.leaderboard_for_paper(measured, rows).in_form(form))

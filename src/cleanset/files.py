@@ -313,6 +313,39 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
         yield
 
 
+@contextmanager
+def only_run(folder: Path | None) -> Iterator[None]:
+    """Keep a folder of results to one run, for as long as the block lasts; None is no folder.
+
+    Raises CleansetError at once if another run is at work there, on this machine or where the file system tells others.
+    The folder is made, and removed again if nothing has been written into it.
+    """
+    if folder is None:
+        yield
+        return
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    # the folder itself is locked: a file for it would lie among the results
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CleansetError(
+                f"{folder}: another run is at work there; expected one at a time: wait until it has ended, or name "
+                "another folder"
+            ) from None
+        except OSError:
+            # a file system without locks on folders: as before there were any
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+        if is_new:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+
+
 def take_lock(file: IO[bytes] | IO[str] | int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
     """Take a lock on an open file. Raises OSError that names `path`, as where the file system has no locks."""
     try:

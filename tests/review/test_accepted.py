@@ -286,6 +286,7 @@ def test_the_same_command_finishes_what_was_killed(folder: Path) -> None:
         shutil.rmtree(edition.folder, ignore_errors=True)
         (folder / f"killed {place}").rename(edition.folder)
         assert accepted(folder, "--scores", "../new.csv")[0] == 0
+        assert not list(edition.folder.glob(".*.partial"))
         names = ("scores.csv", "images.sha256", "params.yaml", "reviews/ada/cat.yaml", "reviews/ada/dog.yaml")
         ends.append({name: (edition.folder / name).read_bytes() for name in names})
     assert all(end == ends[-1] for end in ends)
@@ -325,3 +326,12 @@ def test_imagenets_images_are_not_accepted_so(folder: Path) -> None:
     code, text = run("edition", "--accept", "other", cwd=folder)
     assert code == 1
     assert "of ImageNet's images, which raw.md5 pins; expected your own" in text
+
+
+def test_a_folder_with_braces_is_refused(folder: Path) -> None:
+    """As DVC would, with an AttributeError, after everything has been made."""
+    for name in ("own {1}", "a}/b"):
+        code, text = run("edition", name, "--images", "images", cwd=folder)
+        assert (code, text.count("\n")) == (1, 1)
+        assert f"{name}: braces in its path {folder / name}; expected one without, since DVC fails there" in text
+        assert not (folder / name).exists()

@@ -64,6 +64,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
     `models`: the ensemble, by default the ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
+    check_folder(folder)
     params = _with_head("params.yaml", "# See docs/curate.md for what to put where.\n")
     pipeline = _template("dvc.yaml")
     study = _with_head(f"{STUDY}/params.yaml", "# See docs/robustness.md for what to put where.\n")
@@ -100,6 +101,7 @@ def make_own_edition(
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
+    check_folder(folder)
     digests = digests_of(found.locations)
     check_own_images(found, digests)
     given = {key: path for key, path in tables.items() if path is not None}
@@ -139,6 +141,13 @@ def make_own_edition(
     config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder), ".dvc/config", places=2)
     _write_edition(folder, config, [TRAINING], copied, texts)
     return digests
+
+
+def check_folder(folder: Path) -> None:
+    """Raise CleansetError for a folder whose path has braces, at which DVC fails with an error of its own."""
+    path = str(folder.resolve())
+    if "{" in path or "}" in path:
+        raise CleansetError(f"{folder}: braces in its path {path}; expected one without, since DVC fails there")
 
 
 def _write_edition(

@@ -13,7 +13,7 @@ from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.yaml_edit import edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, sha256, sha256_of, write_bytes, write_text
+from cleanset.files import is_there, read_bytes, read_text, remove_abandoned, sha256, sha256_of, write_bytes, write_text
 from cleanset.review.carried import keep_what_holds, read_old_reviews
 from cleanset.scoring.brought import read_scores
 from cleanset.yaml_files import parse_yaml
@@ -26,6 +26,8 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     params.yaml. Returns a summary of the changes. Raises CleansetError if the edition is of ImageNet's images, has no
     images.sha256, and if brought scores are of other images than today's.
     """
+    # what a killed call has left beside the files that it was writing
+    remove_abandoned(edition.folder)
     params = read_params(edition.folder)
     about = read_about(card) if card else None
     if not params.dataset.is_own:

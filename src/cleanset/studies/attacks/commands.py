@@ -19,6 +19,7 @@ from cleanset.edition.options import (
     show,
 )
 from cleanset.errors import CleansetError
+from cleanset.files import only_run
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.study import AttackStudy
@@ -137,7 +138,8 @@ def evaluate(
     wanted = Wanted(images, model, architecture, precision=precision, device=device)
     params = evaluation.attack_params(attacks, eps, limit, norm)
     request = AttackRequest(params, out, Path(attacks).parent, straight_through or (), warnings)
-    evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
+    with only_run(out):
+        evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
     show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))
     for (name, of), text in evaluated.problems.items():
         raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")

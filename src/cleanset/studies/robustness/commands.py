@@ -136,11 +136,14 @@ def evaluate(
     which cleanset compare takes.
     """
     from cleanset.edition.paths import Edition
+    from cleanset.files import only_run
     from cleanset.measure.command import Wanted
     from cleanset.studies.robustness import evaluation
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
-    show(evaluation.as_text(evaluation.run(Edition(edition), wanted, out, params)))
+    with only_run(out):
+        evaluated = evaluation.run(Edition(edition), wanted, out, params)
+    show(evaluation.as_text(evaluated))
 
 
 @app.command()

@@ -19,7 +19,7 @@ from safetensors.torch import save
 from torch import Tensor, distributed, nn
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, replacing, sha256, write_bytes, write_text
+from cleanset.files import only_run, remove_abandoned, replacing, sha256, write_bytes, write_text
 from cleanset.progress import training_bar
 from cleanset.scoring.devices import Device, choose_devices, device_of
 from cleanset.scoring.scorer import arithmetic
@@ -55,8 +55,18 @@ def run(study: TrainingStudy, name: str) -> None:
     params = inputs.params
     settings = params.run(name)
     if settings.devices > 1 and "WORLD_SIZE" not in os.environ:
-        start_processes(study, name, settings.devices)
+        with only_run(study.partial(name)):
+            start_processes(study, name, settings.devices)
         return
+    # torchrun's processes are of one run, which the process that started them has locked
+    with only_run(None if "WORLD_SIZE" in os.environ else study.partial(name)):
+        _train(inputs, name)
+
+
+def _train(inputs: StudyInputs, name: str) -> None:
+    study = inputs.study
+    params = inputs.params
+    settings = params.run(name)
     remove_abandoned(study.runs)
     with process_share(device_named(params.device), settings.devices) as (device, share):
         for fold in settings.fold_names():
