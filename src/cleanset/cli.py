@@ -148,7 +148,8 @@ def make_edition(
         bool,
         typer.Option(
             "--accept",
-            help="Pin the images of an edition of your own as they are now, perhaps with new --scores or a --card.",
+            help="Pin the images of an edition of your own as they are now, perhaps with new --scores, --labels or "
+            "--names, or a --card.",
         ),
     ] = False,
 ) -> None:
@@ -161,9 +162,11 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, labels, names, reviews)):
-            raise CleansetError("edition --accept: goes with a folder, --scores and --card alone; leave others out")
-        typer.echo(accepted.accept(Edition(folder), scores, card))
+        if any((model, images, reviews)):
+            raise CleansetError(
+                "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
+            )
+        typer.echo(accepted.accept(Edition(folder), scores, card, accepted.NewTables(labels=labels, names=names)))
         return
     from cleanset.edition.create import make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts

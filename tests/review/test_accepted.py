@@ -23,6 +23,7 @@ from cleanset.review.accepted import accept
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import read_file
 from cleanset.stages import preprocess
+from cleanset.tables import INDEX, read_table
 from tests import own_edition
 from tests.measure.compare.command import cleanset, says
 from tests.ten_images import drawn_image
@@ -335,3 +336,64 @@ def test_a_folder_with_braces_is_refused(folder: Path) -> None:
         assert (code, text.count("\n")) == (1, 1)
         assert f"{name}: braces in its path {folder / name}; expected one without, since DVC fails there" in text
         assert not (folder / name).exists()
+
+
+def labels_csv(folder: Path, name: str, moved: str) -> Path:
+    """A table of the six images, of which one is in the other class."""
+    rows = []
+    for path in sorted((folder / "images").glob("*/*.png")):
+        key = path.parent.name if path.name != moved else "dog" if path.parent.name == "cat" else "cat"
+        rows.append(f"{path.parent.name}/{path.name},{key}")
+    (folder / name).write_text("\n".join(["file,class", *rows]) + "\n")
+    return folder / name
+
+
+def test_a_table_of_labels_comes_in_later_and_once_more(folder: Path) -> None:
+    """By a command that copies it, and enters it as a dependency of the edition and of its trainings."""
+    edition = made(folder)
+    training = edition.folder / "studies/training"
+    before = yaml.safe_load(edition.dvc_yaml.read_text())
+    own_edition.run(edition, "preprocess")
+    for moved in ("0.png", "1.png"):
+        table = labels_csv(folder, "new.csv", moved)
+        code, printed = accepted(folder, "--labels", "../new.csv")
+        copied = "../new.csv: copied to labels.csv, which dataset.labels of params.yaml and the deps of preprocess name"
+        assert (code, printed.splitlines()) == (0, ["no image has changed", copied])
+        assert (edition.folder / "labels.csv").read_bytes() == table.read_bytes()
+        assert read_params(edition.folder).dataset.labels == "labels.csv"
+        own_edition.run(edition, "preprocess")
+        index = read_table(edition.index, INDEX, edition.read_classes())
+        in_dog = index.loc[index["image_id"] == f"cat/{moved}", "real_classes"].item()
+        assert list(in_dog) == [1]
+    after = yaml.safe_load(edition.dvc_yaml.read_text())
+    deps = after["stages"]["preprocess"]["deps"]
+    assert deps[:2] == ["images.sha256", "labels.csv"]
+    deps.remove("labels.csv")
+    assert after == before
+    assert yaml.safe_load((training / "params.yaml").read_text())["data"]["labels"] == "../../labels.csv"
+    with_labels = folder / "with"
+    command = ("edition", "with", "--images", "images", "--labels", "new.csv")
+    assert says(cleanset(*command, cwd=folder))[0] == 0
+    assert (training / "dvc.yaml").read_text() == (with_labels / "studies/training/dvc.yaml").read_text()
+    assert edition.dvc_yaml.read_text() == (with_labels / "dvc.yaml").read_text()
+
+
+@pytest.mark.parametrize("key", ["labels", "names"])
+def test_a_table_that_is_set_by_hand_is_refused(key: str, folder: Path) -> None:
+    """Until dvc.yaml names it: DVC would not see that it changes."""
+    edition = made(folder)
+    labels_csv(folder, "own/labels.csv", "0.png")
+    (edition.folder / "names.csv").write_text("class,name\ncat,Cat\ndog,Dog\n")
+    own_edition.change_params(edition, dataset={key: f"{key}.csv"})
+    with pytest.raises(
+        CleansetError,
+        match=rf"dvc\.yaml: the deps of preprocess lack {key}\.csv, which dataset\.{key} of params\.yaml names; "
+        rf"expected it among them: run cleanset edition --accept --{key} FILE",
+    ):
+        preprocess.run(edition)
+    edition.dvc_yaml.write_text(
+        edition.dvc_yaml.read_text().replace(
+            "      - images.sha256\n", f"      - images.sha256\n      - {key}.csv\n", 1
+        )
+    )
+    preprocess.run(edition)

@@ -278,10 +278,22 @@ def _own_training_pipeline(*, has_labels: bool) -> str:
     """The dvc.yaml of training studies without what scenarios need, and with the table of labels if there is any."""
     name = f"{TRAINING}/dvc.yaml"
     head = _template("own_training_head.yaml", OF_OWN_IMAGES)
-    inputs = f"      - ../../{PINNED}\n" + "      - ${data.labels}\n" * has_labels
+    inputs = OF_TRAINING + "      - ${data.labels}\n" * has_labels
     text = _substituted(_OF_SCENARIOS, "", _template(name), name, places=None)
     text = _substituted(r"(?ms)\A.*?^vars:", f"{head}vars:", text, name)
     return _substituted(r"      - \$\{data\.images\}\n", inputs, text, name)
+
+
+def training_with_labels(text: str, name: str) -> str | None:
+    """The params.yaml of an edition's trainings with the table of labels; None if it names one already."""
+    content: Any = parse_yaml(text, "params.yaml")
+    if content["data"].get("labels") is not None:
+        return None
+    content["data"]["labels"] = f"../../{name}"
+    return edited_text(text, content, "params.yaml")
+
+
+OF_TRAINING = f"      - ../../{PINNED}\n"
 
 
 def check_own_images(found: LabelledImages, digests: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ DVC reports a missing param only when its stage's turn comes, after the scoring.
 joint stages, which read the files of every model, name each of them.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -52,6 +53,34 @@ def check_params_named(edition: Edition) -> None:
         raise CleansetError(
             f"{edition.params_yaml}: no {join_names(needed)}, which {named}, as in imagenet/params.yaml"
         )
+
+
+def check_tables_named(edition: Edition, labels: str | None, names: str | None) -> None:
+    """Check that the deps of preprocess in the edition's dvc.yaml name the tables of dataset.labels and dataset.names.
+
+    A table that is missing there would be read, but its changes would go unseen. Raises CleansetError that names the
+    first. No dvc.yaml, or no such stage in it: no check.
+    """
+    if not is_there(edition.dvc_yaml):
+        return
+    pipeline = read_yaml(edition.dvc_yaml, "expected the pipeline of an edition, in UTF-8")
+    deps = _table(_table(pipeline, "stages"), "preprocess").get("deps")
+    if not isinstance(deps, list):
+        return
+    for key, name in (("labels", labels), ("names", names)):
+        if name is not None and posixpath.normpath(name) not in deps:
+            raise CleansetError(
+                f"{edition.dvc_yaml}: the deps of preprocess lack {name}, which dataset.{key} of params.yaml names; "
+                f"expected it among them: run cleanset edition --accept --{key} FILE, which enters it, or add it"
+            )
+
+
+def with_table(pipeline: object, name: str) -> None:
+    """Add a table to the deps of preprocess in `pipeline`, the content of a dvc.yaml, unless it is among them."""
+    deps = _table(_table(pipeline, "stages"), "preprocess").get("deps")
+    if isinstance(deps, list) and name not in deps:
+        # behind images.sha256, which stands first
+        deps.insert(1, name)
 
 
 def params_named(pipeline: object, where: Path) -> Iterator[tuple[str, str]]:

@@ -1,17 +1,19 @@
 """`cleanset edition --accept`: write images.sha256 anew, and report verdicts and tables that no longer apply."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import read_about
-from cleanset.edition.create import check_own_images
+from cleanset.edition.create import OF_TRAINING, TRAINING, check_own_images, training_with_labels
 from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.yaml_edit import edited_text
+from cleanset.edition.pipeline import with_table
+from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, remove_abandoned, sha256, sha256_of, write_bytes, write_text
 from cleanset.review.carried import keep_what_holds, read_old_reviews
@@ -19,11 +21,29 @@ from cleanset.scoring.brought import read_scores
 from cleanset.yaml_files import parse_yaml
 
 
-def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class NewTables:
+    """Tables that come into an edition, in place of those that it has or beside the images alone."""
+
+    labels: Path | None = None
+    """A CSV of file, class and perhaps group."""
+
+    names: Path | None = None
+    """A CSV of class and name."""
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """The tables that are given, by key of dataset in params.yaml."""
+        pairs = {"labels": self.labels, "names": self.names}
+        return {key: path for key, path in pairs.items() if path is not None}
+
+
+def accept(edition: Edition, scores: Path | None, card: Path | None = None, tables: NewTables | None = None) -> str:
     """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
-    params.yaml. Returns a summary of the changes. Raises CleansetError if the edition is of ImageNet's images, has no
+    params.yaml. `tables`: labels and names, which are copied into the edition, and which its pipeline then depends on.
+    Returns a summary of the changes. Raises CleansetError if the edition is of ImageNet's images, has no
     images.sha256, and if brought scores are of other images than today's.
     """
     # what a killed call has left beside the files that it was writing
@@ -37,7 +57,11 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
             f"{edition.images_sha256}: missing; restore it, or make the edition anew: cleanset edition NEW "
             f"--images {params.dataset.images} --reviews {edition.folder}"
         )
-    labels, names = (edition.path(name) if name else None for name in (params.dataset.labels, params.dataset.names))
+    given = (tables or NewTables()).given
+    labels, names = (
+        given.get(key) or (edition.path(name) if name else None)
+        for key, name in (("labels", params.dataset.labels), ("names", params.dataset.names))
+    )
     old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
     found = read_images(edition.path(params.dataset.images), labels, names)
     digests = digests_of(found.locations)
@@ -54,6 +78,8 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
         write_bytes(file, table)
+    for key, path in given.items():
+        said.append(_bring_table(edition, key, path))
     write_text(edition.images_sha256, pinned_text(digests))
     if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
@@ -64,6 +90,40 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None) -> s
         write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
         said.append(f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set")
     return "\n".join(said)
+
+
+def _bring_table(edition: Edition, key: str, path: Path) -> str:
+    """Copy a table into the edition, and let params.yaml and the pipelines name it; return a line on it.
+
+    In this order the same command finishes what a kill has left: a table that params.yaml does not name is not read,
+    and one that dvc.yaml does not name is refused.
+    """
+    text = read_text(edition.params_yaml, "save it as UTF-8")
+    content: Any = parse_yaml(text, "params.yaml")
+    name = content["dataset"].get(key) or f"{key}{path.suffix}"
+    write_bytes(edition.path(name), read_bytes(path))
+    content["dataset"][key] = name
+    pipeline = read_text(edition.dvc_yaml, "save it as UTF-8")
+    stages: Any = parse_yaml(pipeline, "dvc.yaml")
+    with_table(stages, name)
+    try:
+        of_params = edited_text(text, content, "params.yaml")
+        of_stages = edited_text(pipeline, stages, "dvc.yaml")
+    except LayoutError:
+        raise CleansetError(
+            f"{edition.folder}: params.yaml or dvc.yaml is written in another way than cleanset edition writes it; "
+            f"expected dataset.{key}: {name}, and {name} in the deps of preprocess: enter both by hand"
+        ) from None
+    write_text(edition.params_yaml, of_params)
+    write_text(edition.dvc_yaml, of_stages)
+    training = edition.folder / TRAINING
+    if key == "labels" and is_there(training / "params.yaml"):
+        of_training = training_with_labels(read_text(training / "params.yaml", "save it as UTF-8"), name)
+        if of_training is not None:
+            before = read_text(training / "dvc.yaml", "save it as UTF-8")
+            write_text(training / "dvc.yaml", before.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n"))
+            write_text(training / "params.yaml", of_training)
+    return f"{path}: copied to {name}, which dataset.{key} of params.yaml and the deps of preprocess name"
 
 
 def _new_scores(

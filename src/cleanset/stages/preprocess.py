@@ -15,7 +15,7 @@ from cleanset.dataset.pinned import check_one_class, check_pinned, read_pinned
 from cleanset.edition.lists import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.pipeline import check_params_named, check_roles
+from cleanset.edition.pipeline import check_params_named, check_roles, check_tables_named
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
@@ -87,6 +87,7 @@ def read_inputs(edition: Edition) -> PreprocessInputs:
     dataset = params.dataset
     check_roles(edition, params.models)
     check_params_named(edition)
+    check_tables_named(edition, dataset.labels, dataset.names)
     check_versions(edition, params.root, "preprocess")
     # now, since stage score comes minutes later
     check_lists(edition.folder, params)
