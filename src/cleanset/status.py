@@ -13,7 +13,7 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.folder import LabelledImages, read_images
-from cleanset.dataset.pinned import ACCEPT, difference, read_pinned
+from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
@@ -136,8 +136,10 @@ def _changed_images(edition: Edition, dataset: Dataset, found: LabelledImages | 
         yield from _changed_archives(edition, known)
         return
     digests = known.of({name: location.path for name, location in found.locations.items()}, "sha256")
-    if differs := difference(read_pinned(edition.images_sha256), digests):
-        yield f"{images}: {differs}; expected the images of images.sha256: restore them, or {ACCEPT}"
+    try:
+        check_pinned(str(images), read_pinned(edition.images_sha256), digests)
+    except CleansetError as error:
+        yield str(error)
 
 
 def _changed_archives(edition: Edition, known: _Digests) -> Iterator[str]:
