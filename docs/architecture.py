@@ -22,7 +22,8 @@ PLUMBING = (
 )  # fmt: skip
 """Modules that share one box."""
 SUBJECTS = {
-    "cli": "the commands", "loading": "cleanset.load, cleanset.table", "stages": "one module for each DVC stage",
+    "cli": "the commands", "loading": "cleanset.load, cleanset.table", "status": "an edition and its pins",
+    "stages": "one module for each DVC stage",
     "measure": "any model on any set", "report": "the static report", "sets": "finished sets, releases, fetch",
     "review": "verdicts, queue, audit, page", "scoring": "models, weights, scores", "edition": "params, paths, doctor",
     "dataset": "ILSVRC2012, your own images", "selection": "the rules of selection", "web": "the local server",
