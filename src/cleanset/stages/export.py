@@ -18,7 +18,7 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, replacing, sha256
-from cleanset.images.boxes import UNKNOWN_BOX
+from cleanset.images.boxes import UNKNOWN_BOX, box_of
 from cleanset.images.codec import Read
 from cleanset.progress import found_in_threads
 from cleanset.review.audit import AuditResult
@@ -178,10 +178,9 @@ def release_of_set(read: ExportInputs) -> description.Release:
 
 def _vote_rows(votes: pd.DataFrame) -> Iterator[VoteRow]:
     for row in votes.to_dict("records"):
-        crop = None if row["crop"] is None else tuple(map(int, row["crop"]))
         # pandas has nan for a text that is missing
         reason = None if pd.isna(row["reason"]) else row["reason"]
-        yield row["image_id"], row["reviewer"], row["verdict"], reason, crop
+        yield row["image_id"], row["reviewer"], row["verdict"], reason, box_of(row["crop"])
 
 
 def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> description.Provenance:
