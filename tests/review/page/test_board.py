@@ -7,7 +7,7 @@ import pytest
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.page.shown_class import verdict_options
+from cleanset.review.page.options import verdict_options
 from cleanset.review.verdicts import Review, Vote
 from cleanset.tables import CANDIDATES, read_table
 from tests.review.texts import GOLDFISH

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.review.page.keys import READ_SECONDS
+from cleanset.review.page.notices import READ_SECONDS
 from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve

@@ -9,7 +9,7 @@ import pytest
 from cleanset.classes import imagenet
 from cleanset.files import ChangedMeanwhileError
 from cleanset.review.page.drafts import likeliest_reason
-from cleanset.review.page.keys import READ_SECONDS, Notice, UnreadNotices
+from cleanset.review.page.notices import READ_SECONDS, Notice, UnreadNotices
 from cleanset.review.page.view import cards
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.verdicts import Review

@@ -5,6 +5,7 @@ The browser asks for an image by its image id, which is looked up: paths from a 
 
 import asyncio
 import gc
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from cleanset.review.audit_files import verdicts_folder
 from cleanset.review.gold_files import read_gold_key
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import Opinions, read_look_again, read_opinions
+from cleanset.review.page.actions import Action, action_of, bindings_for_browser
 from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
 from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.library import (
@@ -39,7 +41,7 @@ from cleanset.review.page.library import (
 )
 from cleanset.review.page.session import CropScores, Session, StoredVotes
 from cleanset.review.page.tab import Tab
-from cleanset.review.page.view import render
+from cleanset.review.page.view import note_buttons, render
 from cleanset.review.store import BOARD, MAX_NOTE, check_reviewer, reviewer_folders
 from cleanset.validation import MAX_VALUE, shown
 from cleanset.web import pages
@@ -396,13 +398,8 @@ def fill_note(title: str, text: str) -> None:
         field = ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
         field.props(f"maxlength={MAX_NOTE}")
         ui.label(f"Shift+Enter begins a line. At most {MAX_NOTE:,} characters.").classes("hint")
-        ui.html(_NOTE_BUTTONS, sanitize=False)
+        ui.html(note_buttons(), sanitize=False)
 
-
-_NOTE_BUTTONS = """
-<button data-key="Enter" class="save"><kbd>↵</kbd>save</button>
-<button data-key="Escape"><kbd>Esc</kbd>cancel</button>
-"""
 
 _NARROW = """
 <p id="narrow" role="alert">This window is too narrow to judge images.
@@ -412,7 +409,8 @@ Make it at least 640 pixels wide, or zoom out.</p>
 # interval at which a tab checks the files of its class for changes
 REFRESH_SECONDS = 1.0
 
-_HEAD = """
+_HEAD = f"""
+<script id="actions" type="application/json">{json.dumps(bindings_for_browser())}</script>
 <link rel="stylesheet" href="static/cropper.min.css">
 <link rel="stylesheet" href="static/page.css">
 <script src="static/cropper.min.js"></script>
@@ -450,14 +448,17 @@ class TabElements(pages.KeyedTab):
     def press(self, sent: ReviewKey) -> None:
         """Carry out a key. A dialog takes the text typed on Enter, and discards it on Escape."""
         self._tab.resume(sent.tab)
-        if sent.key == "keep":
+        action = action_of(self._tab.mode, sent.key)
+        if action is Action.KEEP_NOTE:
             self._tab.keep_note(sent.card, sent.text)
-        elif self._tab.mode == "note" and sent.key in ("Enter", "Escape"):
-            self._tab.leave_note(sent.text if sent.key == "Enter" else None)
-        elif self._tab.mode == "search" and sent.key in ("Enter", "Escape"):
+        elif action is Action.LEAVE_TEXT:
+            self._tab.leave_text()
+        elif action is Action.SAVE_TEXT and self._tab.mode == "note":
+            self._tab.leave_note(sent.text)
+        elif action is Action.SAVE_TEXT:
             # by the text that came with the key: the field may have changed since
-            chosen = self._search.chosen(sent.text) if sent.key == "Enter" else None
-            if sent.key == "Escape" or chosen is not None:
+            chosen = self._search.chosen(sent.text)
+            if chosen is not None:
                 self._tab.leave_search(chosen)
         else:
             self._tab.press(sent)

@@ -1,77 +1,21 @@
-"""The class on the screen of a tab: the draft of a verdict on its image in focus, and the step after it is written.
-
-To the board, the class shows the verdicts in conflict: each distinct one, with the reviewers who gave it.
-"""
+"""What a tab shows: a class or the end, what lies over it, and where it goes once a verdict is written."""
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box
+from cleanset.review.page.actions import Base, Mode, Overlay
 from cleanset.review.page.cursor import ClassOrder, Cursor, lacks_box
 from cleanset.review.page.drafts import Draft
 from cleanset.review.page.history import History
-from cleanset.review.page.keys import NO_KEY, Notice, UnreadNotices
-from cleanset.review.page.library import IndexedImage
+from cleanset.review.page.keys import ReviewKey
+from cleanset.review.page.notices import Notice, UnreadNotices
+from cleanset.review.page.options import VerdictOption, verdict_options
 from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
-from cleanset.review.verdicts import Review, Vote
-from cleanset.vocabulary import VERDICTS
+from cleanset.review.verdicts import Review
 from cleanset.web import MIN_SHOWN_SECONDS
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictOption:
-    """A verdict that one or more reviewers gave; `number`: the key that takes it; `reviews`: by reviewer, sorted."""
-
-    number: int
-    reviews: Mapping[str, Review]
-
-    @property
-    def review(self) -> Review:
-        """One of the reviews, which differ in their notes only."""
-        return next(iter(self.reviews.values()))
-
-    @property
-    def box(self) -> Box | None:
-        """The crop box, if any."""
-        return self.review.box
-
-    @property
-    def notes(self) -> dict[str, str]:
-        """The notes by reviewer."""
-        return {name: review.note for name, review in self.reviews.items() if review.note}
-
-    def kept(self, image: IndexedImage) -> float:
-        """The share of the image that the crop keeps; 1 without a box."""
-        if self.box is None:
-            return 1.0
-        left, top, right, bottom = self.box
-        return (right - left) * (bottom - top) / (image.width * image.height)
-
-
-def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
-    """The distinct verdicts on an image, by `votes` of reviewers; the board's own is left out.
-
-    Verdicts are distinct if verdict, reason, box or correct class differ. Verdicts of most reviewers come first, then
-    in the order of VERDICTS, of the reasons' names, of the boxes, and of the classes.
-    """
-    found: dict[tuple[str, ...], dict[str, Review]] = {}
-    for reviewer, vote in sorted(votes.items()):
-        if reviewer != BOARD:
-            review = vote.review
-            # edges padded, so that they sort as numbers
-            crop = review.crop if isinstance(review.crop, str) else "".join(f"{edge:06d}" for edge in review.crop or ())
-            key = review.verdict, review.reason or "", crop, review.correct_class or ""
-            found.setdefault(key, {})[reviewer] = review
-    order = sorted(found, key=lambda key: (-len(found[key]), VERDICTS.index(key[0]), *key[1:]))
-    return [VerdictOption(number, found[key]) for number, key in enumerate(order, start=1)]
-
-
-Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
 
 _STATE_LEFT = {
     "settled": "is done.",
@@ -89,9 +33,8 @@ class NotShownError(CleansetError):
 class ShownClass:
     """The place of a tab in the classes, the draft of a verdict, and the history of verdicts.
 
-    `ended`: nothing is asked any more, and no class is shown. `zoomed`: the image in focus is shown alone, whatever is
-    asked about it meanwhile. `pressed`: the number of the last key answered. `scrolled_at`: of the last one that left
-    images off the screen, so that the page scrolls to the one in focus.
+    A small state machine: `base` is what lies beneath, `over` what lies over it, and the key of an action leads from
+    one to the other.
     """
 
     def __init__(self, session: Session) -> None:
@@ -99,14 +42,29 @@ class ShownClass:
         self.cursor = Cursor(session)
         self.order = ClassOrder(session)
         self.history = History(session)
+        self.base: Base = "class"
+        """The class, its image in focus alone (whatever is asked about it meanwhile), or the end."""
+        self.over: Overlay | None = None
+        """The question, dialog or text that is open."""
         self.draft: Draft | None = None
+        """The verdict that is being given."""
         self.notice: Notice | None = None
         self.unread = UnreadNotices()
-        self.mode: Mode = "class"
-        self.ended = self.zoomed = False
+        self.pressed = 0
+        """The number of the last key answered."""
+        self.scrolled_at = 0
+        """The number of the last key that left images off the screen: the page scrolls to the one in focus."""
         self._came_by_settling = False
-        self.pressed = self.scrolled_at = 0
-        self._sent = NO_KEY
+
+    @property
+    def mode(self) -> Mode:
+        """What is on the screen, and so what a key means."""
+        return self.over or self.base
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is asked any more, and no class is shown."""
+        return self.base == "end"
 
     @property
     def wnid(self) -> str:
@@ -116,18 +74,17 @@ class ShownClass:
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
         self.draft = None
-        self.ended = False
-        self.zoomed = False
+        self.base = "class"
         self._came_by_settling = False
         self.session.refresh_class(class_index)
         self.session.recent.open_class(class_index, time.monotonic())
         self.cursor.go_to(class_index, focus)
-        self.mode = "class"
+        self.close()
         self._ask_for_box()
 
     def close(self) -> None:
-        """Return from the help, a question or a dialog to the screen beneath: the image alone, the class or the end."""
-        self.mode = "end" if self.ended else "zoom" if self.zoomed else "class"
+        """Return from the help, a question or a dialog to what lies beneath."""
+        self.over = None
 
     @contextmanager
     def _reporting_errors(self) -> Iterator[None]:
@@ -155,9 +112,8 @@ class ShownClass:
             self.order.filter = "to review"
             following = self.order.next_asked(after)
         if following is None:
-            self.mode = "end"
-            self.ended = True
-            self.zoomed = False
+            self.base = "end"
+            self.close()
         else:
             self.open(following)
 
@@ -180,7 +136,7 @@ class ShownClass:
             self.draft = Draft("crop", crops[0].reason, box=crops[0].box)
         else:
             self.draft = Draft("crop", self._reason_of_asked_box())
-        self.mode = "crop"
+        self.over = "crop"
         self.propose_box()
 
     def _reason_of_asked_box(self) -> str | None:
@@ -226,12 +182,12 @@ class ShownClass:
         found = verdict_options(self.cursor.status.votes.get((self.cursor.class_index, focus), {}))
         return found if len(found) > 1 else []
 
-    def _check_seen(self) -> None:
+    def _check_seen(self, sent: ReviewKey) -> None:
         """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
         focus = self.cursor.focus
         assert focus is not None
-        self._check_class()
-        if focus in self._sent.seen:
+        self._check_class(sent)
+        if focus in sent.seen:
             return
         fault = self.session.library.photos.faults.get(focus)
         if fault is not None:
@@ -243,20 +199,20 @@ class ShownClass:
         if self.ended or self.cursor.status.broken:
             raise CleansetError(self.cursor.status.broken or "nothing is shown here")
 
-    def _check_class(self) -> None:
+    def _check_class(self, sent: ReviewKey) -> None:
         """Raise NotShownError if another class was on the screen when the key was pressed."""
-        if self._sent.class_key not in (None, self.wnid):
+        if sent.class_key not in (None, self.wnid):
             raise NotShownError
 
-    def _check_shown(self) -> None:
+    def _check_shown(self, sent: ReviewKey) -> None:
         """Raise NotShownError if the class had only just appeared when the key was pressed."""
-        if self._sent.shown is not None and self._sent.shown < MIN_SHOWN_SECONDS:
+        if sent.shown is not None and sent.shown < MIN_SHOWN_SECONDS:
             raise NotShownError
 
-    def _check_not_meant_before(self) -> None:
+    def _check_not_meant_before(self, sent: ReviewKey) -> None:
         """Raise NotShownError for a verdict as soon as the last one has brought another class."""
         if self._came_by_settling:
-            self._check_shown()
+            self._check_shown(sent)
 
     def _write(self, reviews: Mapping[str, Review | None]) -> None:
         """Write verdicts on images of the class, by image id. If the disk fails, the draft is kept."""

@@ -1,29 +1,64 @@
-"""One tab of the review page: the effect of each key. No HTML, no network."""
+"""One tab of the review page: what each action does, in the mode that the tab is in. No HTML, no network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from cleanset.errors import CleansetError, install_command
 from cleanset.review.guidelines import own_guidelines, usual_guidelines
 from cleanset.review.hints.text import can_read_text
+from cleanset.review.page.actions import (
+    ASKING_FILTER,
+    BY_KEYS,
+    FILTERS,
+    REASON_KEYS,
+    TYPING,
+    Action,
+    Mode,
+    Overlay,
+    action_of,
+)
 from cleanset.review.page.cursor import rest_in_words, rest_of_class
 from cleanset.review.page.drafts import Draft, LikeliestReasons
-from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS, VERDICT_KEYS, Notice, ReviewKey
+from cleanset.review.page.keys import ReviewKey
+from cleanset.review.page.notices import Notice
 from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
-from cleanset.review.page.session import Session
-from cleanset.review.page.shown_class import Mode, NotShownError, ShownClass
+from cleanset.review.page.session import ImageKey, Session
+from cleanset.review.page.shown_class import NotShownError, ShownClass
 from cleanset.review.store import BOARD, MAX_NOTE
+from cleanset.vocabulary import Verdict
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""
 
-_KEYS_AT_THE_END = ("n", "PageDown", "p", "PageUp", "z", "Backspace", "f", "/", "?", "h", "b")
-_NOT_OPEN = "does nothing here: nothing is open."
+_NOTHING: Mapping[Mode, str] = MappingProxyType(
+    {
+        "class": "does nothing here; ? shows the keys.",
+        "zoom": "does nothing here; ? shows the keys.",
+        "end": "does nothing here: no class is shown; / and n go to one.",
+        "reason": "is not the key of a reason; Esc leaves the image as it is.",
+        "crop": "does nothing while a crop is drawn; Enter saves it, Esc leaves it.",
+        "filter": "is not the key of a filter.",
+        "filter_by_reason": "is not the key of a filter.",
+        "filter_by_hint": "is not the key of a filter.",
+        "back": "does nothing while you look back; Esc closes this.",
+    }
+)
+"""What is told of a key without an action, by mode; in the help and the guidelines every key has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """An image that was rejected, or was to be, for its likeliest reason: the next key may change the reason."""
+
+    image: ImageKey | None
+    """Class index and image id; None if the key came too early to count, so that nothing was saved."""
 
 
 class Tab(ShownClass):
     """A tab: the shown class with its verdicts, its overlays, and the ways to other classes.
 
-    Everything that a reviewer does goes through `press`.
+    Everything that a reviewer does goes through `press`, but for what is typed in a dialog.
     """
 
     def __init__(self, session: Session) -> None:
@@ -31,121 +66,98 @@ class Tab(ShownClass):
         self.back = LookBack(session)
         self.guidelines: list[GuidelinesSection] = []
         self.likeliest = LikeliestReasons(session)
-        self._last_guess: tuple[int, str] | None = None
-        self._is_guess_lost = False
+        self._guess: Guess | None = None
         self._early: set[str] = set()
-        self.asked_filter: str | None = None
 
     # Keys
 
     def press(self, sent: ReviewKey) -> None:
-        """Carry out a key."""
+        """Carry out the action that a key has in this mode, or tell that it has none."""
         self.pressed += 1
-        if self.mode in ("search", "note"):
+        if self.mode in TYPING:
             return  # typed text, not a command
-        key = sent.key
         self.notice = None
-        self._sent = sent
         self.unread.begin(sent.answered)
-        last_guess = self._last_guess
-        self._last_guess = None
-        was_guess_lost = self._is_guess_lost
-        self._is_guess_lost = False
+        guess = self._guess
+        self._guess = None
+        action = action_of(self.mode, sent.key)
         with self._reporting_errors():
-            if key == "visit":
-                self._visit(sent.card)
-            elif key == "lost":
-                self._tell_lost(sent.card)
-            elif self.mode in ("reason", "filter") and key in ("focus", "guess"):
-                self._point_at(key)
-            elif self.mode in ("reason", "crop"):
-                self._edit_draft(key)
-            elif self.mode in ("filter", "help", "guidelines", "back"):
-                self._press_in_overlay(key)
-            elif key == "reason":
-                self._reject_for_reason(last_guess, was_guess_lost=was_guess_lost)
-            elif key in ("focus", "guess"):
-                self._point_at(key)
+            if action is Action.REJECT_FOR_REASON:
+                self._reject_for_reason(sent, guess)
+            elif action is not None and action in HANDLERS:
+                HANDLERS[action](self, sent)
             else:
-                self._press_in_class(key)
+                self._tell_nothing(sent.key)
 
-    def _press_in_overlay(self, key: str) -> None:
-        if self.mode == "filter":
-            self._choose_filter(key)
-        elif self.mode == "back":
-            self._press_in_look_back(key, self._sent.card)
-        else:
-            self.close()
-
-    def _point_at(self, key: str) -> None:
-        """Focus the card that is clicked, or reject it; the question of a filter ends, that of a reason goes there."""
-        is_rejecting = self.draft is not None
-        if self.mode in ("reason", "filter"):
-            self.draft = self.asked_filter = None
-            self.close()
-        if key == "guess":
-            self._reject_by_guess(self._sent.card)
-        else:
-            self.cursor.focus_card(self._sent.card)
-            if is_rejecting:
-                self._begin("reject")
-
-    def _tell_nothing(self, key: str, why: str = "does nothing here; ? shows the keys.") -> None:
+    def _tell_nothing(self, key: str, why: str | None = None) -> None:
+        """Tell that a key does nothing: by default, that its mode has no action for it. A filter's question ends so."""
+        why = why or _NOTHING[self.mode]
         self.notice = Notice(f"{'Space' if key == ' ' else key} {why}")
+        if self.mode in ASKING_FILTER:
+            self.close()
 
-    def _press_in_class(self, key: str) -> None:
-        move = self.cursor.move
-        actions: dict[str, Callable[[], None]] = {
-            "n": lambda: self._go_to_neighbour(1), "PageDown": lambda: self._go_to_neighbour(1),
-            "p": lambda: self._go_to_neighbour(-1), "PageUp": lambda: self._go_to_neighbour(-1),
-            "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": self._take_back,
-            "a": self._take_rest, "m": self._toggle_every,
-            "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
-            "?": lambda: self._switch("help"), "h": self._show_guidelines, "b": self._look_back,
-            "e": lambda: self._switch("note"), "i": self._ask_for_class,
-            "Enter": self._toggle_zoom, " ": self._toggle_zoom, "Escape": self._leave_zoom,
-            "ArrowRight": lambda: move(1), "ArrowDown": lambda: move(1),
-            "ArrowLeft": lambda: move(-1), "ArrowUp": lambda: move(-1),
-            "q": lambda: self._tell_nothing(key, "is held down with the mouse over an image: it magnifies there."),
-        }  # fmt: skip
+    def _leave_question(self) -> None:
+        """Leave the question for a reason or a filter, if one is open."""
+        self.draft = None
+        self.close()
+
+    def _cancel(self, _: ReviewKey) -> None:
+        self._leave_question()
+
+    def _focus_card(self, sent: ReviewKey) -> None:
+        """Focus the card that is clicked; the question for a reason goes there, that for a filter ends."""
+        is_rejecting = self.mode == "reason"
+        self._leave_question()
+        self.cursor.focus_card(sent.card)
+        if is_rejecting:
+            self._begin("reject", sent)
+
+    def _move_focus(self, sent: ReviewKey) -> None:
+        before = self.cursor.focus
+        self.cursor.move(1 if sent.key in ("ArrowRight", "ArrowDown") else -1)
+        if self.cursor.focus == before:
+            self._tell_nothing(sent.key, "does nothing here: there is no other image.")
+
+    def _focus_number(self, sent: ReviewKey) -> None:
+        """Focus the image with a number, or take the verdict that has it among those of the board."""
+        number = int(sent.key)
         images = self.cursor.images()
-        before = (self.cursor.focus, self.mode)
-        if self.ended and key not in _KEYS_AT_THE_END:
-            self._tell_nothing(key, "does nothing here: no class is shown; / and n go to one.")
-        elif key in VERDICT_KEYS:
-            self._begin(VERDICT_KEYS[key])
-        elif key in actions:
-            actions[key]()
-            if key.startswith(("Arrow", "Esc")) and (self.cursor.focus, self.mode) == before:
-                self._tell_nothing(key, "does nothing here: there is no other image." if key[0] == "A" else _NOT_OPEN)
-        elif key.isdecimal() and self.mode == "class" and self.options():
-            self._take_option(int(key))
-        elif key.isdecimal() and self.mode == "class" and 1 <= int(key) <= len(images):
-            self.cursor.focus = images[int(key) - 1]
+        if self.options():
+            self._take_option(number, sent)
+        elif number <= len(images):
+            self.cursor.focus = images[number - 1]
         else:
-            self._tell_nothing(key)
+            self._tell_nothing(sent.key)
 
-    def _switch(self, mode: Mode) -> None:
-        if mode != "note" or (self.cursor.focus is not None and not self.ended):
-            self.mode = mode
+    def _open(self, over: Overlay) -> None:
+        self.over = over
 
-    def _toggle_zoom(self) -> None:
-        self.zoomed = not self.zoomed and self.cursor.focus is not None and not self.ended
-        self.close()
+    def _open_note(self, _: ReviewKey) -> None:
+        if self.cursor.focus is not None:
+            self.over = "note"
 
-    def _leave_zoom(self) -> None:
-        self.zoomed = False
-        self.close()
+    def _toggle_zoom(self, _: ReviewKey) -> None:
+        self.base = "zoom" if self.base == "class" and self.cursor.focus is not None else "class"
 
-    def _toggle_every(self) -> None:
+    def _leave_zoom(self, sent: ReviewKey) -> None:
+        if self.base != "zoom":
+            self._tell_nothing(sent.key, "does nothing here: nothing is open.")
+        self.base = "class"
+
+    def _tell_magnifier(self, sent: ReviewKey) -> None:
+        self._tell_nothing(sent.key, "is held down with the mouse over an image: it magnifies there.")
+
+    def _toggle_every(self, _: ReviewKey) -> None:
         before = self.cursor.images()
         self.cursor.every = not self.cursor.every
         if self.cursor.images() == before:
             self.notice = Notice("No other image of this class is a candidate.")
 
-    def _tell_lost(self, count: str | None) -> None:
-        keys = f"{count} keys" if count != "1" else "1 key"
-        self.notice = Notice(f"The connection was lost, and {keys} with it: look which verdicts are missing.", True)
+    def _tell_lost(self, sent: ReviewKey) -> None:
+        keys = f"{sent.card} keys" if sent.card != "1" else "1 key"
+        self.notice = Notice(
+            f"The connection was lost, and {keys} with it: look which verdicts are missing.", is_error=True
+        )
 
     def resume(self, name: str) -> None:
         """Go on with the steps that the browser's tab of this name can undo, though the page was loaded anew."""
@@ -159,34 +171,34 @@ class Tab(ShownClass):
 
     # Verdicts
 
-    def _begin(self, verdict: str) -> None:
+    def _begin(self, verdict: Verdict, sent: ReviewKey) -> None:
         self._check_open()
         if self.cursor.focus is None:
             return
-        self._check_seen()
+        self._check_seen(sent)
         if verdict == "clean":
-            self._check_not_meant_before()
+            self._check_not_meant_before(sent)
         elif verdict == "unsure":
-            self._check_not_too_early(self.cursor.focus)
+            self._check_not_too_early(self.cursor.focus, sent)
         self.draft = Draft(verdict)
         if verdict in ("clean", "unsure"):
             self._save_draft()
         elif verdict == "reject":
-            self.mode = "reason"
+            self.over = "reason"
         else:
             self._draft_crop()
 
-    def _ask_for_class(self) -> None:
+    def _ask_for_class(self, sent: ReviewKey) -> None:
         """Begin to reject the image in focus for its wrong class; the class that it shows is searched for."""
-        self._begin("reject")
+        self._begin("reject", sent)
         if self.draft is not None:
             self.draft.reason = "wrong_class"
-            self.mode = "search"
+            self.over = "search"
 
-    def _take_option(self, number: int) -> None:
+    def _take_option(self, number: int, sent: ReviewKey) -> None:
         """Begin the board's verdict with that of an option, unchanged; an unknown box has to be drawn."""
         self._check_open()
-        self._check_seen()
+        self._check_seen(sent)
         chosen = next((option for option in self.options() if option.number == number), None)
         if chosen is None:
             self._tell_nothing(str(number))
@@ -195,35 +207,33 @@ class Tab(ShownClass):
         review = chosen.review
         self.draft = Draft(review.verdict, review.reason, review.correct_class, chosen.box, note=notes)
         if chosen.review.box_unknown:
-            self.mode = "crop"
+            self.over = "crop"
         else:
             self._save_draft()
 
-    def _edit_draft(self, key: str) -> None:
-        assert self.draft is not None
-        if key == "Escape":
-            self.draft = None
-            self.close()
-        elif key in REASON_KEYS:
-            self.draft.reason = REASON_KEYS[key]
-            if self.mode == "reason":
-                self._save_draft()
-        elif self.mode == "crop" and key == "box":
-            self.draft.change_box(self._sent.box)
-        elif self.mode == "crop" and key == "v":
-            self.draft.toggle_visible(self._sent.box, was_shown=BOX_SEEN in self._sent.seen)
-        elif self.mode == "crop" and key == "Enter":
-            self._save_crop()
-        elif self.mode == "reason":
-            self._tell_nothing(key, "is not the key of a reason; Esc leaves the image as it is.")
-        else:
-            self._tell_nothing(key, "does nothing while a crop is drawn; Enter saves it, Esc leaves it.")
+    def _choose_reason(self, sent: ReviewKey) -> None:
+        """Take a reason; where only that was asked for, the verdict is complete."""
+        draft = self.draft
+        assert draft is not None
+        draft.reason = REASON_KEYS[sent.key]
+        if self.mode == "reason":
+            self._save_draft()
 
-    def _save_crop(self) -> None:
+    def _change_box(self, sent: ReviewKey) -> None:
+        draft = self.draft
+        assert draft is not None
+        draft.change_box(sent.box)
+
+    def _state_visible(self, sent: ReviewKey) -> None:
+        draft = self.draft
+        assert draft is not None
+        draft.toggle_visible(sent.box, was_shown=BOX_SEEN in sent.seen)
+
+    def _save_crop(self, sent: ReviewKey) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
         draft = self.draft
         image = self.cursor.image()
-        box = self._sent.box
+        box = sent.box
         assert draft is not None
         assert image is not None
         draft.change_box(box)
@@ -232,7 +242,7 @@ class Tab(ShownClass):
             self.notice = Notice(f"Not saved yet: {'; '.join(missing)}.", is_error=True)
             return
         draft.box = box
-        self.zoomed = False  # to the cards, where the others can be judged too
+        self.base = "class"  # to the cards, where the others can be judged too
         self._save_draft()
 
     def _save_draft(self) -> None:
@@ -246,7 +256,7 @@ class Tab(ShownClass):
         written = self.session.notes.get((left, image.image_id))
         # the note of an earlier decision gives the reason for that one
         if self.session.reviewer == BOARD and not (written or "").strip():
-            self.mode = "note"
+            self.over = "note"
             self.notice = Notice("A verdict of the board needs a note that gives the reason.")
             return
         note = written or (own.note if own else None)
@@ -256,49 +266,51 @@ class Tab(ShownClass):
             self.cursor.focus_next()
             self._ask_for_box()
 
-    def _reject_by_guess(self, card: str | None) -> None:
+    def _reject_by_guess(self, sent: ReviewKey) -> None:
         """Reject an image for its likeliest reason, which its card shows; the next key can change the reason."""
+        self._leave_question()
         self._check_open()
-        self._is_guess_lost = True
-        self._check_class()
-        self._check_not_too_early(card)
-        if card not in self.cursor.images():
+        self._guess = Guess(image=None)
+        self._check_class(sent)
+        self._check_not_too_early(sent.card, sent)
+        if sent.card not in self.cursor.images():
             raise NotShownError
         before = self.cursor.focus
-        self.cursor.focus_card(card)
+        self.cursor.focus_card(sent.card)
         assert self.cursor.focus is not None
-        self._check_seen()
-        self._is_guess_lost = False
+        self._check_seen(sent)
+        self._guess = None
         left = self.cursor.class_index
         focus = self.cursor.focus
-        reason = self._sent.reason or self.likeliest.of(left, [focus])[focus]
+        reason = sent.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft()
         if self.cursor.class_index == left and self.mode == "class" and before in self.cursor.asked():
             self.cursor.focus = before  # a replacement would be scrolled to
         if self.mode != "note":
-            self._last_guess = left, focus
+            self._guess = Guess(image=(left, focus))
             said = f"{self.notice.text} " if self.notice else ""
             self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
 
-    def _check_not_too_early(self, image_id: str | None) -> None:
+    def _check_not_too_early(self, image_id: str | None, sent: ReviewKey) -> None:
         """Raise NotShownError for a verdict as soon as the last one has brought another class; remember the image."""
         try:
-            self._check_not_meant_before()
+            self._check_not_meant_before(sent)
         except NotShownError:
             # not clean for the reviewer: the next key for all the rest must leave it
             self._early.update([image_id] if image_id else [])
             raise
 
-    def _reject_for_reason(self, last_guess: tuple[int, str] | None, *, was_guess_lost: bool) -> None:
+    def _reject_for_reason(self, sent: ReviewKey, guess: Guess | None) -> None:
         """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
-        reason = REASON_KEYS.get(self._sent.reason or "")
+        reason = REASON_KEYS.get(sent.reason or "")
         if reason is None:
             raise CleansetError("not the key of a reason: ? shows them")
-        own = self.session.own(*last_guess) if last_guess else None
-        if last_guess is not None and own is not None and own.verdict == "reject":
-            self._last_guess = last_guess
-            class_index, image_id = last_guess
+        image = guess.image if guess else None
+        own = self.session.own(*image) if image else None
+        if image is not None and own is not None and own.verdict == "reject":
+            self._guess = guess
+            class_index, image_id = image
             self.history.shown[image_id] = own  # the last notice told it
             self.history.write(
                 class_index, {image_id: own.model_copy(update={"reason": reason, "correct_class": None})}
@@ -306,24 +318,24 @@ class Tab(ShownClass):
             self.notice = Notice(
                 f"{self.session.library.classes.names[class_index].name}: rejected last: {_words(reason)}."
             )
-        elif was_guess_lost:
+        elif guess is not None and guess.image is None:
             # the reason was meant for the image of that guess
             raise NotShownError
         elif not self.ended:
-            self._check_not_too_early(self.cursor.focus)
-            self._begin("reject")
+            self._check_not_too_early(self.cursor.focus, sent)
+            self._begin("reject", sent)
             if self.draft is not None:
                 self.draft.reason = reason
                 self._save_draft()
 
-    def _take_rest(self) -> None:
+    def _take_rest(self, sent: ReviewKey) -> None:
         """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
         self._check_open()
-        self._check_class()
-        self._check_shown()
+        self._check_class(sent)
+        self._check_shown(sent)
         if self.session.reviewer == BOARD:
             raise CleansetError("A verdict of the board needs a note: decide on each image by itself.")
-        if self.zoomed:
+        if self.base == "zoom":
             self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
             return
         if not self.cursor.status.questions:
@@ -331,7 +343,7 @@ class Tab(ShownClass):
             return
         left = self.cursor.class_index
         shown = self.cursor.images()
-        rest = rest_of_class(self.cursor, self._sent.seconds, self._sent.seen, self._early)
+        rest = rest_of_class(self.cursor, sent.seconds, sent.seen, self._early)
         self._early.clear()  # this notice names them
         if rest["clean"]:
             images = self.session.library.images
@@ -356,16 +368,16 @@ class Tab(ShownClass):
             self.cursor.focus_next()
             self._ask_for_box()
 
-    def _take_back(self) -> None:
+    def _take_back(self, sent: ReviewKey) -> None:
         if self.cursor.own() is not None:
             assert self.cursor.focus is not None
-            self._check_seen()
+            self._check_seen(sent)
             self._write({self.cursor.focus: None})
             self.notice = Notice("Taken back.")
         else:
             self.notice = Notice("Nothing to take back: no verdict of yours on this image.")
 
-    def _undo(self) -> None:
+    def _undo(self, _: ReviewKey) -> None:
         is_replaced = self.history.is_last_replaced()
         step = self.history.undo()
         if step is None:
@@ -414,6 +426,13 @@ class Tab(ShownClass):
             else:
                 self.session.notes.pop(key, None)
 
+    def leave_text(self) -> None:
+        """Leave the dialog that is open, without what was typed there."""
+        if self.mode == "note":
+            self.leave_note(None)
+        else:
+            self.leave_search(None)
+
     def _save_with_note(self, draft: Draft, text: str) -> None:
         """Save the verdict for which the board was asked to give a note."""
         if not text:
@@ -425,7 +444,7 @@ class Tab(ShownClass):
 
     # Over the class: guidelines, and one's own verdicts
 
-    def _show_guidelines(self) -> None:
+    def _show_guidelines(self, _: ReviewKey) -> None:
         try:
             text = own_guidelines(self.session.stored.folder) or usual_guidelines()
         except (CleansetError, OSError) as error:
@@ -433,30 +452,25 @@ class Tab(ShownClass):
             return
         # read at each press: the file may be edited meanwhile
         self.guidelines = guidelines_sections(self.session, text)
-        self.mode = "guidelines"
+        self.over = "guidelines"
 
-    def _look_back(self) -> None:
+    def _look_back(self, _: ReviewKey) -> None:
         self.back.refresh()
-        self.mode = "back"
+        self.over = "back"
 
-    def _press_in_look_back(self, key: str, card: str | None) -> None:
-        """Carry out a key among one's own verdicts. `card`: of a tile class index and image id, or a filter's name."""
-        if key in ("Escape", "b"):
-            self.close()
-        elif key == "focus" and card:
-            class_index, _, image_id = card.partition("/")
-            if class_index.isdecimal():
-                self.back.focus_on((int(class_index), image_id))
-        elif key == "choose":
-            self.back.choose(card)
-        elif key in ("n", "p", "PageDown", "PageUp"):
-            self.back.step(1 if key in ("n", "PageDown") else -1)
-        elif key == "m":
-            self.back.show_more()
-        elif key in ("Enter", " ") and self.back.focus is not None:
+    def _focus_tile(self, sent: ReviewKey) -> None:
+        """Focus a tile, named by class index and image id."""
+        class_index, _, image_id = (sent.card or "").partition("/")
+        if not sent.card:
+            self._tell_nothing(sent.key)
+        elif class_index.isdecimal():
+            self.back.focus_on((int(class_index), image_id))
+
+    def _go_to_tile(self, sent: ReviewKey) -> None:
+        if self.back.focus is not None:
             self.open(*self.back.focus)
         else:
-            self._tell_nothing(key, "does nothing while you look back; Esc closes this.")
+            self._tell_nothing(sent.key)
 
     # From class to class
 
@@ -479,31 +493,29 @@ class Tab(ShownClass):
         else:
             self.open(following)
 
-    def _skip(self) -> None:
+    def _skip(self, _: ReviewKey) -> None:
         self.order.skipped.add(self.cursor.class_index)
         self._go_on(self.cursor.class_index)
 
-    def _choose_filter(self, key: str) -> None:
-        asked = self.asked_filter
-        self.asked_filter = BY_KEYS.get(key) if self.asked_filter is None else None
-        if self.asked_filter is not None:
-            return  # for which reason?
+    def _ask_filter_reason(self, sent: ReviewKey) -> None:
+        self.over = "filter_by_reason" if BY_KEYS[sent.key] == "reason" else "filter_by_hint"
+
+    def _choose_filter_reason(self, sent: ReviewKey) -> None:
+        kind = self.mode.removeprefix("filter_by_")
+        self._choose_filter(f"{kind}: {_words(REASON_KEYS[sent.key])}")
+
+    def _choose_filter(self, name: str) -> None:
+        """Go through the classes of a filter from now on, if there are any."""
         self.close()
-        reasons = {each: f"{asked}: {_words(reason)}" for each, reason in REASON_KEYS.items()}
-        filters = FILTERS if asked is None else reasons
-        if key not in filters:
-            if key != "Escape":
-                self._tell_nothing(key, "is not the key of a filter.")
+        if not self.order.matching(name):
+            self.notice = Notice(f"No class here: {name}.")
             return
-        if not self.order.matching(filters[key]):
-            self.notice = Notice(f"No class here: {filters[key]}.")
-            return
-        self.order.filter = filters[key]
+        self.order.filter = name
         if self.cursor.class_index not in self.order.matching():
             self._go_to_neighbour(1)
 
-    def _visit(self, wnid: str | None) -> None:
-        class_index = self.session.library.classes.indices.get(wnid or "")
+    def _visit(self, sent: ReviewKey) -> None:
+        class_index = self.session.library.classes.indices.get(sent.card or "")
         if class_index is not None and class_index in self.session.library.by_class:
             self.draft = None
             self.open(class_index)
@@ -529,3 +541,52 @@ class Tab(ShownClass):
 
 def _words(reason: str) -> str:
     return reason.replace("_", " ")
+
+
+HANDLERS: Mapping[Action, Callable[[Tab, ReviewKey], None]] = MappingProxyType(
+    {
+        Action.TAKE_CLEAN: lambda tab, sent: tab._begin("clean", sent),
+        Action.TAKE_REST: Tab._take_rest,
+        Action.BEGIN_CROP: lambda tab, sent: tab._begin("crop", sent),
+        Action.BEGIN_REJECTION: lambda tab, sent: tab._begin("reject", sent),
+        Action.REJECT_BY_GUESS: Tab._reject_by_guess,
+        Action.NAME_CLASS: Tab._ask_for_class,
+        Action.BE_UNSURE: lambda tab, sent: tab._begin("unsure", sent),
+        Action.TAKE_BACK: Tab._take_back,
+        Action.WRITE_NOTE: Tab._open_note,
+        Action.UNDO: Tab._undo,
+        Action.MOVE_FOCUS: Tab._move_focus,
+        Action.FOCUS_NUMBER: Tab._focus_number,
+        Action.FOCUS_CARD: Tab._focus_card,
+        Action.TOGGLE_ZOOM: Tab._toggle_zoom,
+        Action.LEAVE_ZOOM: Tab._leave_zoom,
+        Action.MAGNIFY: Tab._tell_magnifier,
+        Action.TOGGLE_EVERY: Tab._toggle_every,
+        Action.LOOK_BACK: Tab._look_back,
+        Action.SHOW_GUIDELINES: Tab._show_guidelines,
+        Action.NEXT_CLASS: lambda tab, _: tab._go_to_neighbour(1),
+        Action.PREVIOUS_CLASS: lambda tab, _: tab._go_to_neighbour(-1),
+        Action.SKIP_CLASS: Tab._skip,
+        Action.SEARCH_CLASS: lambda tab, _: tab._open("search"),
+        Action.CHOOSE_CLASSES: lambda tab, _: tab._open("filter"),
+        Action.VISIT_CLASS: Tab._visit,
+        Action.SHOW_HELP: lambda tab, _: tab._open("help"),
+        Action.STATE_VISIBLE: Tab._state_visible,
+        Action.SAVE_CROP: Tab._save_crop,
+        Action.CANCEL: Tab._cancel,
+        Action.CHOOSE_REASON: Tab._choose_reason,
+        Action.CHANGE_BOX: Tab._change_box,
+        Action.CHOOSE_FILTER: lambda tab, sent: tab._choose_filter(FILTERS[sent.key]),
+        Action.ASK_FILTER_REASON: Tab._ask_filter_reason,
+        Action.CHOOSE_FILTER_REASON: Tab._choose_filter_reason,
+        Action.FOCUS_TILE: Tab._focus_tile,
+        Action.GO_TO_TILE: Tab._go_to_tile,
+        Action.STEP_VERDICTS: lambda tab, sent: tab.back.step(1 if sent.key in ("n", "PageDown") else -1),
+        Action.CHOOSE_VERDICTS: lambda tab, sent: tab.back.choose(sent.card),
+        Action.SHOW_MORE: lambda tab, _: tab.back.show_more(),
+        Action.CLOSE: lambda tab, _: tab.close(),
+        Action.SCROLL_TEXT: lambda tab, _: tab.close(),  # sent only where the browser finds no text
+        Action.TELL_LOST: Tab._tell_lost,
+    }
+)
+"""What carries out an action of the table, beside REJECT_FOR_REASON; the others are the browser's or a dialog's."""

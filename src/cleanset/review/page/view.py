@@ -12,9 +12,20 @@ from jinja2 import Environment
 from cleanset.classes import ClassTable
 from cleanset.images.boxes import Crop
 from cleanset.review.opinions import Opinion
+from cleanset.review.page.actions import (
+    BY_KEYS,
+    ENTRIES,
+    FILTERS,
+    HELP_SECTIONS,
+    REASON_KEYS,
+    ZOOM_LABELS,
+    Action,
+    Section,
+    help_lines,
+)
 from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
-from cleanset.review.page.keys import BY_KEYS, FILTERS, REASON_KEYS
 from cleanset.review.page.library import IndexedImage, Library
+from cleanset.review.page.overlays import SHOWN
 from cleanset.review.page.session import Session, in_words
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
@@ -136,7 +147,7 @@ def render(tab: Tab) -> dict[str, str]:
     shown = cards(tab)
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
         tab.history.shown = {card.image.image_id: card.own for card in shown}
-    overlay = tab.mode if tab.mode in _OVERLAYS else "zoom" if tab.zoomed else None
+    overlay = tab.mode if tab.mode in _OVERLAYS else "zoom" if tab.base == "zoom" else None
     if overlay in ("crop", "zoom") and tab.cursor.focus is not None:
         tab.history.opened.add((tab.cursor.class_index, tab.cursor.focus))
     parts = {
@@ -147,6 +158,11 @@ def render(tab: Tab) -> dict[str, str]:
     }
     content = _content(tab, shown) | {"overlay": overlay}
     return {part: _templates().get_template(name).render(content) if name else "" for part, name in parts.items()}
+
+
+def note_buttons() -> str:
+    """The HTML of the buttons of the dialog for a note."""
+    return _templates().get_template("note.html").render()
 
 
 def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
@@ -252,6 +268,13 @@ def _templates() -> Environment:
     templates.filters["short_id"] = _short_id
     templates.filters["class_name"] = lambda key, classes: classes.labels[classes.indices[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"
+    templates.globals["zoom_labels"] = ZOOM_LABELS
+    templates.globals["more_verdicts"] = SHOWN
+    templates.globals["Action"] = Action
+    templates.globals["Section"] = Section
+    templates.globals["entries"] = ENTRIES
+    templates.globals["help_lines"] = help_lines
+    templates.globals["help_sections"] = HELP_SECTIONS
     templates.globals |= {
         "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS, "tiers": TIER_WORDS, "bases": BASIS_WORDS,
         "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,

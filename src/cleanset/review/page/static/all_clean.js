@@ -1,4 +1,4 @@
-// `a`: all the rest of the class is clean. It waits until the reviewer has had each image before them for long enough,
+// The key for all the rest of the class is clean. It waits until the reviewer has had each image before them for long enough,
 // and shows for how long. What is pressed meanwhile goes first: that is how an exception is made.
 import { view } from "../web/view.js";
 import { isTooEarly, needed, secondsOf, whole } from "./looks.js";

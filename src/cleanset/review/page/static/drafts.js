@@ -1,9 +1,10 @@
 // What is typed or drawn and not saved yet, kept by the browser for this tab and this person: a reload, a restart of the
 // server or a lost connection takes none of it. Notes stay until a verdict saves them, boxes until the crop is left.
 import { view } from "../web/view.js";
+import { keyOf } from "./actions.js";
 
 const KEY = `cleanset-drafts ${location.pathname}`;
-const KINDS = { note: "e", crop: "x" }; // by mode, the key that leads to it
+const KINDS = { note: keyOf("write_note"), crop: keyOf("begin_crop") }; // by mode, the key that leads to it
 
 const drafts = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
 let open = null; // the name of the draft on the screen

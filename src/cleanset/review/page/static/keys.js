@@ -2,16 +2,13 @@
 // shows then; none is dropped without a word. A verdict goes with the class and the images that were shown when
 // its key was pressed: the server takes none on others, and says so.
 import { emitKey, isUnanswered, secondsShown, view } from "../web/view.js";
+import { actionOf, checkHandlers, keyOf, NAMED, REPEATED } from "./actions.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
 import { magnify } from "./magnifier.js";
 import { discardNote, tab } from "./drafts.js";
 import { scrollText, tileBeside } from "./overlays.js";
-import { box, isReady, moveBox, pan, takeBox, zoomByKey } from "./viewer.js";
+import { box, drawProposal, isReady, moveBox, moveImage, pan, takeBox, zoomBy, zoomTo } from "./viewer.js";
 
-const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "n", "p", "PageUp", "PageDown"]);
-const NAMED = new Set([...REPEATED, "Enter", "Escape", "Backspace", "Delete", "Home", "End"]); // others are the browser's
-
-const STOPS_WAITING = new Set(["Escape", "z", "Backspace"]);
 const LOST = "cleanset-lost-keys";
 
 const waiting = [];
@@ -35,7 +32,7 @@ export const isBusy = () => isUnanswered() || waiting.length > 0;
 export function press(name, more = {}, modifiers = {}) {
   const { classKey, pressed } = view().dataset;
   const key = { name, more, seen: seen(), classKey, shown: secondsShown(), answered: Number(pressed), shift: false, ctrl: false, repeat: false };
-  if (name === "a") key.onScreen = onScreen();
+  if (name === keyOf("take_rest")) key.onScreen = onScreen();
   waiting.push({ ...key, ...modifiers });
   work();
 }
@@ -50,25 +47,38 @@ export function work() {
 }
 startChecking(isBusy);
 
+// What the browser does by itself, or sends as something else than the key. Where one returns false, the key is sent.
+const HANDLERS = {
+  stop_waiting: stopWaiting,
+  take_rest: (key) => takeAll(key, send),
+  reject_by_guess: (key) => key.digit?.card ? send(key, { ...key.digit, key: "guess" }) : false,
+  reject_for_reason: (key) => send(key, { key: "reason", reason: key.name }),
+  magnify: () => false, // when it goes down, or there is no image under the mouse
+  zoom: ({ name }) => zoomBy(name === "-" ? -1 : 1),
+  zoom_to: ({ name }) => zoomTo(Number(name)),
+  move_image: ({ name }) => moveImage(name),
+  pan: () => false, // when it goes down
+  next_box: () => takeBox(),
+  move_box: (key) => moveBox(key, "both"),
+  move_far_edge: (key) => moveBox(key, "far"),
+  move_near_edge: (key) => moveBox(key, "near"),
+  draw_proposal: drawProposal,
+  focus_tile: (key) => send(key, { key: "focus", card: tileBeside(key.name) }),
+  scroll_text: ({ name }) => scrollText(name),
+};
+checkHandlers(HANDLERS);
+
 function handle(typed) {
   if (isTyping()) {
     typeInto(field(), typed);
     return;
   }
-  const name = latin(typed);
-  const isLetter = /^[a-z]$/i.test(name);
-  const key = { ...typed, name: isLetter ? name.toLowerCase() : name }; // Caps Lock
   const isOverClass = mode() === "class";
-  if (isWaiting() && STOPS_WAITING.has(key.name) && isOverClass) stopWaiting();
-  else if (isOverClass && key.digit) send(key, key.shift && key.digit.card ? { ...key.digit, key: "guess" } : { key: key.digit.key });
-  else if (["class", "zoom"].includes(mode()) && isLetter && key.shift) send(key, { key: "reason", reason: key.name });
-  else if (isOverClass && key.name === "a") takeAll(key, send);
-  else if (mode() === "crop" && key.name.startsWith("Arrow")) moveBox(key);
-  else if (mode() === "crop" && key.name === "j" && takeBox()) return;
-  else if (["guidelines", "help"].includes(mode()) && scrollText(key.name)) return;
-  else if (mode() === "back" && key.name.startsWith("Arrow")) send(key, { key: "focus", card: tileBeside(key.name) });
-  else if (["zoom", "crop"].includes(mode()) && zoomByKey(key, mode())) return;
-  else if (!key.ctrl) send(key);
+  const name = isOverClass && typed.digit ? typed.digit.key : latin(typed);
+  const key = { ...typed, name: /^[a-z]$/i.test(name) ? name.toLowerCase() : name }; // Caps Lock
+  const binding = (isOverClass && isWaiting() && actionOf("waiting", key)) || actionOf(mode(), key);
+  if (binding?.inBrowser && HANDLERS[binding.action](key) !== false) return;
+  if (!key.ctrl) send(key);
 }
 
 // The letter at this place of a Latin keyboard, where another alphabet is typed; its other keys there, once a letter was.
@@ -124,14 +134,15 @@ addEventListener(
     if (isTyping() && !isBusy() && event.target.closest(".q-dialog")) {
       const leaves = event.key === "Escape" || (event.key === "Enter" && !event.shiftKey);
       if (!leaves) return; // the browser types it
-    } else if (event.ctrlKey && !(mode() === "crop" && event.key.startsWith("Arrow"))) return;
+    } else if (event.ctrlKey && !actionOf(mode(), { name: `Ctrl+${event.key}` })) return;
     event.preventDefault();
     if (isTyping()) event.stopImmediatePropagation(); // the dialog would close by itself
-    if (mode() === "crop" && event.key === " ") {
+    const held = actionOf(mode(), { name: latin({ name: event.key, code: event.code }) });
+    if (held?.action === "pan") {
       pan(true);
       return;
     }
-    if (latin({ name: event.key, code: event.code }) === "q" && !isBusy() && mode() === "class" && magnify(true)) return;
+    if (held?.action === "magnify" && held.inBrowser && !isBusy() && magnify(true)) return;
     // a key held down steps as fast as it is answered, and gives one verdict
     if (event.repeat && (isBusy() || !REPEATED.has(event.key))) return;
     press(event.key, {}, { shift: event.shiftKey, ctrl: event.ctrlKey, repeat: event.repeat, code: event.code, digit: digitOf(event) });
@@ -139,8 +150,9 @@ addEventListener(
   true,
 );
 addEventListener("keyup", (event) => {
-  if (event.key === " ") pan(false);
-  if (event.code === "KeyQ" || event.key.toLowerCase() === "q") magnify(false);
+  if (event.key === keyOf("pan")) pan(false);
+  const glass = keyOf("magnify");
+  if (event.code === `Key${glass.toUpperCase()}` || event.key.toLowerCase() === glass) magnify(false);
 });
 
 // A key of the row of digits, whatever the layout makes of it with and without Shift: the digit, and the card that has

@@ -1,6 +1,7 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
 import { announce, loadAhead, view, whenDrawn } from "../web/view.js";
+import { keyOf } from "./actions.js";
 import { follow } from "./drafts.js";
 import { layOut } from "./grid.js";
 import { field, guess, isBusy, press, tellLost, work } from "./keys.js";
@@ -28,7 +29,7 @@ addEventListener("popstate", () => {
   if (!view() || !classKey || classKey === view().dataset.classKey) return;
   if (document.querySelector("#overlay, .q-dialog")) {
     history.pushState(null, "", `?class=${encodeURIComponent(view().dataset.classKey)}`);
-    press("Escape");
+    press(keyOf("close"));
   } else {
     visiting = classKey;
     press("visit", { card: classKey });
@@ -139,7 +140,8 @@ addEventListener("click", (event) => {
   else if (card) press("focus", { card: card.dataset.card });
 });
 addEventListener("dblclick", (event) => {
-  if (event.target.closest("[data-card], [data-tile]")) press("Enter");
+  if (event.target.closest("[data-card]")) press(keyOf("toggle_zoom"));
+  else if (event.target.closest("[data-tile]")) press(keyOf("go_to_tile"));
 });
 
 // --- images that come next, once what is looked at is there ----------------------------------------

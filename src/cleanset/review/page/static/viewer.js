@@ -5,6 +5,7 @@ import { keepBox, keptBox } from "./drafts.js";
 
 const PREVIEW_MILLISECONDS = 120;
 const PAN_PIXELS = 60;
+const ZOOM_STEP = 0.2;
 const OPTIONS = { autoCrop: false, background: false, checkOrientation: false, toggleDragModeOnDblclick: false };
 
 let image = null; // the element
@@ -186,15 +187,15 @@ function showBox() {
 
 addEventListener("resize", () => setTimeout(showBox, 100));
 
-// Arrows move the box, with Shift its right or bottom edge, with Ctrl its left or top edge.
-export function moveBox({ name, shift, ctrl, repeat }) {
+// Move the box by an arrow key, or its far (right or bottom) or near (left or top) edge.
+export function moveBox({ name, repeat }, edge) {
   if (cropper === null) return;
   const axis = name === "ArrowLeft" || name === "ArrowRight" ? 0 : 1;
   const step = (name === "ArrowLeft" || name === "ArrowUp" ? -1 : 1) * (repeat ? 5 : 1);
   const [low, high] = [axis, axis + 2];
   let next = [...(edges ?? [0, 0, ...sizes().slice(2)])];
-  if (shift) next[high] = Math.min(sizes()[high], Math.max(next[low] + 1, next[high] + step));
-  else if (ctrl) next[low] = Math.max(0, Math.min(next[high] - 1, next[low] + step));
+  if (edge === "far") next[high] = Math.min(sizes()[high], Math.max(next[low] + 1, next[high] + step));
+  else if (edge === "near") next[low] = Math.max(0, Math.min(next[high] - 1, next[low] + step));
   else next = shifted(next, axis, step);
   setBox(next);
 }
@@ -281,18 +282,33 @@ function restoreZoom() {
   cropper.moveTo(container.width / 2 - kept.middle[0] * width, container.height / 2 - kept.middle[1] * height);
 }
 
-// Zoom or move the image by a key, or draw the proposed box; whether it is one of these keys.
-export function zoomByKey({ name, shift }, mode) {
+// Each of these says whether there was an image to do it with.
+
+// Zoom nearer (1) or farther (-1).
+export function zoomBy(direction) {
+  cropper?.zoom(ZOOM_STEP * direction);
+  return cropper !== null;
+}
+
+// Zoom to a number of pixels on the screen for one of the image; 0: the whole image.
+export function zoomTo(ratio) {
   if (cropper === null) return false;
-  if (mode === "zoom" && shift && name.startsWith("Arrow")) {
-    const by = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[name];
-    cropper.move(PAN_PIXELS * by[0], PAN_PIXELS * by[1]);
-  } else if (name === "+" || name === "=") cropper.zoom(0.2);
-  else if (name === "-") cropper.zoom(-0.2);
-  else if (name === "1" || name === "2" || name === "4") cropper.zoomTo(Number(name));
-  else if (name === "0") resetZoom();
-  else if (name === "p" && mode === "crop" && proposal()) setBox(proposal());
-  else return false;
+  if (ratio === 0) resetZoom();
+  else cropper.zoomTo(ratio);
+  return true;
+}
+
+// Move the image that is looked at closely, by an arrow key.
+export function moveImage(name) {
+  const [right, down] = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[name];
+  cropper?.move(PAN_PIXELS * right, PAN_PIXELS * down);
+  return cropper !== null;
+}
+
+// Draw the proposed box again; false also where none is proposed.
+export function drawProposal() {
+  if (cropper === null || !proposal()) return false;
+  setBox(proposal());
   return true;
 }
 
