@@ -17,7 +17,7 @@ from dvc.dirs import site_cache_dir
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Model, ReviewPolicy
-from cleanset.review.page.library import share_in_team
+from cleanset.review.page.shares import share_in_team
 from cleanset.review.verdicts import parse_reviews
 from cleanset.sets.manifest import MANIFEST_COLUMNS
 from cleanset.sets.published import source_images as digests

@@ -16,7 +16,7 @@ from cleanset.review.decided import decisions_under
 from cleanset.review.gold_files import read_gold_key
 from cleanset.review.guidelines import own_guidelines, write_guidelines
 from cleanset.review.page.library import _seen_by
-from cleanset.review.page.session import CropScores, StoredVotes
+from cleanset.review.page.stored import CropScores, StoredVotes
 from cleanset.review.status import read_decisions
 from cleanset.review.store import check_reviews, read_reviews
 from cleanset.review.verdicts import Review

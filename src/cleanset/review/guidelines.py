@@ -7,7 +7,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
 
 GUIDELINES = "GUIDELINES.md"
-"""The rules of the reviews, allowed there too."""
+"""The file of the guidelines in the folder of all reviews."""
 
 # size limit of the text, which goes into every set
 MAX_GUIDELINES_BYTES = 200_000

@@ -1,4 +1,4 @@
-"""Consensus of several reviewers on each image, and the queue of images still to be reviewed.
+"""The queue of images still to be reviewed, and the status of each class that follows from it.
 
 Images are asked for class by class, for all models together. Always reviewing the first question asks for no more
 images than any other order would. For one model, let L be the last image that it keeps in the end. Every image that

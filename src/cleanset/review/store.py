@@ -1,7 +1,4 @@
-"""The folder `reviews/`: a YAML file per reviewer and class, the guidelines, and the table of the votes that count.
-
-An export depends on that table of votes, not on all reviews.
-"""
+"""The folder `reviews/`: a YAML file per reviewer and class, read whole and checked against the images."""
 
 import re
 from collections import defaultdict

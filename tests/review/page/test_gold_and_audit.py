@@ -65,7 +65,7 @@ def review_all(
         tab.press(sent(key, [focus]))
         if key == "r":
             tab.press(sent("w", [focus]))
-        if not until_end and not session.counts_golds:
+        if not until_end and not session.state.counts_golds:
             break
     session.hints.close()
     return shown
@@ -92,7 +92,7 @@ def test_a_careless_reviewer_reviews_what_the_items_stood_for_at_the_end(with_it
     review_all(session, lambda *_: "c")
     (found,) = calibration(Edition(with_items))
     assert (found.sensitivity.correct, found.sensitivity.golds, found.finding) == (0, 12, "misses many")
-    assert not session.counts_golds
+    assert not session.state.counts_golds
     assert not [index for index, status in session.statuses.items() if status.questions]
     assert review_status.run(Edition(with_items)).progress["all models"].at_most == 0
     # the next session has the answers, and asks nothing
@@ -162,7 +162,7 @@ def test_without_the_params_answers_do_not_count(with_items: Path) -> None:
     (with_items / "params.yaml").write_text(re.sub(r"(?m)^  gold: .*\n", "", text))
     assert read_params(with_items).review.gold is None
     plain = session_of(with_items)
-    assert plain.shows_others
+    assert plain.others == "shown"
     assert not plain.golds
     golds = read_gold_key(with_items / "reviews", imagenet())
     assert not [key for status in plain.statuses.values() for key in status.votes if key in golds]

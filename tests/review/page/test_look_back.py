@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.review.page.overlays import differs
-from cleanset.review.page.session import RecentVerdicts
+from cleanset.review.page.look_back import differs
+from cleanset.review.page.pace import RecentVerdicts
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import CONFLICT, Decision
 

@@ -1,6 +1,7 @@
 """The page of images without a model, of a label check and of an audit: it speaks of what there is."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -31,7 +32,7 @@ def test_the_end_says_what_comes_next(tmp_path: Path) -> None:
     own_edition.review(edition, "ada")
     tab = TabAlone(edition.folder)
     assert "Run dvc repro to make the set, and commit reviews/" in texts(tab.type()["view"])
-    tab.session.is_audit = True
-    assert "Run dvc repro to count the flaws that were found, and commit" in texts(tab.type()["view"])
-    tab.session.is_audit, tab.session.checks_labels = False, True
-    assert "Run cleanset review relabel labels.csv to write the corrected labels," in texts(tab.type()["view"])
+    audit = TabAlone(edition.folder, session=replace(tab.session, task="audit"))
+    assert "Run dvc repro to count the flaws that were found, and commit" in texts(audit.type()["view"])
+    labels = TabAlone(edition.folder, session=replace(tab.session, task="labels"))
+    assert "Run cleanset review relabel labels.csv to write the corrected labels," in texts(labels.type()["view"])

@@ -19,7 +19,8 @@ from cleanset.review import status as review_status
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.page.actions import FILTERS, REASON_KEYS
 from cleanset.review.page.library import open_library
-from cleanset.review.page.session import CropScores, Pace, in_words
+from cleanset.review.page.pace import Pace, in_words
+from cleanset.review.page.stored import CropScores
 from cleanset.review.queue import Candidate
 from cleanset.sets.description import determining_params
 from cleanset.tables import CROP_SCORES, write_table
@@ -108,7 +109,7 @@ def test_no_example_says_why(tab: TabAlone) -> None:
 
 
 def test_names_and_notes_are_escaped(tab: TabAlone) -> None:
-    tab.session.notes[tab.cursor.class_index, tab.cursor.focus or ""] = "<script>alert(1)</script>"
+    tab.session.state.notes[tab.cursor.class_index, tab.cursor.focus or ""] = "<script>alert(1)</script>"
     html = tab.type()["view"]
     assert "<script>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
@@ -155,7 +156,7 @@ def test_a_note_saves_no_verdict_that_could_not_be_written(
 
 
 def test_a_note_belongs_to_one_class(edition: Path, tab: TabAlone) -> None:
-    tab.session.notes[tab.cursor.class_index + 1, tab.cursor.focus or ""] = "of the other class"
+    tab.session.state.notes[tab.cursor.class_index + 1, tab.cursor.focus or ""] = "of the other class"
     assert "of the other class" not in tab.type()["view"]
     assert tab.note()[1] == ""
     tab.type("u")
@@ -321,20 +322,20 @@ def test_reject_stays_close(tab: TabAlone) -> None:
     assert (tab.type("Escape")["overlay"], tab.mode) == ("", "class")
 
 
-def test_hints_name_cards(tab: TabAlone) -> None:
+def test_hints_name_cards(edition: Path, tab: TabAlone) -> None:
     """Not image ids, which are long and stand nowhere else in full."""
     first, second = tab.cursor.images()[:2]
     data = tab.library.photos.read(first)
-    tab.session.hints = BackgroundHints(lambda _: data, imagenet())
-    tab.session.hints.request([first, second])
-    hints = tab.session.hints
+    hints = BackgroundHints(lambda _: data, imagenet())
+    tab = TabAlone(edition, session=replace(tab.session, hints=hints))
+    hints.request([first, second])
     wait_until(lambda: len(hints.of([first, second])) == 2)
     html = tab.type()["view"]
     assert "nearly the same as card 2" in html
     assert "nearly the same as card 1" in html
     # looked at closely, it stands beside the other
     closely = tab.type("Enter")["overlay"]
-    tab.session.hints.close()
+    hints.close()
     assert closely.count("image/full/") == 2
     assert f"image/full/{second}" in closely
     assert "<figcaption>card 2</figcaption>" in closely
@@ -344,21 +345,23 @@ def test_one_tab_says_that_text_is_not_looked_for(
     edition: Path, tab: TabAlone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cleanset.review.page.tab.can_read_text", lambda: False)
-    tab.session.told_about_text = False
+    tab.session.state.told_about_text = False
     assert [TabAlone(edition, session=tab.session).said for _ in range(2)] == [
         f"Hints do not look for text: {install_command('text')} adds that.", "",
     ]  # fmt: skip
 
 
-def score_as_misclassified(tab: TabAlone, image_id: str, folder: Path) -> None:
-    """Let model `standard` take the crop BOX for class 7."""
-    elsewhere = Edition(folder)  # the edition's own data is shared with other tests
-    tab.session.crop_scores = CropScores(elsewhere, list(tab.library.params.models), imagenet())
+def with_misclassified(edition: Path, tab: TabAlone, image_id: str) -> TabAlone:
+    """Another tab of the class, once model `standard` has taken the crop BOX for class 7."""
+    elsewhere = Edition(edition / "elsewhere")  # the edition's own data is shared with other tests
+    crop_scores = CropScores(elsewhere, list(tab.library.params.models), imagenet())
+    session = replace(tab.session, crop_scores=crop_scores)
     scores = pd.DataFrame({"image_id": [image_id], "crop": [list(BOX)]})
     scores["top5_class"], scores["top5_probability"] = [[7, 1, 2, 3, 4]], [[0.5, 0.2, 0.1, 0.1, 0.1]]
     scores["log_odds"] = 0.0
     write_table(elsewhere.crop_scores("standard"), scores, CROP_SCORES, imagenet())
-    tab.session.refresh()
+    session.refresh()
+    return TabAlone(edition, session=session, at=tab.cursor.class_index)
 
 
 @pytest.mark.parametrize("wrong_after_crop", ["reject", "accept"])
@@ -370,7 +373,7 @@ def test_a_crop_that_is_misclassified(edition: Path, wrong_after_crop: str) -> N
     assert "misclassified by" not in tab.type("x", "w", "v", "Enter", box=BOX)["view"]
     kept = dict(tab.cursor.status.kept)
     assert kept["standard"] > 0
-    score_as_misclassified(tab, focus, edition / "elsewhere")
+    tab = with_misclassified(edition, tab, focus)
     assert "crop misclassified by standard" in tab.type()["view"]
     assert tab.cursor.status.kept == kept | {"standard": kept["standard"] - (wrong_after_crop == "reject")}
 
@@ -384,12 +387,13 @@ def test_an_own_misclassified_crop_is_out_while_it_waits_for_others(edition: Pat
         Candidate(image_id, "reserve", rank, 0.9 - rank / 10) for rank, image_id in enumerate(others, start=2)
     ]
     classes = {**tab.library.by_class, tab.cursor.class_index: {"standard": ranked}}
-    tab.session.library = replace(tab.library, by_class=classes)
+    session = replace(tab.session, library=replace(tab.library, by_class=classes))
+    tab = TabAlone(edition, session=session, at=tab.cursor.class_index)
     tab.cursor.focus = first
     tab.type("x", "w", "v", "Enter", box=BOX)
     found = [(each.image_id, each.certain) for each in tab.cursor.status.questions]
     assert found == list(zip(others, (True, True, False), strict=True))
-    score_as_misclassified(tab, first, edition / "elsewhere")
+    tab = with_misclassified(edition, tab, first)
     assert [each.certain for each in tab.cursor.status.questions] == [True, True, True]
 
 
@@ -412,7 +416,7 @@ def test_statuses_stay_until_the_new_ones_are_there(
 ) -> None:
     monkeypatch.setattr(tab.session.stored, "of_class", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        score_as_misclassified(tab, tab.cursor.focus or "", edition / "elsewhere")
+        with_misclassified(edition, tab, tab.cursor.focus or "")
     assert set(tab.session.statuses) == set(tab.library.by_class)
 
 

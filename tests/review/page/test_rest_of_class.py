@@ -8,7 +8,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.files import ChangedMeanwhileError
-from cleanset.review.page.drafts import likeliest_reason
+from cleanset.review.page.likeliest import likeliest_reason
 from cleanset.review.page.notices import READ_SECONDS, Notice, UnreadNotices
 from cleanset.review.page.view import cards
 from cleanset.review.save import VerdictChange, save_all
@@ -89,7 +89,7 @@ def test_one_write_one_step_and_notes(edition: Path, tab: TabAlone) -> None:
     assert len(tab.history.steps) == 1
     tab.type("z")
     assert reviews(edition) == {}
-    assert tab.session.notes == {(tab.cursor.class_index, first): note}
+    assert tab.session.state.notes == {(tab.cursor.class_index, first): note}
     tab.press(sent("c", [first]))
     assert reviews(edition)[GOLDFISH][first]["note"] == note
 

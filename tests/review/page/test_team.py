@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser
 
-from cleanset.review.page.library import common_classes
+from cleanset.review.page.shares import common_classes
 from tests.browser_tab import PATIENCE, SOURCE
 from tests.documents import blocks
 from tests.forked_commands import forking

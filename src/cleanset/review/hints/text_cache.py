@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,10 +14,6 @@ from cleanset.cache import cache_folder
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, remove_abandoned, write_bytes
 from cleanset.review.hints.text import TextLine, can_read_text
-
-if TYPE_CHECKING:
-    pass
-
 
 VERSION = 2
 """Raise it when `lines_of_text` reads or returns something else."""

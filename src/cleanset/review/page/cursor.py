@@ -1,6 +1,5 @@
-"""The cursor of a tab (class and image), the order of the classes, and accepting the rest of a class as clean."""
+"""The cursor of a tab: a class, its images that are shown, and the one in focus."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cleanset.review.page.library import IndexedImage
@@ -12,15 +11,20 @@ from cleanset.review.verdicts import Review
 class Cursor:
     """A class, the images of it that are shown, and the one in focus.
 
-    `every`: all candidates of the class are shown. `focus` is None where nothing can be shown. `first_count`: how many
-    images were shown when the class was opened.
+    `class_index` is -1 until a class is opened.
     """
 
     session: Session
     class_index: int = -1
     focus: str | None = None
+    """Image id; None where nothing can be shown."""
+
     every: bool = False
+    """Whether all candidates of the class are shown."""
+
     first_count: int = 0
+    """Number of images shown when the class was opened."""
+
     _places: list[str] = field(default_factory=list)
 
     @property
@@ -122,124 +126,3 @@ class Cursor:
             self.focus = (self.boxes_asked() or later or earlier or asked)[0]
         elif position + 1 < len(shown):
             self.focus = shown[position + 1]
-
-
-def lacks_box(status: ReviewerClassStatus) -> bool:
-    """Whether an image of a class lacks only its crop box, and is certainly needed."""
-    return any(each.box_unknown and each.certain for each in status.questions)
-
-
-@dataclass
-class ClassOrder:
-    """The order of the classes in one tab.
-
-    `filter` is one of `keys.FILTERS`, or such as "reason: watermark" and "hint: text" of `keys.BY_KEYS`: at first the
-    classes with an image that lacks only its crop box, if any.
-    """
-
-    session: Session
-    filter: str = "to review"
-    skipped: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        # the quickest answers, and each brings an image into a set
-        if self.matching("boxes to draw"):
-            self.filter = "boxes to draw"
-
-    def matching(self, name: str | None = None) -> list[int]:
-        """The classes that match a filter; by default, the tab's own."""
-        matches: dict[str, Callable[[ReviewerClassStatus], bool]] = {
-            "all": lambda status: True,
-            "to review": lambda status: bool(status.questions or status.broken),
-            "boxes to draw": lacks_box,
-            "short": lambda status: status.state == "short",
-            "conflicts": lambda status: bool(status.conflicts or status.look_again),
-            "with my verdicts": lambda status: bool(status.own),
-        }
-        name = name or self.filter
-        kind, _, words = name.partition(": ")
-        reason = words.replace(" ", "_")
-        session = self.session
-        matches["reason"] = lambda status: any(review.reason == reason for review in status.own.values())
-        if kind == "hint":
-            kinds = {index: session.kinds_of_hints(index).values() for index in session.statuses}
-            return [index for index, of_images in kinds.items() if any(reason in each for each in of_images)]
-        match = matches[kind]
-        return [index for index, status in self.session.statuses.items() if match(status)]
-
-    def neighbour(self, of: int, direction: int = 1) -> int | None:
-        """The matching class after this one (before it, if `direction` is -1); wraps around."""
-        others = [index for index in self.matching() if index != of]
-        if not others:
-            return None
-        if direction > 0:
-            return next((index for index in others if index > of), others[0])
-        return next((index for index in reversed(others) if index < of), others[-1])
-
-    def next_asked(self, after: int) -> int | None:
-        """The next matching class with a question, this one last; None if nothing is asked any more."""
-        matching = set(self.matching())
-        asked = [index for index in self.matching("to review") if index in matching]
-        fresh = [index for index in asked if index not in self.skipped] or asked
-        return next((index for index in fresh if index > after), fresh[0] if fresh else None)
-
-    def upcoming(self, after: int) -> list[int]:
-        """The classes most likely to be shown next, whose images are loaded ahead."""
-        first = self.next_asked(after)
-        second = self.next_asked(first) if first is not None else None
-        near = (first, self.neighbour(after), self.neighbour(after, -1), second)
-        return [index for index in dict.fromkeys(near) if index is not None and index != after]
-
-
-MIN_WIDTH = 160
-MIN_HEIGHT = 120
-"""CSS pixels, whose product is the area on the screen from which an image can be taken as clean with others."""
-
-LEFT = {
-    "judged": "to be decided on by itself.",
-    "early": "a key for it came too early: decide on it, or press a again.",
-    "unseen": f"not whole on the screen, or smaller there than {MIN_WIDTH} × {MIN_HEIGHT} pixels: look, and press a "
-    "again, or Enter for a closer look and c.",
-    "late": "shown only after the key was pressed: look, and press a again.",
-}
-"""Why one key for all the rest of a class leaves an image, and the remedy.
-
-`judged`: somebody's verdict on it is not clean, or it is to be cropped. `early`: a key meant to reject it came too
-early to count. `unseen`: it was not on the screen, whole and large enough, for as long as it must be. `late`: it was
-not among the cards when the key was pressed.
-"""
-
-
-def rest_of_class(
-    cursor: Cursor, seconds: Mapping[str, float], shown: Collection[str], early: Collection[str]
-) -> dict[str, list[str]]:
-    """The images of the queue in a class that has no verdict yet: `clean`, which one key takes, and by reason of LEFT.
-
-    `seconds`: by image id, for how long the reviewer had an image before them. One that was never whole on the screen
-    is not in it, so that it is left even where review.seconds_per_image is 0. `shown`: image ids of the cards when the
-    key was pressed. `early`: image ids that a key came too early for.
-    """
-    min_seconds = cursor.session.library.params.review.seconds_per_image
-    found: dict[str, list[str]] = {"clean": [], **{reason: [] for reason in LEFT}}
-    for image_id in cursor.queued():
-        votes = cursor.status.votes.get((cursor.class_index, image_id), {})
-        if image_id in cursor.boxes_asked() or any(vote.review.verdict != "clean" for vote in votes.values()):
-            found["judged"].append(image_id)
-        elif image_id in early:
-            found["early"].append(image_id)
-        elif seconds.get(image_id, -1.0) >= min_seconds:
-            found["clean"].append(image_id)
-        else:
-            found["unseen" if image_id in shown else "late"].append(image_id)
-    return found
-
-
-def rest_in_words(rest: Mapping[str, Sequence[str]], shown: Sequence[str]) -> str:
-    """A notice on the images taken and left, by the numbers of the cards; `shown`: their image ids, in order."""
-    count = len(rest["clean"])
-    parts = [f"{count} {'image is' if count == 1 else 'images are'} clean."] if count else []
-    for reason, text in LEFT.items():
-        numbers = [str(shown.index(image_id) + 1) for image_id in rest[reason]]
-        if numbers:
-            parts.append(f"Left: {'card' if len(numbers) == 1 else 'cards'} {', '.join(numbers)}, {text}")
-    return " ".join(parts)

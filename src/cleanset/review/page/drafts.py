@@ -1,10 +1,5 @@
-"""The draft of a verdict, and the likeliest reason to reject an image.
+"""The draft of a verdict, from the first key for it until it is written."""
 
-A key that gives no reason rejects the image for its likeliest one.
-"""
-
-from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,10 +8,9 @@ from pydantic import ValidationError
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_crop
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Review
 from cleanset.validation import first_problem
-from cleanset.vocabulary import REASONS, Seen
+from cleanset.vocabulary import Seen, Verdict
 
 if TYPE_CHECKING:  # it imports SciPy, which would delay the start
     from cleanset.review.hints.crop_proposal import CropProposal
@@ -24,21 +18,27 @@ if TYPE_CHECKING:  # it imports SciPy, which would delay the start
 
 @dataclass
 class Draft:
-    """The parts of a verdict that are decided so far, from the first key for it until it is written.
+    """The parts of a verdict that are decided so far."""
 
-    `visible_in`: the box, and the only one, for which the reviewer has stated that the object stays fully visible.
-    `note`: the notes of the verdict that the board takes, to begin its own with.
-    `proposal`: a box to start from; `awaits_proposal`: the image is still being measured for one.
-    """
-
-    verdict: str
+    verdict: Verdict
     reason: str | None = None
     correct_class: str | None = None
+    """The key of the class that the image shows, if that is the reason."""
+
     box: Box | None = None
+    """The box of an earlier crop, and in the end the one that is saved."""
+
     visible_in: Box | None = None
+    """The only box for which the reviewer has stated that the object stays fully visible."""
+
     note: str = ""
+    """The notes of the verdict that the board takes, to begin its own with."""
+
     proposal: "CropProposal | None" = None
+    """A box to start from."""
+
     awaits_proposal: bool = False
+    """Whether the image is still being measured for a proposal."""
 
     def propose(self, proposal: "CropProposal") -> None:
         """Offer a box, and its reason unless a better one is known."""
@@ -94,8 +94,8 @@ class Draft:
         """The verdict to be written."""
         try:
             return Review(
-                verdict=self.verdict,  # type: ignore[arg-type]  # checked right here
-                reason=self.reason,  # type: ignore[arg-type]
+                verdict=self.verdict,
+                reason=self.reason,  # type: ignore[arg-type]  # checked right here
                 correct_class=self.correct_class,
                 crop=self.box,
                 object_fully_visible=True if self.box else None,
@@ -105,48 +105,3 @@ class Draft:
             )
         except ValidationError as error:
             raise CleansetError(first_problem(error)) from None
-
-
-# further reasons that a kind of hint stands for: a line near an edge is read as text, and may be a watermark
-ALSO_HINTED = {"text": ("watermark",)}
-
-
-def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: Counter[str]) -> str:
-    """The most frequent of the reasons hinted at, else of those given in the class, else of all given so far.
-
-    `hinted`: kinds of hints at the image; `in_class`, `overall`: how often each reason was given. Ties go to the one
-    that is more frequent overall, then to the first of REASONS.
-    """
-    # few pixels are no reason: in an edition of small images they would hide all others
-    known = {reason for kind in hinted for reason in (kind, *ALSO_HINTED.get(kind, ())) if reason in REASONS}
-    among = known or in_class.keys() or REASONS
-    return min(among, key=lambda reason: (-in_class[reason], -overall[reason], REASONS.index(reason)))
-
-
-class LikeliestReasons:
-    """The likeliest reasons for images, from the hints at them and the rejections of a session's reviewer."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._counted: dict[int, tuple[ReviewerClassStatus, Counter[str]]] = {}
-        self._overall: Counter[str] = Counter()
-
-    def of(self, class_index: int, image_ids: Collection[str]) -> dict[str, str]:
-        """The likeliest reason by image id, for images of a class."""
-        self._count()
-        in_class = self._counted[class_index][1]
-        hints = self._session.hints.of(image_ids)
-        return {
-            image_id: likeliest_reason({hint.kind for hint in hints.get(image_id, ())}, in_class, self._overall)
-            for image_id in image_ids
-        }
-
-    def _count(self) -> None:
-        """Count the reasons anew in the classes that have changed, for this is done at every step."""
-        for index, status in self._session.statuses.items():
-            before = self._counted.get(index)
-            if before is None or before[0] is not status:
-                counts = Counter(str(each.reason) for each in status.own.values() if each.verdict == "reject")
-                self._overall.subtract(before[1] if before else ())
-                self._overall.update(counts)
-                self._counted[index] = status, counts

@@ -13,16 +13,17 @@ from cleanset.vocabulary import Seen
 
 @dataclass
 class History:
-    """The steps of one tab, the last one last: the only way to write verdicts, so that each can be undone.
-
-    `shown`: this reviewer's verdicts as the tab shows them; only over these does it write another. `opened`: the images
-    that were opened by themselves in this tab, by class index and image id.
-    """
+    """The only way in which a tab writes verdicts, so that each can be undone."""
 
     session: Session
     shown: dict[str, Review | None] = field(default_factory=dict)
+    """This reviewer's verdicts as the tab shows them, by image id; only over these does it write another."""
+
     opened: set[tuple[int, str]] = field(default_factory=set)
+    """The images that were opened by themselves in this tab, by class index and image id."""
+
     steps: list[Step] = field(default_factory=list)
+    """The steps of the tab, the last one last."""
 
     def seen(self, class_index: int, image_id: str) -> Seen | None:
         """The mark of a verdict on one image: single where it was opened."""
@@ -71,5 +72,5 @@ class History:
             self.steps.pop()
             raise
         for image_id, note in step.notes_taken_away().items():
-            self.session.notes.setdefault((step.class_index, image_id), note)
+            self.session.state.notes.setdefault((step.class_index, image_id), note)
         return self.steps.pop()

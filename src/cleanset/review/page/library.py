@@ -1,16 +1,12 @@
-"""The fixed data of a review (classes, candidates, images, preprocessings), and the share of each reviewer.
+"""What the page reads of an edition once: its classes, candidates and images, and how models see them."""
 
-A share lists the classes that one reviewer is asked for; common classes are asked of all.
-"""
-
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from cleanset.classes import ClassTable, parse_ranges
+from cleanset.classes import ClassTable
 from cleanset.edition.lists import unknown_confidences
-from cleanset.edition.params import Params, ReviewPolicy, read_params
+from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import is_there
@@ -21,10 +17,8 @@ from cleanset.review.hints.text_cache import usual_text_cache
 from cleanset.review.labels import contradictions_in
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Candidate, by_image
-from cleanset.review.store import BOARD
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import INDEX, read_table
-from cleanset.validation import shown
 from cleanset.vocabulary import TIERS
 from cleanset.web.images import Photos
 
@@ -146,64 +140,3 @@ def _seen_by(edition: Edition, roles: Sequence[str]) -> dict[str, Preprocessing]
     # a model without a record yet, or without a network, has no view; the page works without it
     records = {role: read_record(path) for role, path in paths.items() if is_there(path)}
     return {role: record.preprocessing for role, record in records.items() if isinstance(record, ScoreRecord)}
-
-
-MAX_PARTS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The class indices that one reviewer is asked for; in the classes of `common`, whatever others have found.
-
-    Agreement is measured on the classes of `common`, which every reviewer has.
-    """
-
-    classes: frozenset[int]
-    common: frozenset[int]
-
-
-def common_classes(classes: Sequence[int], overlap: float) -> frozenset[int]:
-    """The share `overlap` of the classes, evenly spread and rounded down."""
-    # of each position: whether the number of common classes so far grows here
-    return frozenset(
-        class_index
-        for position, class_index in enumerate(classes)
-        if int((position + 1) * overlap + 1e-9) > int(position * overlap + 1e-9)
-    )
-
-
-def share_of(classes: Sequence[int], text: str, overlap: float, copies: int = 1) -> Share:
-    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others from the K-th on.
-
-    `copies`: in how many shares each of the others is, as many as have to review it.
-    """
-    numbers = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
-    part, parts = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-    if not 1 <= part <= parts <= MAX_PARTS:
-        raise CleansetError(f"--share {shown(text)}: expected K/N with 1 <= K <= N <= {MAX_PARTS:,}, such as 1/3")
-    common = common_classes(classes, overlap)
-    others = [class_index for class_index in classes if class_index not in common]
-    own = (each for position, each in enumerate(others) if (part - 1 - position) % parts < copies)
-    return Share(common.union(own), common)
-
-
-def share_in_team(classes: Sequence[int], reviewer: str, team: Collection[str], review: ReviewPolicy) -> Share:
-    """The share of a reviewer in a team: by `review.assign`, or else an equal one, by the order of the names.
-
-    All classes for the board, and for one who reviews alone. Raises CleansetError for a reviewer whom `review.assign`
-    does not name.
-    """
-    assign = review.assign
-    overlap = review.overlap
-    if reviewer == BOARD or not (assign or team):
-        return Share(frozenset(classes), frozenset())
-    if not assign:
-        members = sorted({*team} - {BOARD})
-        return share_of(classes, f"{members.index(reviewer) + 1}/{len(members)}", overlap, review.min_reviewers)
-    if reviewer not in assign:
-        raise CleansetError(
-            f"reviewer {reviewer!r}: not in review.assign of params.yaml; expected one of {', '.join(sorted(assign))}: "
-            "correct the name, or add a line"
-        )
-    common = common_classes(classes, overlap)
-    return Share(parse_ranges(assign[reviewer]).intersection(classes) | common, common)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 READ_SECONDS = 1.0
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Notice:
     """One line to the reviewer; an error stays until the next key, and means that nothing was saved."""
 
@@ -19,14 +19,18 @@ class Notice:
 class UnreadNotices:
     """The notices that nobody can have read yet, since all keys after them were typed ahead.
 
-    `last`: the number of the key that gave the last one; `not_shown`: how many of the keys were about an image that was
-    not shown, or only just, when they were pressed, and so did nothing. Who types on and on has no time to read: these
-    are counted until READ_SECONDS after the last of them, which was answered at `counted_at`.
+    Who types on and on has no time to read: keys that did nothing are counted until READ_SECONDS after the last one.
     """
 
     last: int = 0
+    """The number of the key that gave the last notice."""
+
     not_shown: int = 0
+    """Number of keys that did nothing, since their image was not shown, or only just, when they were pressed."""
+
     counted_at: float = 0.0
+    """When the last of these was answered, by `time.monotonic`."""
+
     _texts: dict[str, bool] = field(default_factory=dict)
 
     def begin(self, answered: int | None) -> None:
@@ -64,4 +68,5 @@ class UnreadNotices:
                 f"Not saved. {keys} pressed before the {images} shown, or within half a second of it: look, and press "
                 f"{them} again"
             )
-        return Notice(" ".join(texts), self.not_shown > 0 or any(self._texts.values())) if texts else None
+        is_error = self.not_shown > 0 or any(self._texts.values())
+        return Notice(" ".join(texts), is_error=is_error) if texts else None

@@ -27,19 +27,13 @@ from cleanset.review.gold_files import read_gold_key
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import Opinions, read_look_again, read_opinions
 from cleanset.review.page.actions import Action, action_of, bindings_for_browser
-from cleanset.review.page.gold_and_audit import audit_library, mix_in_golds
+from cleanset.review.page.audit_library import audit_library
+from cleanset.review.page.gold_items import with_golds
 from cleanset.review.page.keys import ReviewKey
-from cleanset.review.page.library import (
-    IndexedImage,
-    Library,
-    Share,
-    background_hints,
-    label_library,
-    open_library,
-    share_in_team,
-    share_of,
-)
-from cleanset.review.page.session import CropScores, Session, StoredVotes
+from cleanset.review.page.library import IndexedImage, Library, background_hints, label_library, open_library
+from cleanset.review.page.session import Session
+from cleanset.review.page.shares import Share, share_in_team, share_of
+from cleanset.review.page.stored import CropScores, StoredVotes
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import note_buttons, render
 from cleanset.review.store import BOARD, MAX_NOTE, check_reviewer, reviewer_folders
@@ -181,7 +175,6 @@ def open_session(
         mine = share_of(classes, share, review.overlap, review.min_reviewers)
     elif plan is None and of_models is None:
         mine = share_in_team(classes, reviewer, team, review)
-    sees_own_only = bool(team) and reviewer != BOARD
     session = Session(
         library=library,
         stored=stored,
@@ -191,16 +184,12 @@ def open_session(
         share=mine,
         look_again=again,
         opinions=opinions,
-        is_audit=plan is not None,
-        checks_labels=of_models is not None,
-        shows_others=not sees_own_only,
-        sees_own_only=sees_own_only,
+        task="audit" if plan is not None else "labels" if of_models is not None else "review",
+        others="hidden" if team and reviewer != BOARD else "shown",
         all_golds=golds,
     )
     session.refresh()
-    if of_models is None:
-        mix_in_golds(edition, session, golds)
-    return session
+    return session if session.task == "labels" else with_golds(edition, session)
 
 
 def application(sessions: Mapping[str, Session]) -> FastAPI:

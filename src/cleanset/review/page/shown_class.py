@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from cleanset.errors import CleansetError
 from cleanset.review.page.actions import Base, Mode, Overlay
-from cleanset.review.page.cursor import ClassOrder, Cursor, lacks_box
+from cleanset.review.page.class_order import ClassOrder, lacks_box
+from cleanset.review.page.cursor import Cursor
 from cleanset.review.page.drafts import Draft
 from cleanset.review.page.history import History
 from cleanset.review.page.keys import ReviewKey
@@ -77,7 +78,7 @@ class ShownClass:
         self.base = "class"
         self._came_by_settling = False
         self.session.refresh_class(class_index)
-        self.session.recent.open_class(class_index, time.monotonic())
+        self.session.state.recent.open_class(class_index, time.monotonic())
         self.cursor.go_to(class_index, focus)
         self.close()
         self._ask_for_box()

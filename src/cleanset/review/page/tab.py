@@ -18,12 +18,15 @@ from cleanset.review.page.actions import (
     Overlay,
     action_of,
 )
-from cleanset.review.page.cursor import rest_in_words, rest_of_class
-from cleanset.review.page.drafts import Draft, LikeliestReasons
+from cleanset.review.page.drafts import Draft
 from cleanset.review.page.keys import ReviewKey
+from cleanset.review.page.likeliest import LikeliestReasons
+from cleanset.review.page.look_back import LookBack
 from cleanset.review.page.notices import Notice
-from cleanset.review.page.overlays import GuidelinesSection, LookBack, guidelines_sections
-from cleanset.review.page.session import ImageKey, Session
+from cleanset.review.page.pace import ImageKey
+from cleanset.review.page.rest_of_class import rest_in_words, rest_of_class
+from cleanset.review.page.rules import GuidelinesSection, guidelines_sections
+from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import NotShownError, ShownClass
 from cleanset.review.store import BOARD, MAX_NOTE
 from cleanset.vocabulary import Verdict
@@ -162,12 +165,12 @@ class Tab(ShownClass):
     def resume(self, name: str) -> None:
         """Go on with the steps that the browser's tab of this name can undo, though the page was loaded anew."""
         if name:
-            self.history.steps = self.session.steps.setdefault(name, self.history.steps)
+            self.history.steps = self.session.state.steps.setdefault(name, self.history.steps)
 
     def keep_note(self, image_id: str | None, text: str) -> None:
         """Take over a note without a verdict, which the browser has kept while the server was started anew."""
         if image_id in self.cursor.images() and text.strip():
-            self.session.notes.setdefault((self.cursor.class_index, image_id or ""), text.strip()[:MAX_NOTE])
+            self.session.state.notes.setdefault((self.cursor.class_index, image_id or ""), text.strip()[:MAX_NOTE])
 
     # Verdicts
 
@@ -253,7 +256,7 @@ class Tab(ShownClass):
         assert draft is not None
         assert image is not None
         left = self.cursor.class_index
-        written = self.session.notes.get((left, image.image_id))
+        written = self.session.state.notes.get((left, image.image_id))
         # the note of an earlier decision gives the reason for that one
         if self.session.reviewer == BOARD and not (written or "").strip():
             self.over = "note"
@@ -261,7 +264,7 @@ class Tab(ShownClass):
             return
         note = written or (own.note if own else None)
         self._write({image.image_id: draft.review(image, note, self.history.seen(left, image.image_id))})
-        self.session.notes.pop((left, image.image_id), None)
+        self.session.state.notes.pop((left, image.image_id), None)
         if self.cursor.class_index == left and self.cursor.focus == image.image_id:
             self.cursor.focus_next()
             self._ask_for_box()
@@ -347,7 +350,7 @@ class Tab(ShownClass):
         self._early.clear()  # this notice names them
         if rest["clean"]:
             images = self.session.library.images
-            notes = self.session.notes
+            notes = self.session.state.notes
             self._write(
                 {
                     image_id: Draft("clean").review(
@@ -396,7 +399,7 @@ class Tab(ShownClass):
         own = self.cursor.own()
         focus = self.cursor.focus
         title = "Why the board overrules" if self.draft and self.session.reviewer == BOARD else "A note"
-        kept = self.session.notes.get((self.cursor.class_index, focus or ""))
+        kept = self.session.state.notes.get((self.cursor.class_index, focus or ""))
         taken = self.draft.note if self.draft else ""
         number = self.cursor.images().index(focus) + 1 if focus in self.cursor.images() else 0
         return f"{title}, on card {number} ({focus})", kept or taken or (own.note if own else None) or ""
@@ -413,18 +416,18 @@ class Tab(ShownClass):
         if text is None:
             return
         key = self.cursor.class_index, self.cursor.focus
-        self.session.notes[key] = text.strip()
+        self.session.state.notes[key] = text.strip()
         with self._reporting_errors():
             own = self.cursor.own()
             if draft is not None:
                 self._save_with_note(draft, text.strip())
             elif own is not None and (own.note or "") != text.strip():
                 self._write({self.cursor.focus: own.model_copy(update={"note": text.strip() or None})})
-                self.session.notes.pop(key, None)
+                self.session.state.notes.pop(key, None)
             elif own is None and text.strip():
                 self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
             else:
-                self.session.notes.pop(key, None)
+                self.session.state.notes.pop(key, None)
 
     def leave_text(self) -> None:
         """Leave the dialog that is open, without what was typed there."""
@@ -436,7 +439,7 @@ class Tab(ShownClass):
     def _save_with_note(self, draft: Draft, text: str) -> None:
         """Save the verdict for which the board was asked to give a note."""
         if not text:
-            self.session.notes.pop((self.cursor.class_index, self.cursor.focus or ""), None)
+            self.session.state.notes.pop((self.cursor.class_index, self.cursor.focus or ""), None)
             self.notice = Notice("Not saved: a verdict of the board needs a note.", is_error=True)
             return
         self.draft = draft
@@ -482,8 +485,8 @@ class Tab(ShownClass):
         else:
             self.cursor.class_index = next(iter(classes))
             self._go_on(-1)
-        if not can_read_text() and not self.session.told_about_text:
-            self.session.told_about_text = True
+        if not can_read_text() and not self.session.state.told_about_text:
+            self.session.state.told_about_text = True
             self.notice = self.notice or Notice(f"Hints do not look for text: {install_command('text')} adds that.")
 
     def _go_to_neighbour(self, direction: int) -> None:

@@ -23,10 +23,12 @@ from cleanset.review.page.actions import (
     Section,
     help_lines,
 )
-from cleanset.review.page.cursor import MIN_HEIGHT, MIN_WIDTH, Cursor
+from cleanset.review.page.cursor import Cursor
 from cleanset.review.page.library import IndexedImage, Library
-from cleanset.review.page.overlays import SHOWN
-from cleanset.review.page.session import Session, in_words
+from cleanset.review.page.look_back import SHOWN
+from cleanset.review.page.pace import in_words
+from cleanset.review.page.rest_of_class import MIN_HEIGHT, MIN_WIDTH
+from cleanset.review.page.session import Session
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
@@ -101,7 +103,7 @@ def cards(tab: Tab) -> list[Card]:
         votes = status.votes.get((tab.cursor.class_index, image_id), {})
         own = votes[session.reviewer].review if session.reviewer in votes else None
         # others' verdicts must not bias a reviewer who has none yet; the board decides between them
-        visible = (own is not None and session.shows_others) or session.reviewer == BOARD
+        visible = (own is not None and session.others == "shown") or session.reviewer == BOARD
         others = [(name, vote.review) for name, vote in sorted(votes.items()) if visible and name != session.reviewer]
         made.append(
             Card(
@@ -118,7 +120,7 @@ def cards(tab: Tab) -> list[Card]:
                 opinions=session.opinions.get(image_id, ()),
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
-                unsaved_note=session.notes.get((tab.cursor.class_index, image_id)),
+                unsaved_note=session.state.notes.get((tab.cursor.class_index, image_id)),
             )
         )
     return made
@@ -228,7 +230,7 @@ def _progress(tab: Tab) -> dict[str, Any]:
 
 
 def _time_left(session: Session, classes: int) -> str | None:
-    seconds = session.pace.seconds_left(classes)
+    seconds = session.state.pace.seconds_left(classes)
     return None if seconds is None or not classes else in_words(seconds)
 
 

@@ -1,17 +1,14 @@
-"""The overlays of a class: a reviewer's own last verdicts, and the guidelines with an example of each reason."""
+"""A reviewer's own last verdicts, which lie over the class, and the filters of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-
-from markdown_it import MarkdownIt
 
 from cleanset.images.boxes import known_box
-from cleanset.review.page.session import ImageKey, Session
+from cleanset.review.page.pace import ImageKey
+from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Decision
-from cleanset.vocabulary import REASONS
 
 SHOWN = 50
 """Verdicts shown at first, and added by each press of `m`."""
@@ -35,13 +32,20 @@ class PastVerdict:
 
 @dataclass
 class LookBack:
-    """The verdicts on the screen. `chosen`: the name of the filter; `focus`: the verdict in focus."""
+    """The verdicts on the screen, and the filters of them."""
 
     session: Session
     chosen: str = FILTER_ALL
+    """The name of the filter."""
+
     focus: ImageKey | None = None
+    """The verdict in focus; None where none is shown."""
+
     limit: int = SHOWN
+    """Number of verdicts shown at most."""
+
     matching: dict[str, list[PastVerdict]] = field(default_factory=dict)
+    """The verdicts that match each filter, as of the last `refresh`."""
 
     def refresh(self) -> None:
         """Find this reviewer's verdicts as last read, and the matches of each filter, without empty ones."""
@@ -100,11 +104,14 @@ def _own_verdicts(session: Session) -> list[PastVerdict]:
         if image_id in session.library.images
     }
     by_file = sorted(reviews, key=lambda key: (-session.stored.changed_at(session.reviewer, key[0]), key))
-    return [PastVerdict(key, reviews[key], session.recent.seconds(key)) for key in session.recent.newest_first(by_file)]
+    return [
+        PastVerdict(key, reviews[key], session.state.recent.seconds(key))
+        for key in session.state.recent.newest_first(by_file)
+    ]
 
 
 def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping[str, set[str]]]) -> Iterator[str]:
-    """The names of the filters that a verdict matches, beside ALL."""
+    """The names of the filters that a verdict matches, beside FILTER_ALL."""
     class_index, image_id = verdict.key
     status = session.statuses[class_index]
     if verdict.seconds is not None and verdict.seconds < HASTY_SECONDS:
@@ -122,7 +129,7 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping
         if len(by_role) > 1 and any(candidate.image_id == image_id for candidate in candidates):
             yield f"model: {role}"
     for reviewer in status.votes[verdict.key]:
-        if session.shows_others and reviewer not in (session.reviewer, BOARD):
+        if session.others == "shown" and reviewer not in (session.reviewer, BOARD):
             yield f"reviewer: {reviewer}"
     for kind in sorted(hints[class_index].get(image_id, ())):
         yield f"hint: {kind}"
@@ -142,76 +149,3 @@ def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
     left, top, right, bottom = decided
     limit = box_tolerance * min(right - left, bottom - top)
     return max(abs(a - b) for a, b in zip(review.box, decided, strict=True)) > limit
-
-
-EXAMPLES = "static/examples"
-"""Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleExample:
-    """An image beside a rule, of the edition or drawn."""
-
-    address: str
-    caption: str
-
-
-@dataclass(frozen=True, slots=True)
-class GuidelinesSection:
-    """A part of the guidelines: HTML, and examples if its heading is the name of a reason, a clean one first."""
-
-    html: str
-    examples: tuple[RuleExample, ...]
-
-
-def guidelines_sections(session: Session, text: str) -> list[GuidelinesSection]:
-    """The guidelines for the page: one part before the first heading of level 2, and one from each of these on."""
-    settled = _settled_examples(session)
-    return [
-        GuidelinesSection(_markdown().render(part), tuple(_examples(reason, settled, session)) if reason else ())
-        for part, reason in _parts(text)
-    ]
-
-
-def _parts(text: str) -> Iterator[tuple[str, str | None]]:
-    """Each part of the text, with the reason that its heading names."""
-    lines: list[str] = []
-    for line in [*text.splitlines(), "## "]:
-        if line.startswith("## ") and lines:
-            heading = lines[0].removeprefix("## ").strip().lower().replace(" ", "_")
-            yield "\n".join(lines), heading if lines[0].startswith("## ") and heading in REASONS else None
-            lines = []
-        lines.append(line)
-
-
-@cache
-def _markdown() -> MarkdownIt:
-    # no HTML of its own and no images: the text may come with a set from anywhere
-    return MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink"])
-
-
-def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[RuleExample]:
-    """A clean and a flawed example: of the edition, from one class if possible, else drawn ones."""
-    flawed = next(iter(settled.get(reason, ())), None)
-    clean = next((key for key in settled.get("clean", ()) if flawed and key[0] == flawed[0]), None)
-    for kind, key in (("clean", clean), ("flawed", flawed)):
-        if key is None:
-            yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
-        else:
-            caption = f"{kind}: {session.library.classes.names[key[0]].name}"
-            yield RuleExample(session.library.images[key[1]].url("tile"), caption)
-
-
-def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
-    """Images that this reviewer has reviewed and the decision agrees, by reason, or clean."""
-    # only those, so that nobody learns here what others found on an image that they may have to review themselves
-    found: dict[str, list[ImageKey]] = {}
-    for class_index, status in session.statuses.items():
-        for image_id, decision in sorted(status.decisions.items()):
-            own = session.own(class_index, image_id)
-            if own is None or own.verdict != decision.verdict or image_id not in session.library.images:
-                continue
-            name = "clean" if own.verdict == "clean" else own.reason
-            if name is not None and own.reason == decision.reason:
-                found.setdefault(name, []).append((class_index, image_id))
-    return found

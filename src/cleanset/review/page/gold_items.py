@@ -1,4 +1,4 @@
-"""Gold items and the draws of an audit, mixed into the candidates of the review page.
+"""Gold items among the candidates of a session.
 
 A gold item is shown in the place of a candidate, asked for and saved as any image, and decides nothing. A class with a
 gold item goes on as if the item were one of its candidates: a reviewer who calls it clean is asked for one image less,
@@ -13,81 +13,46 @@ from pathlib import Path
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
-from cleanset.images.boxes import Box
-from cleanset.images.codec import Read, cropped, decode, png
-from cleanset.review.audit import AuditPlan, SetImage
-from cleanset.review.audit_files import draws_of_auditor, judged_elsewhere
+from cleanset.images.codec import Read, decode
+from cleanset.review.audit_files import judged_elsewhere
 from cleanset.review.gold import GoldItem, GoldKey, chosen_golds, is_gold_answer, number_of_golds, place_among
 from cleanset.review.gold_files import gold_file
 from cleanset.review.page.library import IndexedImage, Library, background_hints
-from cleanset.review.page.session import Session
+from cleanset.review.page.session import Session, SessionState
 from cleanset.review.queue import ByRole, Candidate
 from cleanset.review.store import BOARD
 from cleanset.web.images import Photos
 
 
-def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: str) -> Library:
-    """The images that one auditor looks at, as they are delivered, in place of the candidates.
+def with_golds(edition: Edition, session: Session) -> Session:
+    """A session with gold items among its candidates, in place of one whose classes are all read.
 
-    Raises CleansetError for the board, and where nothing is left for this auditor.
-    """
-    draws = draws_of_auditor(edition.reviews, plan, auditor)
-    boxes = {each.image_id: each.crop for each in draws if each.crop is not None}
-    images = {each.image_id: _delivered(library, each) for each in draws}
-    return replace(
-        library,
-        params=library.params.model_copy(update={"models": {plan.model: library.params.models[plan.model]}}),
-        index={**library.index, **images},
-        by_class=_by_class(library, plan.model, draws),
-        images=images,
-        photos=Photos(_audit_reading(library.photos.read, boxes)),
-        seen_by={role: each for role, each in library.seen_by.items() if role == plan.model},
-    )
-
-
-def _delivered(library: Library, image: SetImage) -> IndexedImage:
-    source = library.images.get(image.image_id)
-    if source is None:
-        raise CleansetError(
-            f"audit: {image.image_id} of class {library.classes.keys[image.class_index]}: not among the candidates of "
-            "this edition any more; expected the edition in which the audit was drawn"
-        )
-    if image.crop is None:
-        return source
-    left, top, right, bottom = image.crop
-    return replace(source, width=right - left, height=bottom - top)
-
-
-def _by_class(library: Library, role: str, draws: list[SetImage]) -> dict[int, ByRole]:
-    """The draws by class, as the model ranks them."""
-    drawn = {(each.class_index, each.image_id) for each in draws}
-    found: dict[int, ByRole] = {}
-    for class_index in sorted({each.class_index for each in draws}):
-        of_class = library.by_class[class_index][role]
-        found[class_index] = {role: [each for each in of_class if (class_index, each.image_id) in drawn]}
-    return found
-
-
-def _audit_reading(read: Read, boxes: dict[str, Box]) -> Read:
-    """Read an image as it is delivered."""
-
-    def delivered(image_id: str) -> bytes:
-        data = read(image_id)
-        box = boxes.get(image_id)
-        return data if box is None else png(cropped(data, box))
-
-    return delivered
-
-
-def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
-    """Give a session its gold items, once every class is read; nothing changes without any.
-
-    Raises CleansetError for an image of an item that is missing or was changed.
+    The same session where params.yaml asks for none, where its classes have none, and for the board. Raises
+    CleansetError for an image of an item that is missing or was changed.
     """
     policy = session.library.params.review.gold
-    golds = {key: item for key, item in golds.items() if key[0] in session.library.by_class}
+    golds = {key: item for key, item in session.all_golds.items() if key[0] in session.library.by_class}
     if policy is None or not golds or session.reviewer == BOARD:
-        return
+        return session
+    chosen = _chosen(edition, session, golds, policy.share)
+    library = gold_library(session.library, chosen, edition.path(policy.folder))
+    session.hints.close()
+    mixed = replace(
+        session,
+        library=library,
+        hints=background_hints(library),
+        golds={item.key: item for item in chosen},
+        plain=session.library.by_class,
+        # an image without others' verdicts would be an item
+        others="counted" if session.others == "shown" else session.others,
+        state=SessionState(),
+    )
+    mixed.refresh()
+    return mixed
+
+
+def _chosen(edition: Edition, session: Session, golds: GoldKey, share: float) -> list[GoldItem]:
+    """The items of a session: those that its reviewer has answered, and others up to the share of its images."""
     own = {(index, image_id) for index, status in session.statuses.items() for image_id in status.own}
     answered = {
         key
@@ -96,7 +61,7 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
         if session.reviewer in by_reviewer and is_gold_answer(by_reviewer[session.reviewer], key, golds)
     }
     elsewhere = judged_elsewhere(
-        edition.reviews, session.reviewer, None if session.is_audit else answered, session.library.classes
+        edition.reviews, session.reviewer, None if session.task == "audit" else answered, session.library.classes
     )
     open_classes = [index for index, status in session.statuses.items() if status.questions]
     certain = [
@@ -107,16 +72,8 @@ def mix_in_golds(edition: Edition, session: Session, golds: GoldKey) -> None:
     ]
     # the image of an item that is asked for itself would be seen twice
     known = own | elsewhere | golds.keys() & set(certain)
-    wanted = number_of_golds(policy.share, len(own) + len(certain))
-    chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted=wanted)
-    session.golds = {item.key: item for item in chosen}
-    session.plain = session.library.by_class
-    session.shows_others = False  # an image without others' would be an item
-    session.library = gold_library(session.library, chosen, edition.path(policy.folder))
-    session.hints.close()
-    session.hints = background_hints(session.library)
-    session.statuses = {}
-    session.refresh()
+    wanted = number_of_golds(share, len(own) + len(certain))
+    return chosen_golds(golds, known - answered, open_classes, answered, wanted=wanted)
 
 
 def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> Library:

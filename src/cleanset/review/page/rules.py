@@ -1,0 +1,83 @@
+"""The guidelines as they lie over the class: in parts, with an example of each reason."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from markdown_it import MarkdownIt
+
+from cleanset.review.page.pace import ImageKey
+from cleanset.review.page.session import Session
+from cleanset.vocabulary import REASONS
+
+EXAMPLES = "static/examples"
+"""Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleExample:
+    """An image beside a rule, of the edition or drawn."""
+
+    address: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuidelinesSection:
+    """A part of the guidelines: HTML, and examples if its heading is the name of a reason, a clean one first."""
+
+    html: str
+    examples: tuple[RuleExample, ...]
+
+
+def guidelines_sections(session: Session, text: str) -> list[GuidelinesSection]:
+    """The guidelines for the page: one part before the first heading of level 2, and one from each of these on."""
+    settled = _settled_examples(session)
+    return [
+        GuidelinesSection(_markdown().render(part), tuple(_examples(reason, settled, session)) if reason else ())
+        for part, reason in _parts(text)
+    ]
+
+
+def _parts(text: str) -> Iterator[tuple[str, str | None]]:
+    """Each part of the text, with the reason that its heading names."""
+    lines: list[str] = []
+    for line in [*text.splitlines(), "## "]:
+        if line.startswith("## ") and lines:
+            heading = lines[0].removeprefix("## ").strip().lower().replace(" ", "_")
+            yield "\n".join(lines), heading if lines[0].startswith("## ") and heading in REASONS else None
+            lines = []
+        lines.append(line)
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    # no HTML of its own and no images: the text may come with a set from anywhere
+    return MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink"])
+
+
+def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[RuleExample]:
+    """A clean and a flawed example: of the edition, from one class if possible, else drawn ones."""
+    flawed = next(iter(settled.get(reason, ())), None)
+    clean = next((key for key in settled.get("clean", ()) if flawed and key[0] == flawed[0]), None)
+    for kind, key in (("clean", clean), ("flawed", flawed)):
+        if key is None:
+            yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
+        else:
+            caption = f"{kind}: {session.library.classes.names[key[0]].name}"
+            yield RuleExample(session.library.images[key[1]].url("tile"), caption)
+
+
+def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
+    """Images that this reviewer has reviewed and the decision agrees, by reason, or clean."""
+    # only those, so that nobody learns here what others found on an image that they may have to review themselves
+    found: dict[str, list[ImageKey]] = {}
+    for class_index, status in session.statuses.items():
+        for image_id, decision in sorted(status.decisions.items()):
+            own = session.own(class_index, image_id)
+            if own is None or own.verdict != decision.verdict or image_id not in session.library.images:
+                continue
+            name = "clean" if own.verdict == "clean" else own.reason
+            if name is not None and own.reason == decision.reason:
+                found.setdefault(name, []).append((class_index, image_id))
+    return found
