@@ -13,9 +13,9 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review import agreement_report
 from cleanset.review import status as review_status
+from cleanset.review.bind import bind_reviews, bound_text
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
-from cleanset.review.save import bind_reviews, bound_text
 from cleanset.review.store import read_reviews
 from cleanset.stages import crops, review_apply
 from cleanset.tables import LOCATIONS

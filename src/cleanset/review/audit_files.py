@@ -26,9 +26,10 @@ from cleanset.review.audit import (
     set_images,
 )
 from cleanset.review.calibration import calibrations
-from cleanset.review.gold import GoldAnswer, Key, gold_answers, without_golds
+from cleanset.review.gold import GoldAnswer, gold_answers, without_golds
 from cleanset.review.gold_files import read_gold_key
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviewer, check_reviews, read_reviews, read_votes
+from cleanset.review.verdicts import ImageKey
 from cleanset.validation import Role, Section, shown, validate
 from cleanset.yaml_files import read_yaml
 
@@ -137,7 +138,9 @@ def all_gold_answers(reviews: Path, roles: Collection[str], classes: ClassTable)
     return [answer for votes in sources for answer in gold_answers(votes, golds)]
 
 
-def judged_elsewhere(reviews: Path, reviewer: str, answered: Collection[Key] | None, classes: ClassTable) -> set[Key]:
+def judged_elsewhere(
+    reviews: Path, reviewer: str, answered: Collection[ImageKey] | None, classes: ClassTable
+) -> set[ImageKey]:
     """The images that somebody has judged in other places than the page shows, gold items among them.
 
     `answered`: the gold items answered among the reviews, where the page shows these; None where it shows an audit.

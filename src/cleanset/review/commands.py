@@ -162,7 +162,7 @@ def bind(
 
     Then the reviews hold in any edition with the same images, whatever their layout.
     """
-    from cleanset.review.save import bind_reviews
+    from cleanset.review.bind import bind_reviews
 
     typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews now have the SHA-256 of their images")
 

@@ -12,12 +12,9 @@ from typing import Annotated
 
 from cleanset.classes import ClassOfKey
 from cleanset.dataset.folder import ImageId
-from cleanset.review.verdicts import Review, Vote, votes_that
+from cleanset.review.verdicts import ImageKey, Review, Vote, votes_that
 from cleanset.validation import EmptyIsNone, matching, one_of
 from cleanset.vocabulary import REASONS
-
-Key = tuple[int, str]
-"""Class index and image id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class GoldItem:
     source: Annotated[str, one_of("planted", "published", "settled")]
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ImageKey:
         """Class index and image id."""
         return self.class_index, self.image_id
 
@@ -58,23 +55,23 @@ class GoldAnswer:
         return (self.review.verdict == "clean") != self.item.is_flawed
 
 
-GoldKey = Mapping[Key, GoldItem]
+GoldKey = Mapping[ImageKey, GoldItem]
 """The gold items by class index and image id."""
 
 
-def is_gold_answer(vote: Vote, key: Key, golds: GoldKey) -> bool:
+def is_gold_answer(vote: Vote, key: ImageKey, golds: GoldKey) -> bool:
     """Whether a vote is on the gold item of its image, not on the image."""
     return key in golds and vote.review.sha256 == golds[key].sha256
 
 
-def without_golds(votes: dict[Key, dict[str, Vote]], golds: GoldKey) -> dict[Key, dict[str, Vote]]:
+def without_golds(votes: dict[ImageKey, dict[str, Vote]], golds: GoldKey) -> dict[ImageKey, dict[str, Vote]]:
     """The votes on the images themselves; the same object where no vote is on a gold item."""
     if not any(key in golds for key in votes):
         return votes
     return votes_that(votes, lambda key, _, vote: not is_gold_answer(vote, key, golds))
 
 
-def gold_answers(votes: Mapping[Key, Mapping[str, Vote]], golds: GoldKey) -> list[GoldAnswer]:
+def gold_answers(votes: Mapping[ImageKey, Mapping[str, Vote]], golds: GoldKey) -> list[GoldAnswer]:
     """The answers to gold items among votes, by class, image id and reviewer."""
     return [
         GoldAnswer(reviewer, golds[key], vote.review)
@@ -85,7 +82,11 @@ def gold_answers(votes: Mapping[Key, Mapping[str, Vote]], golds: GoldKey) -> lis
 
 
 def chosen_golds(
-    golds: GoldKey, known: Collection[Key], open_classes: Collection[int], answered: Collection[Key], wanted: int
+    golds: GoldKey,
+    known: Collection[ImageKey],
+    open_classes: Collection[int],
+    answered: Collection[ImageKey],
+    wanted: int,
 ) -> list[GoldItem]:
     """The gold items that one reviewer is shown: the answered ones, and further ones up to `wanted` in all.
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, parse_rows
 from cleanset.files import is_there, read_text
-from cleanset.review.gold import GoldItem, Key
+from cleanset.review.gold import GoldItem
+from cleanset.review.verdicts import ImageKey
 
 GOLD_KEY = "gold.csv"
 """The file in `reviews/` that lists the gold items with their verdicts."""
@@ -16,7 +17,7 @@ GOLD_COLUMNS = ("image_id", "sha256", "reason", "source")
 _REMEDY = "correct the line, or make the items with cleanset review gold"
 
 
-def read_gold_key(reviews: Path, classes: ClassTable) -> dict[Key, GoldItem]:
+def read_gold_key(reviews: Path, classes: ClassTable) -> dict[ImageKey, GoldItem]:
     """The gold items that `reviews/gold.csv` lists; empty without the file. Raises CleansetError for a bad line."""
     path = reviews / GOLD_KEY
     if not is_there(path):
@@ -24,7 +25,7 @@ def read_gold_key(reviews: Path, classes: ClassTable) -> dict[Key, GoldItem]:
     return parse_gold_key(read_text(path, "save it as UTF-8"), str(path), classes)
 
 
-def parse_gold_key(text: str, where: str, classes: ClassTable) -> dict[Key, GoldItem]:
+def parse_gold_key(text: str, where: str, classes: ClassTable) -> dict[ImageKey, GoldItem]:
     """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
     columns = (classes.key_column, *GOLD_COLUMNS)
     rows = parse_rows(text, columns, GoldItem, where, remedy=_REMEDY, key=("image_id",), context=classes)

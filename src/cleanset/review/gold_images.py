@@ -22,11 +22,11 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_bytes, write_text
 from cleanset.images.codec import Read, decode
 from cleanset.review.decided import candidates_of, checked_votes
-from cleanset.review.gold import GoldItem, Key
+from cleanset.review.gold import GoldItem
 from cleanset.review.gold_files import GOLD_KEY, gold_file, gold_key_text, read_gold_key
 from cleanset.review.queue import ByRole, by_image
 from cleanset.review.store import BOARD, Votes, basis_of
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import ImageKey, Review
 from cleanset.tables import INDEX, read_table
 
 STAMPS = ("© photostock", "SAMPLE", "www.photos.example", "© 2009 J. Miller", "PREVIEW")
@@ -181,7 +181,7 @@ def _report(params: Params, folder: Path, made: list[GoldItem], wanted: int) -> 
 
 
 def _bases(
-    source: str, is_flawed: bool, votes: Votes, by_class: Mapping[int, ByRole], taken: Mapping[Key, object]
+    source: str, is_flawed: bool, votes: Votes, by_class: Mapping[int, ByRole], taken: Mapping[ImageKey, object]
 ) -> Iterator[GoldItem]:
     """The images that items of a source can be made from, as items without a digest yet; each class in turn."""
     images = {index: by_image(by_role).keys() for index, by_role in by_class.items()}

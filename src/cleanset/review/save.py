@@ -11,22 +11,16 @@ from typing import Any
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.folder import example_id, is_image_id
-from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition, images_are_official
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
 from cleanset.review.guidelines import check_reviews_folder
 from cleanset.review.store import (
     check_note,
-    check_reviewer,
-    check_reviews,
-    read_reviews,
     refuse_link,
     review_file,
 )
 from cleanset.review.verdicts import Review, Vote, parse_reviews
-from cleanset.tables import INDEX, read_table
 from cleanset.yaml_files import parse_remembered
 
 _Entry = tuple[str, object]
@@ -166,59 +160,3 @@ def _merged(entries: Sequence[_Entry], added: Iterable[_Entry]) -> list[_Entry]:
 def _fields(review: Review, before: Mapping[str, object]) -> dict[str, object]:
     """The fields to write: those with a value, and those that the file has with null."""
     return {name: value for name, value in review if value is not None or before.get(name, ...) is None}
-
-
-def bind_reviews(edition: Edition, reviewer: str | None) -> int:
-    """Replace `official` by the SHA-256 of the image in the reviews of one reviewer (None: of all); return how many.
-
-    Every review is checked before the first file is written; each file is written whole or not at all. Raises
-    CleansetError unless the edition's images come from the official archive.
-    """
-    params = read_params(edition.folder)
-    if not images_are_official(edition, params.dataset.images):
-        raise CleansetError(
-            f"{edition.params_yaml}: dataset.images {params.dataset.images} is not a tar with the MD5 of the official "
-            f"archive in {edition.raw_md5}; expected that archive, whose image ids name bytes: bind the reviews in an "
-            "edition that has it, and bring them here"
-        )
-    classes = edition.read_classes()
-    index = read_table(edition.index, INDEX, classes)
-    votes = read_reviews(edition.reviews, classes)
-    check_reviews(votes, index, classes, params.review.min_crop_pixels, official_images=True)
-    files = sorted(
-        {
-            review_file(edition.reviews, name, vote.wnid, classes)
-            for by_reviewer in votes.values()
-            for name, vote in by_reviewer.items()
-            if vote.review.is_official and reviewer in (None, name)
-        }
-    )
-    if reviewer is not None:
-        check_reviewer(reviewer)
-        if not (edition.reviews / reviewer).is_dir():
-            raise CleansetError(
-                f"{edition.reviews / reviewer}: missing; expected the folder of a reviewer: correct --reviewer"
-            )
-    digests = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
-    return sum(_bind_file(path, digests, classes) for path in files)
-
-
-def _bind_file(path: Path, digests: Mapping[str, str], classes: ClassTable) -> int:
-    """Bind the reviews in one file; return how many."""
-    with locked(path.parent):
-        text = read_text(path, "save it as UTF-8")
-        bound, count = bound_text(text, path.stem, digests, str(path), classes=classes)
-        if count:
-            replace_file(path, bound.encode())
-    return count
-
-
-def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str, *, classes: ClassTable) -> tuple[str, int]:
-    """The text of a review file with the SHA-256 of each image in place of `official`, and the number of images bound.
-
-    `digests`: by image id. Every other byte stays. Raises CleansetError, naming `where`, as `with_reviews` does.
-    """
-    votes = parse_reviews(text, wnid, where, classes)
-    official = [vote for vote in votes if vote.review.is_official]
-    bound = {vote.image_id: vote.review.model_copy(update={"sha256": digests[vote.image_id]}) for vote in official}
-    return with_reviews(text, wnid, bound, where), len(official)

@@ -15,7 +15,7 @@ from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
 from cleanset.review.guidelines import GUIDELINES, check_reviews_folder
-from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews, votes_that
+from cleanset.review.verdicts import OFFICIAL, ImageKey, Review, Vote, parse_reviews, votes_that
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -37,7 +37,7 @@ _REVIEWER = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
 
 _EXPECTED_NAME = f"small letters, digits, - and _, at most {MAX_NAME}"
 
-Votes = dict[tuple[int, str], dict[str, Vote]]
+Votes = dict[ImageKey, dict[str, Vote]]
 """By class index and image id: the vote of each reviewer."""
 
 

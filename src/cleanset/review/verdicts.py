@@ -16,6 +16,9 @@ from cleanset.yaml_files import parse_remembered
 OFFICIAL = "official"
 """Value of `sha256` for an image of the official archive, where the id alone determines the bytes."""
 
+ImageKey = tuple[int, str]
+"""An image in a class: class index and image id."""
+
 UNKNOWN = "unknown"
 """Value of `crop` where the image is to be cropped, but the box is not known."""
 
@@ -143,8 +146,8 @@ def _table(value: object, place: str, expected: str) -> dict[str, object]:
 
 
 def votes_that(
-    votes: Mapping[tuple[int, str], Mapping[str, Vote]], count: Callable[[tuple[int, str], str, Vote], bool]
-) -> dict[tuple[int, str], dict[str, Vote]]:
+    votes: Mapping[ImageKey, Mapping[str, Vote]], count: Callable[[ImageKey, str, Vote], bool]
+) -> dict[ImageKey, dict[str, Vote]]:
     """The votes that count, by class index and image id, then by reviewer; images without such a vote are left out."""
     kept = {
         key: {name: vote for name, vote in by_reviewer.items() if count(key, name, vote)}

@@ -7,8 +7,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.classes import imagenet
+from cleanset.review.hints.added_text import added_line
 from cleanset.review.hints.hints import Hint, hints_of_image, measure
-from cleanset.review.hints.text import TextLine, added_line, can_read_text, lines_of_text
+from cleanset.review.hints.text import TextLine, can_read_text, lines_of_text
 
 needs_reader = pytest.mark.skipif(
     not can_read_text() and not os.environ.get("CLEANSET_NO_SKIP"), reason="the extra text is not installed"

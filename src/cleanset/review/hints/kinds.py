@@ -16,8 +16,9 @@ import numpy as np
 
 from cleanset.classes import ClassTable
 from cleanset.review.hints import measures
+from cleanset.review.hints.added_text import added_line
 from cleanset.review.hints.measures import PreparedImage
-from cleanset.review.hints.text import TextLine, added_line
+from cleanset.review.hints.text import TextLine
 from cleanset.vocabulary import Reason
 
 # an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
@@ -52,7 +53,7 @@ class MeasuredHint(ImageHint):
 
 @dataclass(frozen=True, slots=True)
 class Border(MeasuredHint):
-    """Margins at two opposite sides or at all."""
+    """Margins at two opposite sides, or at three or four."""
 
     kind: ClassVar[HintKind] = "border"
     docs: ClassVar[str] = "plain margins that end in a straight edge, on two opposite sides"

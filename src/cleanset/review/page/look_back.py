@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cleanset.images.boxes import known_box
-from cleanset.review.page.pace import ImageKey
 from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import ImageKey, Review
 from cleanset.selection.fill import Decision
 
 SHOWN = 50

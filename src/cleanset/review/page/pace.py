@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-ImageKey = tuple[int, str]
-"""Class index and image id."""
+from cleanset.review.verdicts import ImageKey
 
 
 @dataclass

@@ -6,8 +6,8 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
-from cleanset.review.page.pace import ImageKey
 from cleanset.review.page.session import Session
+from cleanset.review.verdicts import ImageKey
 from cleanset.vocabulary import REASONS
 
 EXAMPLES = "static/examples"

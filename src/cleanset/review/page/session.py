@@ -11,14 +11,14 @@ from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import LookAgain, Opinions
 from cleanset.review.page.library import Library
-from cleanset.review.page.pace import ImageKey, Pace, RecentVerdicts
+from cleanset.review.page.pace import Pace, RecentVerdicts
 from cleanset.review.page.shares import Share
 from cleanset.review.page.steps import Step
 from cleanset.review.page.stored import CropScores, StoredVotes
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import ImageKey, Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 
 

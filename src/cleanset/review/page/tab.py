@@ -23,12 +23,12 @@ from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.likeliest import LikeliestReasons
 from cleanset.review.page.look_back import LookBack
 from cleanset.review.page.notices import Notice
-from cleanset.review.page.pace import ImageKey
 from cleanset.review.page.rest_of_class import rest_in_words, rest_of_class
 from cleanset.review.page.rules import GuidelinesSection, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import NotShownError, ShownClass
 from cleanset.review.store import BOARD, MAX_NOTE
+from cleanset.review.verdicts import ImageKey
 from cleanset.vocabulary import Verdict
 
 BOX_SEEN = "box"

@@ -1,4 +1,4 @@
-"""The progress of each reviewer of a team by class: images asked for and decided."""
+"""The progress of each reviewer of a team: the classes asked for, those left to review, and the verdicts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,9 @@ export function tileBeside(name) {
   if (at < 0) return null;
   // the browser decides how many tiles are in a row
   const inRow = tiles.findIndex((tile) => tile.offsetTop > tiles[0].offsetTop);
-  const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -inRow, ArrowDown: inRow }[name];
-  const next = Math.max(0, Math.min(tiles.length - 1, at + (inRow < 0 && Math.abs(by) !== 1 ? 0 : by)));
+  const down = Math.max(0, inRow); // in a single row, nothing lies above or below
+  const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -down, ArrowDown: down }[name];
+  const next = Math.max(0, Math.min(tiles.length - 1, at + by));
   return tiles[next].dataset.tile;
 }
 
