@@ -153,7 +153,7 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
         _make_again(item, target, read)
     wishes = [*((source, True, count) for source, count in counts.items()), ("", False, clean)]
     for source, is_flawed, count in wishes:
-        for item in islice(_bases(source, is_flawed, votes, candidates, taken=found), count):
+        for item in islice(_bases(source, votes, candidates, is_flawed=is_flawed, taken=found), count):
             drawn, data = _content(item, read)
             write_bytes(gold_file(target, item.image_id), data)
             found[item.key] = replace(item, sha256=sha256(data), reason=drawn)
@@ -181,7 +181,7 @@ def _report(params: Params, folder: Path, made: list[GoldItem], wanted: int) -> 
 
 
 def _bases(
-    source: str, is_flawed: bool, votes: Votes, by_class: Mapping[int, ByRole], taken: Mapping[ImageKey, object]
+    source: str, votes: Votes, by_class: Mapping[int, ByRole], *, is_flawed: bool, taken: Mapping[ImageKey, object]
 ) -> Iterator[GoldItem]:
     """The images that items of a source can be made from, as items without a digest yet; each class in turn."""
     images = {index: by_image(by_role).keys() for index, by_role in by_class.items()}
@@ -190,7 +190,7 @@ def _bases(
     candidates = {index: {name for name in names if several[name] == 1} for index, names in images.items()}
     of_class: dict[int, list[GoldItem]] = {}
     for key, by_reviewer in votes.items():
-        known = _known(source, is_flawed, {name: vote.review for name, vote in by_reviewer.items()})
+        known = _known(source, {name: vote.review for name, vote in by_reviewer.items()}, is_flawed=is_flawed)
         if known is not None and key[1] in candidates.get(key[0], ()):
             reason, of_source = known
             item = GoldItem(class_index=key[0], image_id=key[1], sha256="", reason=reason, source=of_source)
@@ -210,7 +210,7 @@ def _bases(
     yield from filter(None, chain.from_iterable(zip_longest(*free)))
 
 
-def _known(source: str, is_flawed: bool, reviews: Mapping[str, Review]) -> tuple[str | None, str] | None:
+def _known(source: str, reviews: Mapping[str, Review], *, is_flawed: bool) -> tuple[str | None, str] | None:
     """The reason (None: clean) and source by which an image's verdict is known; None if it is not."""
     by_people = {name: each for name, each in reviews.items() if basis_of(each) == "explicit"}
     if source == "planted":

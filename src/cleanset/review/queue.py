@@ -106,7 +106,7 @@ def questions(
     boxes = set[str]()
     for role, candidates in by_role.items():
         decisions = _decisions(candidates, decided[role])
-        for candidate, is_certain in _reachable(candidates, decisions, images_per_class, crops_in_rank):
+        for candidate, is_certain in _reachable(candidates, decisions, images_per_class, crops_in_rank=crops_in_rank):
             serves.setdefault(candidate.image_id, {})[role] = candidate
             if is_certain:
                 certain.add(candidate.image_id)
@@ -171,7 +171,7 @@ def class_status(
 ) -> ClassStatus:
     """The review status of a class for one model."""
     decisions = _decisions(candidates, decide)
-    reachable = list(_reachable(candidates, decisions, images_per_class, crops_in_rank))
+    reachable = list(_reachable(candidates, decisions, images_per_class, crops_in_rank=crops_in_rank))
     accepted = sum(each.verdict in ("clean", "crop") for each in decisions.values())
     certain = tuple(candidate.image_id for candidate, is_certain in reachable if is_certain)
     state: State
@@ -197,7 +197,7 @@ def _decisions(candidates: Sequence[Candidate], decide: DecideInClass) -> dict[s
 
 
 def _reachable(
-    candidates: Sequence[Candidate], decisions: Mapping[str, Decision], images_per_class: int, crops_in_rank: bool
+    candidates: Sequence[Candidate], decisions: Mapping[str, Decision], images_per_class: int, *, crops_in_rank: bool
 ) -> Iterator[tuple[Candidate, bool]]:
     """The open images in the order of asking, each with whether it is certain.
 

@@ -174,6 +174,12 @@ class Tab(ShownClass):
 
     # Verdicts
 
+    @property
+    def _open_draft(self) -> Draft:
+        """The verdict that is being given; there is one in the modes whose actions ask for it."""
+        assert self.draft is not None
+        return self.draft
+
     def _begin(self, verdict: Verdict, sent: ReviewKey) -> None:
         self._check_open()
         if self.cursor.focus is None:
@@ -216,28 +222,21 @@ class Tab(ShownClass):
 
     def _choose_reason(self, sent: ReviewKey) -> None:
         """Take a reason; where only that was asked for, the verdict is complete."""
-        draft = self.draft
-        assert draft is not None
-        draft.reason = REASON_KEYS[sent.key]
+        self._open_draft.reason = REASON_KEYS[sent.key]
         if self.mode == "reason":
             self._save_draft()
 
     def _change_box(self, sent: ReviewKey) -> None:
-        draft = self.draft
-        assert draft is not None
-        draft.change_box(sent.box)
+        self._open_draft.change_box(sent.box)
 
     def _state_visible(self, sent: ReviewKey) -> None:
-        draft = self.draft
-        assert draft is not None
-        draft.toggle_visible(sent.box, was_shown=BOX_SEEN in sent.seen)
+        self._open_draft.toggle_visible(sent.box, was_shown=BOX_SEEN in sent.seen)
 
     def _save_crop(self, sent: ReviewKey) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
-        draft = self.draft
+        draft = self._open_draft
         image = self.cursor.image()
         box = sent.box
-        assert draft is not None
         assert image is not None
         draft.change_box(box)
         missing = draft.missing(box, image, self.session.library.params.review.min_crop_pixels)
@@ -250,10 +249,9 @@ class Tab(ShownClass):
 
     def _save_draft(self) -> None:
         """Write the draft as the verdict on the image in focus, and go on; the board must give a note first."""
-        draft = self.draft
+        draft = self._open_draft
         image = self.cursor.image()
         own = self.cursor.own()
-        assert draft is not None
         assert image is not None
         left = self.cursor.class_index
         written = self.session.state.notes.get((left, image.image_id))
