@@ -245,7 +245,7 @@ def by(**verdicts: str) -> dict[str, Review]:
 def test_a_known_verdict(
     source: str, flawed: bool, reviews: dict[str, Review], found: tuple[str | None, str] | None
 ) -> None:
-    assert _known(source, flawed, reviews) == found
+    assert _known(source, reviews, is_flawed=flawed) == found
 
 
 @pytest.mark.parametrize("reason", sorted(PLANTERS))
