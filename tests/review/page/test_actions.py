@@ -27,9 +27,13 @@ from tests.browser_tab import PATIENCE, Server
 from tests.review.texts import GOLDFISH
 
 from .conftest import Open, Serve
-from .reviewing import Reviewing, TabAlone, reviews
+from .reviewing import Reviewing, TabAlone, change_review, reviews
 from .test_board import in_conflict
 from .test_reviewing import with_one_model
+
+LADYBUG = "n02165456"
+SLOW_SECONDS = 4.0
+"""Seconds per image, more than any machine takes from opening a class to the key that stops waiting for them."""
 
 LINES = [
     ("c", "clean"),
@@ -224,7 +228,7 @@ def verdicts(on: Stage) -> None:
 @does(Action.TAKE_REST)
 def rest(on: Stage) -> None:
     shown = on.at.shown
-    on.at.look(5.0)
+    on.at.look(SLOW_SECONDS * len(shown) + 1)
     on.at.press("a")
     assert on.saved == {each: {"verdict": "clean"} for each in shown}
     assert on.at.wnid != GOLDFISH
@@ -307,9 +311,9 @@ def dialogs(on: Stage) -> None:
         on.until("document.querySelector('#view').dataset.mode === 'class'")
     assert on.saved == {}
     on.at.press("i")
-    on.at.type_into_dialog("n01440764", found="n01440764")
+    on.at.type_into_dialog(LADYBUG, found=LADYBUG)
     on.until("document.querySelector('#view').dataset.mode === 'class'")
-    assert on.saved == {first: {"verdict": "reject", "reason": "wrong_class", "correct_class": "n01440764"}}
+    assert on.saved == {first: {"verdict": "reject", "reason": "wrong_class", "correct_class": LADYBUG}}
     on.begin()
     on.at.press("e")
     on.at.type_into_dialog("a stamp")
@@ -317,8 +321,8 @@ def dialogs(on: Stage) -> None:
     on.at.press("u")
     assert on.saved == {first: {"verdict": "unsure", "note": "a stamp"}}
     on.begin()
-    on.at.go("n02165456")
-    assert on.at.wnid == "n02165456"
+    on.at.go(LADYBUG)
+    assert on.at.wnid == LADYBUG
 
 
 @does(Action.MOVE_FOCUS, Action.FOCUS_NUMBER, Action.FOCUS_CARD)
@@ -604,6 +608,8 @@ def test_every_action_is_tried() -> None:
 @pytest.mark.parametrize("part", range(len(PARTS)))
 def test_each_action_does_what_its_words_say(edition: Path, start: Serve, visit: Open, part: int) -> None:
     with_one_model(edition)
+    if stop_waiting in PARTS[part]:
+        change_review(edition, seconds_per_image=SLOW_SECONDS)
     on = Stage(edition, visit(start()))
     for check in PARTS[part]:
         on.begin()
