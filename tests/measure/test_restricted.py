@@ -69,7 +69,7 @@ def test_a_folder_of_few_classes(tmp_path: Path, precision: str) -> None:
     assert row.measures.top5 is None
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["models"][0]["top5"] is None
-    assert results["set"]["notes"][-1] == "predictions among the 3 classes of the images alone"
+    assert results["set"]["limits"][-1] == "predictions among the 3 classes of the images alone"
 
 
 def test_predictions_made_elsewhere_cannot_be_restricted(tmp_path: Path) -> None:
