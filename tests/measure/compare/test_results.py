@@ -229,7 +229,7 @@ def damaged(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
         ),
         (
             {"attacks": {}, "search_precision": "float32", "models": []},
-            "^a: no comparability card: written by an earlier version; .* run it again with the same --out",
+            "^a: no comparability card; .* run it again with the same --out",
         ),
     ],
 )
