@@ -153,7 +153,7 @@ def test_a_release_that_does_not_verify(web: Web, tar: Path, export: Path, tmp_p
     for place in (f"{web.url}/release/{tar.name}", str(tar)):
         with pytest.raises(cleanset.CleansetError, match="tar"):
             cleanset.load(place)
-    assert list((tmp_path / "cache" / "releases").glob("*/release")) == []
+    assert list((tmp_path / "cache" / "releases").glob("*/release-*")) == []
 
 
 def test_a_tar_and_a_folder_by_their_paths(tar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_a_tar_and_a_folder_by_their_paths(tar: Path, tmp_path: Path, monkeypatc
         assert [item.file for item in open_set(str(place), Edition(tmp_path), []).items] == sorted(FILES)
         assert verify.run(Path(place), decode=False).good == 6
     assert len(cleanset.load("standard", tar.name)) == 6
-    assert len(list((tmp_path / "cache" / "releases").glob("*/release"))) == 1
+    assert len(list((tmp_path / "cache" / "releases").glob("*/release-*"))) == 1
     kept = cleanset.load(tar.name).folder / FILES[0]
     kept.write_bytes(b"damaged")
     assert len([image for image, _, _ in cleanset.load(tar.name, force=True)]) == 6
