@@ -14,6 +14,8 @@ from tests import own_edition
 from tests.measure.compare.command import cleanset, says
 from tests.ten_images import drawn_image
 
+pytestmark = pytest.mark.slow
+
 ACCEPT = (
     "expected the images of images.sha256: restore them, or run cleanset edition --accept in the folder of the edition"
 )
@@ -103,7 +105,6 @@ def test_a_broken_lock(edition: Edition) -> None:
     ]
 
 
-@pytest.mark.slow
 def test_the_command(edition: Edition) -> None:
     """Exit code 1 for what dvc repro would not notice, not for what it brings up to date."""
     assert says(cleanset("status", cwd=edition.folder))[0] == 0
@@ -117,7 +118,6 @@ def test_the_command(edition: Edition) -> None:
     assert (code, printed.splitlines()[0]) == (1, f"../images: 1 changed: cat/001.png; {ACCEPT}")
 
 
-@pytest.mark.slow
 def test_brought_scores(tmp_path: Path) -> None:
     rows = []
     for number, key in enumerate(("cat", "dog")):

@@ -14,7 +14,8 @@ from cleanset.sets.made_from import outdated, outdated_sets
 from tests import own_edition
 from tests.measure.compare.command import cleanset, says
 
-CLEAN = {"verdict": "clean"}
+pytestmark = pytest.mark.slow
+
 REMEDY = "run dvc repro; after a merge remove dvc.lock first"
 
 
@@ -117,7 +118,6 @@ def test_after_the_stages_it_is_up_to_date_again(edition: Edition) -> None:
     assert outdated(edition.export("images")) == []
 
 
-@pytest.mark.slow
 def test_review_status_says_so(edition: Edition) -> None:
     assert outdated_sets(edition) == []
     assert "made before" not in says(cleanset("review", "status", cwd=edition.folder))[1]
