@@ -48,12 +48,16 @@ def best_direction(network: torch.nn.Module, one: Subject) -> np.ndarray:
 
 
 def test_linf_goes_to_the_corner() -> None:
+    """In at most eight steps, then ten that change nothing, and six files; twice where an image withstands the first
+    start, and with the ten steps asked for where it does not.
+    """
     network = random_linear(2)
     group = correct_subjects(network, 3, least=10, most=240)
     for one, result in zip(group, pgd().results(on_cpu(network), group, KNOWN), strict=True):
         expected = one.pixels + 4 * np.sign(best_direction(network, one))
         assert np.array_equal(result.candidate, expected.astype(np.uint8))
-        assert result.queries == 11
+        is_broken = classified(network, result.candidate) != one.class_index
+        assert (result.queries, result.is_converged) == (17 if is_broken else 50, True)
 
 
 def test_linf_stays_in_0_to_255() -> None:
@@ -88,7 +92,7 @@ def test_a_result_does_not_depend_on_the_others() -> None:
         assert np.array_equal(alone.candidate, result.candidate)
         assert alone.seed == result.seed
     renamed = attack.results(network, [subject(9, 0, group[0].pixels)], KNOWN)[0]
-    assert not np.array_equal(together[0].candidate, renamed.candidate)
+    assert together[0].seed != renamed.seed
 
 
 def test_the_place_with_the_largest_margin_is_kept() -> None:
@@ -98,6 +102,74 @@ def test_the_place_with_the_largest_margin_is_kept() -> None:
     overshooting = PgdAttack(steps=3, step=8 / 255, random_start=False, group=1)
     (result,) = overshooting.results(on_cpu(network), [one], KNOWN)
     assert np.array_equal(result.candidate, (one.pixels + 4 * np.sign(best_direction(network, one))).astype(np.uint8))
+
+
+class Recording(nn.Module):
+    """A network that keeps what it is asked about."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.asked: list[Tensor] = []
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        self.asked.append(pixels.detach().clone())
+        found: Tensor = self.network(pixels)
+        return found
+
+
+def first_places(attack: PgdAttack, known: Known, one: Subject) -> list[Tensor]:
+    """Where each start of an attack on an image that withstands it begins, in steps of two queries."""
+    recording = Recording(random_linear(2))
+    asked = PixelNetwork(nn.Identity(), CPU, "float64")
+    asked._network = recording
+    attack.results(asked, [one], known)
+    return recording.asked[:: len(recording.asked) // len(attack.losses) // attack.restarts]
+
+
+def test_starts_and_attacks_of_other_names_begin_elsewhere() -> None:
+    (one,) = correct_subjects(random_linear(2), 1, least=10, most=240)
+    attack = PgdAttack(eps=1 / 255, steps=1, max_steps=1, restarts=2, group=1)
+    places = [place for name in ("pgd", "pgd_again") for place in first_places(attack, Known(3, name=name), one)]
+    assert len(places) == 8
+    assert all(not torch.equal(a, b) for number, a in enumerate(places) for b in places[:number])
+    assert all(float((place - torch.from_numpy(one.pixels) / 255).abs().max()) <= 1 / 255 for place in places)
+    again = first_places(attack, Known(3), one)
+    # by default the name is the kind
+    assert all(torch.equal(a, b) for a, b in zip(again, places[:4], strict=True))
+
+
+class Curved(nn.Module):
+    """Two classes: the second's logit rises with the mean pixel up to .55 only, times a scale."""
+
+    def __init__(self, scale: float, top: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.top = top
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        mean = pixels.flatten(1).mean(dim=1)
+        return self.scale * torch.stack([torch.full_like(mean, self.top), mean.clamp(max=0.55)], dim=1)
+
+
+GRAY = subject(1, 0, np.full((3, 12, 12), 128, np.uint8))
+
+
+def test_more_steps_than_asked_until_nothing_changes() -> None:
+    """.502 to .53 in steps of .001: two steps do not get there, and the 28th or 29th does."""
+    attack = PgdAttack(eps=16 / 255, step=0.001, steps=3, random_start=False, losses=["margin"], group=1)
+    few = attack.model_copy(update={"max_steps": 3})
+    (asked,) = few.results(on_cpu(Curved(1, 0.53)), [GRAY], KNOWN)
+    (result,) = attack.results(on_cpu(Curved(1, 0.53)), [GRAY], KNOWN)
+    assert (asked.is_converged, asked.broken_at) == (True, 3)  # by a file that fills the ball
+    assert (result.is_converged, result.broken_at) == (True, 29)
+
+
+def test_a_search_that_still_rises_has_not_converged() -> None:
+    attack = PgdAttack(eps=16 / 255, step=0.001, steps=3, random_start=False, losses=["margin"], group=1)
+    for most, is_converged, queries in ((12, False, 13 + 4), (100, True, 59 + 4)):
+        (result,) = attack.model_copy(update={"max_steps": most}).results(on_cpu(Curved(1, 0.9)), [GRAY], KNOWN)
+        assert (result.is_converged, result.broken_at, result.queries) == (is_converged, None, queries)
 
 
 def spsa(steps: int = 10, samples: int = 8, stop: float = 1e9, after: RandomSpatialAttack | None = None) -> SpsaAttack:
@@ -207,7 +279,7 @@ def test_candidates_are_in_the_ball(seed: int) -> None:
         assert np.array_equal(to_pixels(result.candidate.astype(float), one.pixels, attack.ball), result.candidate)
 
 
-PGD = PgdAttack(eps=EPS, steps=5, group=4)
+PGD = PgdAttack(eps=EPS, steps=5, max_steps=5, losses=["cross_entropy"], group=4)
 TRANSFER = TransferAttack(eps=EPS, steps=5, group=4)
 HONEST = random_linear(3, seed=1)
 
@@ -323,17 +395,17 @@ class TestDraws:
 
     def test_one_draw_is_plain_pgd(self) -> None:
         group = subjects(4)
-        several = PgdAttack(eps=EPS, steps=5, group=4, draws=3)
+        several = PGD.model_copy(update={"draws": 3})
         for one, two in zip(*(each.results(on_cpu(HONEST), group, KNOWN) for each in (PGD, several)), strict=True):
             assert np.array_equal(one.candidate, two.candidate)
-            assert (one.queries, two.queries) == (6, 18)
+            assert (one.queries, two.queries) == (12, 36)
 
     def test_queries_for_the_padding_count(self) -> None:
-        """Ten images in a group of 16: 6 places, 8 answers to each of the 16."""
+        """Ten images in a group of 16: 6 places and 6 files, 8 answers to each of the 16."""
         network = on_cpu(HONEST)
         results = PgdAttack(eps=EPS, steps=5, draws=8).results(network, subjects(10), KNOWN)
-        assert network.queries == 768
-        assert [each.queries for each in results] == [77] * 8 + [76] * 2
+        assert network.queries == 1536
+        assert [each.queries for each in results] == [154] * 6 + [153] * 4
 
     def test_the_mean_gradient_leads_further_than_that_of_one_answer(self) -> None:
         """By the margin without noise, on a network that is not linear."""
@@ -343,7 +415,9 @@ class TestDraws:
         group = [subject(number, classified(clear, one.pixels), one.pixels) for number, one in enumerate(subjects(16))]
         margins = {}
         for draws in (1, 32):
-            attack = PgdAttack(eps=EPS, steps=3, step=EPS / 2, random_start=False, draws=draws)
+            attack = PgdAttack(
+                eps=EPS, steps=1, max_steps=1, step=EPS, random_start=False, losses=["cross_entropy"], draws=draws
+            )
             torch.manual_seed(5)
             results = attack.results(on_cpu(network, 64), group, KNOWN)
             pixels = torch.from_numpy(np.stack([each.candidate for each in results]) / 255)

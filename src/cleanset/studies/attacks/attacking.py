@@ -192,6 +192,7 @@ class Attacking:
         """
         attack = self.params.attack(self.name)
         made_from = self.made_from(images)
+        known = replace(known, name=self.name)
         # before any generator is seeded: loading other models draws from them
         attack.prepare(known)
         files = images["file"].tolist()

@@ -85,6 +85,7 @@ Images = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=1, le=1_000_000)]
 Group = Annotated[int, Field(ge=1, le=4096)]
 NumberOfDraws = Annotated[int, Field(ge=1, le=1000)]
+Restarts = Annotated[int, Field(ge=1, le=1000)]
 Samples = Annotated[int, Field(ge=2, le=65536, multiple_of=2)]
 
 
@@ -133,13 +134,15 @@ class Known:
     """Everything that a search may use beside the network: the seed of params.yaml, other images, other models as
     networks on the same pixels, by name, and a known mistake of an image's class, by default the image itself.
 
-    `others` and `sources` are called by the attacks that need them only, as they take time.
+    `others` and `sources` are called by the attacks that need them only, as they take time. `name`: the attack's in
+    params.yaml, from which its draws follow, so that two attacks of one kind draw differently; empty: its kind.
     """
 
     seed: int
     others: Callable[[], Mapping[str, Other]] = dict
     sources: Callable[[], Mapping[str, "PixelNetwork"]] = dict
     guess: Callable[[Subject], Pixels] = _no_guess
+    name: str = ""
 
 
 class Parameters(Section):

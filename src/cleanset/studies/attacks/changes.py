@@ -162,25 +162,25 @@ class RandomSpatialAttack(OneByOne):
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The changed image."""
-        seed = seed_of(known.seed, "attack", self.kind, subject.image_id)
-        return Result(self.changed(subject, known.seed), 0, seed=seed)
+        seed = seed_of(known.seed, "attack", known.name or self.kind, subject.image_id)
+        return Result(self.changed(subject, known.seed, known.name), 0, seed=seed)
 
-    def change(self, subject: Subject, seed: int) -> tuple[float, float, float]:
-        """The change that is drawn for an image, by the study's seed.
+    def change(self, subject: Subject, seed: int, name: str = "") -> tuple[float, float, float]:
+        """The change that is drawn for an image, by the study's seed and the attack's name; by default its kind.
 
         A translation to the right and downwards, in pixels of 224, and a rotation counterclockwise, in degrees.
         """
-        generator = np.random.default_rng(seed_of(seed, "attack", self.kind, subject.image_id))
+        generator = np.random.default_rng(seed_of(seed, "attack", name or self.kind, subject.image_id))
         dx, dy = generator.uniform(-self.max_translation, self.max_translation, size=2)
         return float(dx), float(dy), float(generator.uniform(-self.max_angle, self.max_angle))
 
-    def changed(self, subject: Subject, seed: int) -> Pixels:
+    def changed(self, subject: Subject, seed: int, name: str = "") -> Pixels:
         """The changed image in 8 bits, computed in float64 on the CPU: the same on any machine."""
         import torch
 
         start = scaled_on_black(subject.pixels, self.scale)
         factor = subject.pixels.shape[-1] / BASE_SIZE
-        dx, dy, angle = self.change(subject, seed)
+        dx, dy, angle = self.change(subject, seed, name)
         change = torch.tensor([[dx * factor, dy * factor, angle]], dtype=torch.float64)
         return to_pixels(rotated_and_moved(torch.from_numpy(start).double(), change)[0].numpy())
 

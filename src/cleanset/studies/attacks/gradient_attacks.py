@@ -12,12 +12,22 @@ Linf ball and 0..1, from a random start.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from cleanset.errors import CleansetError
+from cleanset.studies.attacks.ascent import (
+    FINISHING_FILES,
+    Answers,
+    Loss,
+    finished,
+    pixel_answers,
+    projected,
+    steepest,
+)
 from cleanset.studies.attacks.base import (
     Ball,
     Fraction,
@@ -25,10 +35,10 @@ from cleanset.studies.attacks.base import (
     InBall,
     Known,
     LinfRadius,
-    Norm,
     NumberOfDraws,
     OneByOne,
     Positive,
+    Restarts,
     Result,
     Samples,
     Steps,
@@ -48,15 +58,54 @@ from cleanset.validation import EachOnce, Role, shown
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from cleanset.scoring.differentiable import EightBit, PixelNetwork
+    from cleanset.scoring.differentiable import PixelNetwork
+
+
+STANDARD_LOSSES: tuple[Loss, ...] = ("cross_entropy", "margin")
+"""The losses that PGD starts with, one after the other."""
+
+UNCHANGED_STEPS = 10
+"""Steps in which nothing may change before a search counts as converged."""
+
+MIN_RISE = 0.01
+"""Smallest rise of the largest margin that counts as a change, relative to its rise since the start."""
+
+MAX_STEPS_FACTOR = 10
+"""Largest number of steps of a start, relative to those asked for, where `max_steps` is null."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """The end of a search from one start, for each image of a group."""
+
+    places: "Tensor"
+    """The places with the largest margins, as pixels in 0..1."""
+
+    ascent: "Tensor"
+    """The gradients of the loss there."""
+
+    steps: "Tensor"
+    """The steps that were taken."""
+
+    first_success: "Tensor"
+    """The step after which the image was first misclassified; -1 for none."""
+
+    is_settled: "Tensor"
+    """Whether the image is misclassified, or its margin had stopped rising."""
 
 
 class PgdAttack(InBall):
-    """Steps of length `step` along the gradient of the cross-entropy, in a ball, from a random place in it.
+    """Steps of length `step` along the gradient of a loss, in a ball, from random places in it.
 
-    `step`: null for eps / 4. The candidate is the place with the largest margin of another class, in 8 bits. The
-    network always gets `group` images, so that an image's result does not depend on the others; each has a generator of
-    its own. With `draws` above 1, margin and gradient are the means over that number of answers of a random model:
+    `step`: null for eps / 4. `losses`: cross_entropy, and margin or dlr, which do not depend on the logits' scale
+    (`ascent.losses`). Each has `restarts` starts; an image that one of them breaks is left out of the next ones.
+
+    A start has `steps`, and then more of them, up to `max_steps` (null: ten times `steps`), until the image is
+    misclassified or its largest margin has not risen for ten steps. The search is among real numbers; the candidate is
+    the file in the ball with the largest margin that it ends with (`ascent.finished`).
+
+    The network always gets `group` images, so that an image's result does not depend on the others; each has generators
+    of its own. With `draws` above 1, margin and gradient are the means over that number of answers of a random model:
     expectation over transformation (A. Athalye, L. Engstrom, A. Ilyas, K. Kwok, "Synthesizing Robust Adversarial
     Examples", ICML 2018).
     """
@@ -64,8 +113,11 @@ class PgdAttack(InBall):
     uses: ClassVar[Uses] = "gradients"
     kind: Literal["pgd"] = "pgd"
     steps: Steps = 20
+    max_steps: Steps | None = None
     step: Fraction | None = None
     random_start: bool = True
+    losses: Annotated[list[Loss], EachOnce, Field(min_length=1)] = Field(default_factory=lambda: list(STANDARD_LOSSES))
+    restarts: Restarts = 1
     draws: NumberOfDraws = 1
     group: Group = 16
 
@@ -74,119 +126,123 @@ class PgdAttack(InBall):
         """The length of a step."""
         return self.eps / 4 if self.step is None else self.step
 
+    @property
+    def most_steps(self) -> int:
+        """The largest number of steps of a start."""
+        return max(self.steps, MAX_STEPS_FACTOR * self.steps if self.max_steps is None else self.max_steps)
+
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
-        """A candidate for each image; `steps` + 1 queries each, with `draws` above 1 its share of all answers."""
+        """A candidate for each image; its queries are the answers to it, with `draws` above 1 its share of all."""
+        import torch
+
+        padded = [*group, *[group[-1]] * (self.group - len(group))]
+        pixels = [subject.pixels for subject in padded]
+        images = to_unit(pixels, network)
+        label = torch.tensor([subject.class_index for subject in padded], device=network.device)
+        finishing = min(FINISHING_FILES, self.steps)
+        files = images
+        largest = torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
+        start_of, taken, queries, broken_at = torch.zeros((4, len(padded)), dtype=torch.int64, device=network.device)
+        is_settled = torch.ones(len(padded), dtype=torch.bool, device=network.device)
+        asked = network.queries
+        for start, loss in enumerate(loss for loss in self.losses for _ in range(self.restarts)):
+            is_open = ~(largest > 0)
+            if not is_open.any():
+                break
+            answers = pixel_answers(network, label, loss, self.draws)
+            walk = self._walk(answers, images, self._starts(padded, images, known, start), is_open)
+            found, margin = finished(answers, pixels, walk.places, walk.ascent, self.ball, finishing)
+            better = is_open & (margin > largest)
+            files = torch.where(better[:, None, None, None], found, files)
+            largest = torch.where(better, margin, largest)
+            start_of = torch.where(better, start, start_of)
+            # a file may be broken that the walk did not find
+            first = torch.where(walk.first_success < 0, walk.steps, walk.first_success)
+            broken_at = torch.where(better, taken + first, broken_at)
+            taken = taken + torch.where(is_open, walk.steps, 0)
+            queries = queries + torch.where(is_open, walk.steps + 2 + finishing, 0)
+            is_settled = is_settled & (walk.is_settled | ~is_open)
+        is_broken = largest > 0
+        shares = self._shares(network.queries - asked, queries[: len(group)].tolist())
+        return [
+            Result(
+                to_pixels(levels),
+                shares[place],
+                seed=self._seed(subject, known, int(start_of[place])) if self.random_start else None,
+                broken_at=int(broken_at[place]) if is_broken[place] else None,
+                is_converged=bool(is_settled[place] | is_broken[place]),
+            )
+            for place, (subject, levels) in enumerate(zip(group, to_levels(files), strict=False))
+        ]
+
+    def _shares(self, total: int, asked: list[int]) -> list[int]:
+        """The queries of each image of a group; with several draws those of the padding are shared out."""
+        if self.draws == 1:
+            return asked
+        # a random model draws for the padding, too: without it, it would answer otherwise
+        share, rest = divmod(total, len(asked))
+        return [share + (place < rest) for place in range(len(asked))]
+
+    def _walk(self, answers: Answers, images: "Tensor", places: "Tensor", is_open: "Tensor") -> Walk:
+        """Search from some places; images that are not open stay there."""
+        import torch
+
+        count = len(images)
+        best = places
+        best_ascent = torch.zeros_like(places)
+        largest = torch.full((count,), -torch.inf, device=images.device, dtype=images.dtype)
+        steps, changed = torch.zeros((2, count), dtype=torch.int64, device=images.device)
+        first_success = torch.full_like(steps, -1)
+        is_settled = torch.zeros_like(is_open)
+        moving = is_open
+        beginning = mark = largest
+        for step in range(self.most_steps + 1):
+            margin, ascent = answers(places)
+            better = moving & (margin > largest)
+            largest = torch.where(better, margin, largest)
+            best = torch.where(better[:, None, None, None], places, best)
+            best_ascent = torch.where(better[:, None, None, None], ascent, best_ascent)
+            first_success = torch.where(moving & (first_success < 0) & (margin > 0), step, first_success)
+            if step == 0:
+                beginning = mark = largest
+            has_risen = largest > mark + MIN_RISE * (largest - beginning)
+            mark = torch.where(has_risen, largest, mark)
+            changed = torch.where(has_risen, step, changed)
+            if step >= self.steps:
+                is_settled = torch.where(moving, (largest > 0) | (step - changed >= UNCHANGED_STEPS), is_settled)
+                moving = moving & ~is_settled
+            if step == self.most_steps or not moving.any():
+                break
+            ahead = projected(places + self.length * steepest(ascent, self.norm), images, self.norm, self.eps)
+            places = torch.where(moving[:, None, None, None], ahead, places)
+            steps = steps + moving.long()
+        return Walk(places=best, ascent=best_ascent, steps=steps, first_success=first_success, is_settled=is_settled)
+
+    def _seed(self, subject: Subject, known: Known, start: int) -> int:
+        further = [str(start)] if start else []
+        return seed_of(known.seed, "attack", known.name or self.kind, subject.image_id, *further)
+
+    def _starts(self, subjects: Sequence[Subject], images: "Tensor", known: Known, start: int) -> "Tensor":
+        """The places that a start begins at."""
         import torch
 
         from cleanset.scoring.devices import to_device
-        from cleanset.scoring.differentiable import EightBit
 
-        norm = self.norm
-        eps = self.eps
-        padded = [*group, *[group[-1]] * (self.group - len(group))]
-        images = to_unit([subject.pixels for subject in padded], network)
-        label = torch.tensor([subject.class_index for subject in padded], device=network.device)
-        rounding = EightBit(network)
-        found = images
-        if self.random_start:
-            drawn = np.stack([self._start(subject, known.seed) for subject in padded])
-            found = projected(
-                images + to_device(torch.from_numpy(drawn), network.device).to(images.dtype), images, norm, eps
-            )
-        best = found
-        largest = torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
-        for step in range(self.steps + 1):
-            # the last place is only judged, so it needs no gradient
-            found = found.detach().requires_grad_(step < self.steps)
-            margin, ascent = self._means(rounding, found, label)
-            better = margin > largest
-            largest = torch.where(better, margin, largest)
-            best = torch.where(better[:, None, None, None], found.detach(), best)
-            if step < self.steps:
-                ahead = found.detach() + self.length * steepest(ascent, norm)
-                found = projected(ahead, images, norm, eps)
-        return [
-            Result(
-                to_pixels(levels, subject.pixels, self.ball),
-                queries,
-                seed=self._seed(subject, known.seed) if self.random_start else None,
-            )
-            for subject, levels, queries in zip(group, to_levels(best), self._queries(len(group)), strict=False)
-        ]
+        if not self.random_start:
+            return images
+        drawn = np.stack([self._drawn(subject, self._seed(subject, known, start)) for subject in subjects])
+        there = to_device(torch.from_numpy(drawn), images.device).to(images.dtype)
+        return projected(images + there, images, self.norm, self.eps)
 
-    def _queries(self, images: int) -> list[int]:
-        """The queries of each image of a group; with several draws those of the padding are shared out."""
-        asked = self.steps + 1
-        if self.draws == 1:
-            return [asked] * images
-        # a random model draws for the padding, too: without it, it would answer otherwise
-        share, rest = divmod(asked * self.draws * self.group, images)
-        return [share + (place < rest) for place in range(images)]
-
-    def _means(self, network: "EightBit", found: "Tensor", label: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """The margins, and the gradient of the cross-entropy if it is asked for: means over the draws."""
-        import torch
-
-        margin = torch.zeros((), device=found.device)
-        ascent = torch.zeros((), device=found.device)
-        for _ in range(self.draws):
-            logits = network(found)
-            margin = margin + margins(logits.detach(), label) / self.draws
-            if found.requires_grad:
-                loss = torch.nn.functional.cross_entropy(logits, label, reduction="sum")
-                ascent = ascent + gradient(loss, found) / self.draws
-        return margin, ascent
-
-    def _seed(self, subject: Subject, seed: int) -> int:
-        return seed_of(seed, "attack", self.kind, subject.image_id)
-
-    def _start(self, subject: Subject, seed: int) -> np.ndarray:
+    def _drawn(self, subject: Subject, seed: int) -> np.ndarray:
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
-        generator = np.random.default_rng(self._seed(subject, seed))
+        generator = np.random.default_rng(seed)
         if self.norm == "Linf":
             return generator.uniform(-self.eps, self.eps, subject.pixels.shape)
         direction = generator.standard_normal(subject.pixels.shape)
         # the volume of a ball grows with its radius to the power of the dimension
         radius = self.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
-
-
-def steepest(ascent: "Tensor", norm: Norm) -> "Tensor":
-    """The change of length 1 in a norm along which a loss with gradients `ascent` rises most, for each image."""
-    import torch
-
-    if norm == "Linf":
-        return ascent.sign()
-    # a gradient of 0 stays 0 instead of becoming NaN
-    return ascent / lengths(ascent).clamp(min=torch.finfo(ascent.dtype).tiny)
-
-
-def projected(found: "Tensor", images: "Tensor", norm: Norm, eps: float) -> "Tensor":
-    """The nearest places in the ball of radius `eps` around each image, then in 0..1."""
-    difference = found - images
-    if norm == "Linf":
-        difference = difference.clamp(-eps, eps)
-    else:
-        difference = difference * (eps / lengths(difference).clamp(min=eps))
-    return (images + difference).clamp(0, 1)
-
-
-def lengths(images: "Tensor") -> "Tensor":
-    """The L2 norm of each image, of shape (n, 1, 1, 1)."""
-    import torch
-
-    found: Tensor = torch.linalg.vector_norm(images, dim=(1, 2, 3), keepdim=True)
-    return found
-
-
-def gradient(loss: "Tensor", pixels: "Tensor") -> "Tensor":
-    """The gradient of a loss by the pixels; 0 if no gradient flows back."""
-    import torch
-
-    if not loss.requires_grad:
-        return torch.zeros_like(pixels)
-    (found,) = torch.autograd.grad(loss, pixels, allow_unused=True)
-    return torch.zeros_like(pixels) if found is None else found
 
 
 class TransferAttack(InBall):
@@ -273,7 +329,7 @@ class SpsaAttack(OneByOne):
 
         center = center_of(subject, self.after, known)
         queries = network.queries
-        seed = seed_of(known.seed, "attack", self.kind, subject.image_id)
+        seed = seed_of(known.seed, "attack", known.name or self.kind, subject.image_id)
         generator = torch.Generator(network.device).manual_seed(seed)
         image = to_unit([center], network)[0]
         lowest = (image - self.eps).clamp(min=0)

@@ -22,7 +22,9 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
+from cleanset.studies.attacks.ascent import FINISHING_FILES, filled, finished, pixel_answers
 from cleanset.studies.attacks.base import (
+    LEVELS,
     Ball,
     Group,
     Images,
@@ -38,6 +40,7 @@ from cleanset.studies.attacks.base import (
     Uses,
     chosen,
     globally_seeded,
+    margins,
     seed_of,
     to_levels,
     to_pixels,
@@ -48,6 +51,7 @@ from cleanset.validation import EachOnce
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, nn
 
     from cleanset.scoring.differentiable import PixelNetwork
@@ -56,39 +60,91 @@ FIRST_SHARE = 0.8
 """Share of the pixels that the first square covers, as in AutoAttack."""
 
 
+Search = Callable[["Tensor", "Tensor"], "Tensor"]
+"""A library's attack, which makes candidates of images and their classes."""
+
+
 class PyAutoAttack(InBall):
-    """An attack of pyautoattack on all images of a group, in float32."""
+    """Attacks of pyautoattack on those images of a group that the network classifies correctly, in float32.
+
+    Each goes on with the images that withstood the ones before, as files: a candidate is the file in the ball with the
+    largest margin that was found.
+    """
 
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
 
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
-        """A candidate for each image, the image itself where it failed; each with its share of the queries."""
+        """A candidate for each image, the image itself if it is misclassified; each with its share of the queries."""
         import torch
 
-        images = to_unit([subject.pixels for subject in group], network).float()
+        pixels = [subject.pixels for subject in group]
+        images = to_unit(pixels, network).float()
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         seed = group_seed(self, group, known)
-        search = self._search(network, images, seed)
         before = network.queries
+        with torch.no_grad():
+            logits = network(images)
+        files = images.clone()
+        clean = margins(logits, label)
+        # a failure shows how far was searched: it counts above the image itself
+        largest = torch.where(clean > 0, clean, -torch.inf)
+        shares = {"clean": float((clean <= 0).double().mean())}
         with (
             globally_seeded(seed, network.device),
             collect_warnings("auto-attack") as notices,
             redirect_stdout(StringIO()),
         ):
-            found = to_levels(search(images, label))
-        share = -(-(network.queries - before) // len(group))
-        return [
-            Result(to_pixels(levels, subject.pixels, self.ball), share, seed=seed, notices=tuple(notices))
-            for levels, subject in zip(found, group, strict=True)
-        ]
+            for part in self._parts(logits.shape[1]):
+                left = (largest <= 0).nonzero()[:, 0]
+                if not len(left):
+                    break
+                subset = [pixels[place] for place in left.tolist()]
+                found, margin = self._found(part, network, subset, label[left], seed)
+                better = margin > largest[left]
+                files[left[better]] = found[better]
+                largest[left[better]] = margin[better]
+                shares[part] = float((largest <= 0).double().mean())
+            _check_square(shares)
+        asked = -(-(network.queries - before) // len(group))
+        return [Result(to_pixels(levels), asked, seed=seed, notices=tuple(notices)) for levels in to_levels(files)]
 
     @abstractmethod
-    def _search(self, network: "PixelNetwork", images: "Tensor", seed: int) -> "Callable[[Tensor, Tensor], Tensor]":
-        """The library's attack, which makes candidates of images and their classes."""
+    def _parts(self, classes: int) -> "Sequence[Part]":
+        """The attacks of the library that are run, for a model of a number of classes."""
+
+    @abstractmethod
+    def _library(self, part: "Part", network: "nn.Module", classes: int, device: "torch.device", seed: int) -> Search:
+        """One of these attacks."""
+
+    def _found(
+        self, part: "Part", network: "PixelNetwork", pixels: Sequence[Pixels], label: "Tensor", seed: int
+    ) -> "tuple[Tensor, Tensor]":
+        """The files that an attack leads to, as pixels in 0..1, and their margins."""
+        import torch
+
+        images = to_unit(pixels, network).float()
+        with torch.no_grad():
+            classes = network(images[:1]).shape[1]
+        if part == "square":
+            # it ends with its first success, which would seldom be one of a file
+            asked = on_files(network, images, label, self.ball)
+            torch.no_grad()(self._library(part, asked, classes, network.device, seed))(images, label)
+            return asked.files, asked.margins
+        search = self._library(part, with_gradient(network), classes, network.device, seed)
+        places = search(images, label).detach()
+        answers = pixel_answers(network, label, "margin", int(getattr(self, "draws", 1)))
+        _, ascent = answers(places)
+        return finished(answers, pixels, places, ascent, self.ball, FINISHING_FILES)
+
+
+def _check_square(shares: Mapping[str, float]) -> None:
+    from pyautoattack import checks
+
+    checks.check_square_sr(dict(shares), logger=logging.getLogger("auto-attack"))
 
 
 class SquareAttack(PyAutoAttack):
-    """The library's random search, on those images of a group that the network classifies correctly.
+    """The library's random search, which is given the answers to files.
 
     `queries`: the largest number for an image, over which the size of the squares falls.
     """
@@ -97,25 +153,25 @@ class SquareAttack(PyAutoAttack):
     queries: Steps = 5000
     group: Group = 16
 
-    def _search(self, network: "PixelNetwork", images: "Tensor", seed: int) -> "Callable[[Tensor, Tensor], Tensor]":
-        import torch
-        from pyautoattack.square import SquareAttack as LibrarySquare
+    def _parts(self, classes: int) -> "Sequence[Part]":
+        return ("square",)
 
-        from cleanset.scoring.differentiable import EightBit
+    def _library(self, part: "Part", network: "nn.Module", classes: int, device: "torch.device", seed: int) -> Search:
+        from pyautoattack.square import SquareAttack as LibrarySquare
 
         # rescaled: the library's sizes of squares are those of 10,000 queries
         attack = LibrarySquare(
-            EightBit(network), norm=self.norm, n_queries=self.queries, eps=self.eps, p_init=FIRST_SHARE,
-            seed=seed, resc_schedule=True, device=network.device,
+            network, norm=self.norm, n_queries=self.queries, eps=self.eps, p_init=FIRST_SHARE,
+            seed=seed, resc_schedule=True, device=device,
         )  # fmt: skip
-        found: Callable[[Tensor, Tensor], Tensor] = torch.no_grad()(attack.perturb)
+        found: Search = attack.perturb
         return found
 
 
 Part = Literal["apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square"]
 STANDARD: tuple[Part, ...] = ("apgd-ce", "apgd-t", "fab-t", "square")
 """The attacks of AutoAttack's standard version."""
-TWO_CLASSES = ("apgd-ce", "fab", "square")
+TWO_CLASSES: tuple[Part, ...] = ("apgd-ce", "fab", "square")
 """The attacks that two classes are enough for."""
 MIN_DLR_CLASSES = 4
 """Classes that the DLR loss and targeted attacks need: they compare with the second and third of the other classes."""
@@ -124,7 +180,7 @@ TARGETS = 9
 
 
 class AutoAttackAttack(PyAutoAttack):
-    """The library's attacks one after the other, each on the images that withstood the ones before.
+    """The library's attacks one after the other.
 
     With fewer steps (of APGD and FAB) and queries than the standard version it is a weaker attack. With fewer than four
     classes TWO_CLASSES replace `attacks`. `draws`: the answers of a random model that each step of APGD takes the mean
@@ -139,20 +195,16 @@ class AutoAttackAttack(PyAutoAttack):
     draws: NumberOfDraws = 1
     group: Group = 16
 
-    def _search(self, network: "PixelNetwork", images: "Tensor", seed: int) -> "Callable[[Tensor, Tensor], Tensor]":
+    def _parts(self, classes: int) -> Sequence[Part]:
+        return self.attacks if classes >= MIN_DLR_CLASSES else TWO_CLASSES
+
+    def _library(self, part: Part, network: "nn.Module", classes: int, device: "torch.device", seed: int) -> Search:
         import pyautoattack
-        import torch
 
-        from cleanset.scoring.differentiable import EightBit
-
-        with torch.no_grad():
-            classes = network(images[:1]).shape[1]
-        attacks = self.attacks if classes >= MIN_DLR_CLASSES else TWO_CLASSES
         # custom: the library's own versions would replace attacks, steps and restarts
         adversary = pyautoattack.AutoAttack(
-            with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
-            eps=self.eps, norm=self.norm, seed=seed,
-        )  # fmt: skip
+            network, attacks=[part], version="custom", device=device, eps=self.eps, norm=self.norm, seed=seed
+        )
         adversary.verbose = False
         for each in (adversary.apgd, adversary.apgd_targeted, adversary.fab):
             each.n_restarts = 1
@@ -162,6 +214,45 @@ class AutoAttackAttack(PyAutoAttack):
             targeted.n_target_classes = min(TARGETS, classes - 1)
         adversary.square.n_queries = self.square_queries
         return lambda images, label: adversary.run_standard_evaluation(images, label, batch_size=len(images))[0]
+
+
+def on_files(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: Ball) -> Any:
+    """The network on the files in the balls around `images` that are nearest to what it is asked about.
+
+    In L2 they fill the ball along the change that was asked for. Which image a change is of is told by the distance, as
+    the library asks about some of the images at a time. `files`, as pixels in 0..1, and `margins`: of each image the
+    file with the largest margin so far.
+    """
+    import torch
+
+    levels = (images * LEVELS).round()
+
+    class OnFiles(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.files = images.clone()
+            self.margins = torch.full((len(images),), -torch.inf, device=images.device)
+
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            asked = pixels.detach() * LEVELS
+            distances = torch.stack([(asked - each).flatten(1).norm(dim=1) for each in levels], dim=1)
+            of = distances.argmin(dim=1)
+            change = asked - levels[of]
+            if ball.norm == "L2":
+                files = filled(change, levels[of], ball)
+            else:
+                radius = int(ball.levels())
+                files = (levels[of] + change.round().clamp(-radius, radius)).clamp(0, LEVELS)
+            files = files / LEVELS
+            logits: torch.Tensor = network(files)
+            found = margins(logits.detach(), label[of])
+            for row, image in enumerate(of.tolist()):
+                if found[row] > self.margins[image]:
+                    self.margins[image] = found[row]
+                    self.files[image] = files[row]
+            return logits
+
+    return OnFiles().eval()
 
 
 class BoundaryAttack(Parameters):
@@ -323,7 +414,7 @@ def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pi
 
 def group_seed(attack: Parameters, group: Sequence[Subject], known: Known) -> int:
     """The seed of an attack's draws for a group of images, from their names in their order."""
-    return seed_of(known.seed, "attack", attack.kind, *(subject.name for subject in group))
+    return seed_of(known.seed, "attack", known.name or attack.kind, *(subject.name for subject in group))
 
 
 @contextmanager

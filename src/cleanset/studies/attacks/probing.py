@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from cleanset.images.preprocessing import Pixels
 from cleanset.measure.consistency import batches_to_ask
 from cleanset.statistics.basics import Flags
+from cleanset.studies.attacks.ascent import gradient
 from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, logits_of, to_unit
-from cleanset.studies.attacks.gradient_attacks import PgdAttack, gradient
+from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import (
     COARSE,
     ROUNDING_OF_LOG_ODDS,
@@ -233,7 +234,7 @@ def fewer(pgd: PgdAttack, steps: int) -> PgdAttack:
     # from a random place an edge is up to two radii away; an attack that cannot get there loses on honest models, too
     reach = (2 if random_start else 1) * pgd.eps
     step = max(pgd.length, reach / steps)
-    return pgd.model_copy(update={"steps": steps, "step": step, "random_start": random_start})
+    return pgd.model_copy(update={"steps": steps, "max_steps": steps, "step": step, "random_start": random_start})
 
 
 def tries(

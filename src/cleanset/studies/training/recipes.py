@@ -180,7 +180,7 @@ class Adversarial(Recipe):
         from torch import nn
         from torch.nn import functional
 
-        from cleanset.studies.attacks.gradient_attacks import gradient, projected, steepest
+        from cleanset.studies.attacks.ascent import gradient, projected, steepest
 
         # DDP would wait for gradients of weights, which nothing asks for here
         inner = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
@@ -205,7 +205,7 @@ class Adversarial(Recipe):
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""
         import torch
 
-        from cleanset.studies.attacks.gradient_attacks import lengths
+        from cleanset.studies.attacks.ascent import lengths
 
         device = generator.device
         if self.norm == "Linf":
