@@ -104,7 +104,7 @@ def test_what_is_stored(attacked: AttackStudy) -> None:
         "none": 4, "random_spatial": 4, "pgd": 3, "boundary": 4, "spsa": 4, "guess": 4,
     }  # fmt: skip
     assert found["none"]["was_correct"].sum() == 2
-    assert found["pgd"]["queries"].tolist() == [3, 3, 3]
+    assert found["pgd"]["queries"].tolist() == [8, 6, 6]
     assert found["pgd"]["linf"].max() == pytest.approx(4 / 255)
     assert found["none"]["seed"].isna().all()
     assert found["spsa"]["seed"].nunique() == 4
@@ -168,7 +168,7 @@ def test_the_table_of_all(attacked: AttackStudy) -> None:
         rows = {(row["attack"], row["measure"]): row for row in csv.DictReader(file)}
     assert float(rows["none", "error"]["value"]) == 0.5
     assert float(rows["none", "success"]["value"]) == 0
-    assert rows["pgd", "queries"]["value"] == "3.0"
+    assert rows["pgd", "queries"]["value"] == "6.66666667"
     metric = json.loads((attacked.folder / "attack_metrics" / "none" / "error.json").read_text())
     assert metric == {ROLE: 0.5}
 
@@ -226,9 +226,9 @@ def test_a_kill_loses_one_group(study: AttackStudy, attacked: AttackStudy, monke
     assert len(list(study.results("random_spatial", ROLE).partial.rglob("0*.parquet"))) == 2
     asked, changed = [], RandomSpatialAttack.changed
 
-    def watched(attack: RandomSpatialAttack, one: Subject, seed: int) -> Pixels:
+    def watched(attack: RandomSpatialAttack, one: Subject, seed: int, name: str) -> Pixels:
         asked.append(one.name)
-        return changed(attack, one, seed)
+        return changed(attack, one, seed, name)
 
     monkeypatch.setattr(RandomSpatialAttack, "changed", watched)
     run_attack(study, ROLE, "random_spatial", SETTINGS)

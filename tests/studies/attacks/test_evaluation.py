@@ -18,7 +18,7 @@ from rich.console import Console
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
-from cleanset.studies.attacks import gradient_attacks
+from cleanset.studies.attacks import ascent
 from cleanset.studies.attacks.base import Ball
 from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, paper_table, run
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
@@ -211,7 +211,7 @@ def test_what_is_finished_is_not_computed_again(
     folder: Path, both: AttackedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {path: path.read_bytes() for path in (folder / "both").rglob("*") if path.is_file()}
-    monkeypatch.setattr(gradient_attacks, "gradient", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(ascent, "gradient", lambda *_: pytest.fail("computed again"))
     evaluated(folder, "both", ["mine:honest", "mine:rounded"], "pgd,transfer", warnings=False)
     after = {path: path.read_bytes() for path in (folder / "both").rglob("*.p*") if path.is_file()}
     assert after == {path: before[path] for path in after}

@@ -196,8 +196,8 @@ def test_a_sheet() -> None:
     ("name", "text"),
     [
         ("none", ""),
-        ("pgd", "norm Linf, eps 8/255, steps 3, random start yes"),
-        ("far", "norm L2, eps 1.5, steps 20, random start yes"),
+        ("pgd", "norm Linf, eps 8/255, steps 3, random start yes, losses cross_entropy margin, restarts 1, files 5"),
+        ("far", "norm L2, eps 1.5, steps 20, random start yes, losses cross_entropy margin, restarts 1, files 5"),
         ("guess", ""),
     ],
 )

@@ -74,7 +74,10 @@ def test_every_default_is_that_of_the_table() -> None:
         },
         "boundary": {"images": 100, "eps": 10, "queries": 105_000, "group": 10, "starts": None, "after": after},
         "common_corruptions": {"images": None, "corruptions": 17, "severity": 1},
-        "pgd": ball | {"steps": 20, "step": None, "random_start": True, "draws": 1, "group": 16},
+        "pgd": ball | {
+            "steps": 20, "max_steps": None, "step": None, "random_start": True, "losses": ["cross_entropy", "margin"],
+            "restarts": 1, "files": 5, "draws": 1, "group": 16,
+        },
         "square": ball | {"queries": 5000, "group": 16},
         "transfer": ball | {"steps": 20, "sources": None, "group": 16},
         "autoattack": ball | {

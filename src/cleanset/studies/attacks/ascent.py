@@ -74,7 +74,7 @@ def filled(direction: "Tensor", levels: "Tensor", ball: Ball) -> "Tensor":
     """The files, in whole levels, that lie farthest along a direction in the ball around each image.
 
     `levels`: the images, 0 to 255. Linf: all values at the edge. L2: the direction times a scale, rounded, with the
-    largest scale that stays in the ball; what room is left goes to single values, the first of equal ones.
+    largest scale that stays in the ball; what is left of the ball goes to single values, the first of equal ones.
     """
     import torch
 
@@ -116,6 +116,11 @@ def filled(direction: "Tensor", levels: "Tensor", ball: Ball) -> "Tensor":
         order = torch.argsort(size[place, others] / price, descending=True, stable=True)
         affordable = torch.cumsum(price[order].double(), dim=0) <= left[place]
         found[place, others[order[affordable]]] += 1
+        # a further level of a changed value costs three units or more, the first of another one
+        rest = int(left[place] - price[order[affordable]].sum())
+        unchanged = ((found[place] == 0) & (room[place] > 0) & (size[place] > 0)).nonzero()[:, 0]
+        order = torch.argsort(size[place, unchanged], descending=True, stable=True)
+        found[place, unchanged[order[:rest]]] += 1
     return levels + (found * wanted.sign()).reshape(levels.shape)
 
 

@@ -102,7 +102,8 @@ class PgdAttack(InBall):
 
     A start has `steps`, and then more of them, up to `max_steps` (null: ten times `steps`), until the image is
     misclassified or its largest margin has not risen for ten steps. The search is among real numbers; the candidate is
-    the file in the ball with the largest margin that it ends with (`ascent.finished`).
+    the file in the ball with the largest margin that it ends with: the nearest one, and `files` that fill the ball, at
+    most one for each step (`ascent.finished`).
 
     The network always gets `group` images, so that an image's result does not depend on the others; each has generators
     of its own. With `draws` above 1, margin and gradient are the means over that number of answers of a random model:
@@ -118,6 +119,7 @@ class PgdAttack(InBall):
     random_start: bool = True
     losses: Annotated[list[Loss], EachOnce, Field(min_length=1)] = Field(default_factory=lambda: list(STANDARD_LOSSES))
     restarts: Restarts = 1
+    files: Annotated[int, Field(ge=0, le=1000)] = FINISHING_FILES
     draws: NumberOfDraws = 1
     group: Group = 16
 
@@ -139,7 +141,7 @@ class PgdAttack(InBall):
         pixels = [subject.pixels for subject in padded]
         images = to_unit(pixels, network)
         label = torch.tensor([subject.class_index for subject in padded], device=network.device)
-        finishing = min(FINISHING_FILES, self.steps)
+        finishing = min(self.files, self.steps)
         files = images
         largest = torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
         start_of, taken, queries, broken_at = torch.zeros((4, len(padded)), dtype=torch.int64, device=network.device)

@@ -84,6 +84,7 @@ def probe(
     `pgd` is the strongest, which is repeated with fewer steps of the length that fits, and on each of the other models;
     attacks of `black_box` search in the same ball. Compute within `searching`.
     """
+    pgd = plain(pgd)
     groups = _groups(subjects, pgd.group)
     asked = of_answers(network, groups)
     others = known.sources()
@@ -226,6 +227,12 @@ def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArra
     others = logits.copy()
     np.put_along_axis(others, classes[:, None], -np.inf, axis=1)
     return np.asarray(of_class - np.logaddexp.reduce(others, axis=1))
+
+
+def plain(pgd: PgdAttack) -> PgdAttack:
+    """The attack with the asked steps along the cross-entropy alone: nothing else may make up for a gradient."""
+    changed = {"max_steps": pgd.steps, "losses": ["cross_entropy"], "restarts": 1, "files": 0}
+    return pgd.model_copy(update=changed)
 
 
 def fewer(pgd: PgdAttack, steps: int) -> PgdAttack:
