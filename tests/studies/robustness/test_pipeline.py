@@ -135,7 +135,9 @@ def test_what_the_sample_shows_of_attacks(studied: Checkout) -> None:
     assert error["pgd"][0] - error["pgd"][1] >= 0.4
     assert error["none"] == pytest.approx([1 / 71, 1 / 71, 5 / 71], abs=1e-6)
     assert error["guess"] == [1, 1, 1]
-    assert attack_metric(studied, "pgd", "queries") == [11, 11, 11]
+    # 11 places and 6 files a start; the second one is for those that withstood the first
+    for queries, after in zip(attack_metric(studied, "pgd", "queries"), error["pgd"], strict=True):
+        assert 17 * (2 - after) <= queries + 1e-6 < 34
     assert all(signs(studied, role) == set() for role in ROLES)
 
 

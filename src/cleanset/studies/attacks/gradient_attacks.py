@@ -275,7 +275,7 @@ class TransferAttack(InBall):
         """A candidate for each image; a query for each source."""
         import torch
 
-        pgd = PgdAttack(norm=self.norm, eps=self.eps, steps=self.steps, group=self.group)
+        pgd = PgdAttack(norm=self.norm, eps=self.eps, steps=self.steps, max_steps=self.steps, group=self.group)
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         found = []
         reached = []
