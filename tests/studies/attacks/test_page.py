@@ -110,6 +110,7 @@ def test_robust_accuracies() -> None:
         "Linf 8/255": {
             "clean_accuracy": (4, 1, 0.6, 1), "robust_accuracy": (4, 0.5, 0.15, 0.85), "robust_low": (4, 0.5, NAN, NAN),
             "robust_high": (4, 0.5, NAN, NAN), "robust_at_most": (9, 0.25, NAN, NAN),
+            "reached": (4, 8 / 255, NAN, NAN),
         },
         "L2 1.5": {
             "clean_accuracy": (5, 0.8, 0.4, 0.9), "robust_accuracy": (5, NAN, NAN, NAN),
@@ -123,11 +124,11 @@ def test_robust_accuracies() -> None:
     ]
     found = page(data(lines=[*data().lines, *lines], probes={"mine": "the probe breaks 3 of 4"}))
     assert rows(found, "Robust accuracy by threat model and model")[1:] == [
-        ["Linf 8/255pgd", "mine", "4", "100.0 60.0 to 100.0", "50.0 15.0 to 85.0≤ 25.0 of 9 images"],
-        ["L2 1.5far", "mine", "5", "80.0 40.0 to 90.0", "20.0 to 60.0"],
+        ["Linf 8/255pgd", "mine", "4", "100.0 60.0 to 100.0", "50.0 15.0 to 85.0≤ 25.0 of 9 images", "0.0314"],
+        ["L2 1.5far", "mine", "5", "80.0 40.0 to 90.0", "20.0 to 60.0", "–"],
     ]
     assert "mine: the probe breaks 3 of 4" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
-    assert [row[2:] for row in rows(page(data()), "Robust accuracy by threat model and model")[1:]] == [["–"] * 3] * 2
+    assert [row[2:] for row in rows(page(data()), "Robust accuracy by threat model and model")[1:]] == [["–"] * 4] * 2
 
 
 def test_accuracy_over_coverage() -> None:
