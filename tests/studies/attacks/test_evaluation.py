@@ -187,8 +187,10 @@ def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: At
 
 def test_a_table_for_a_paper(both: AttackedModels) -> None:
     text = paper_table(both).in_form("csv")
-    assert text.splitlines()[0] == 'model,threat model,images,clean,robust,"robust, low","robust, high",distance'
-    assert text.splitlines()[2] == "mine:rounded,Linf 8/255,12,100.0,0.0 to 33.3,,,0.0314"
+    columns = 'model,threat model,images,clean,robust,"robust, low","robust, high",distance'
+    notes = "set,version,digest,number of images,selection,settings,intervals,limits"
+    assert text.splitlines()[0] == f"{columns},{notes}"
+    assert text.splitlines()[2].startswith("mine:rounded,Linf 8/255,12,100.0,0.0 to 33.3,,,0.0314,")
 
 
 def test_what_is_written(folder: Path, both: AttackedModels) -> None:
@@ -305,7 +307,7 @@ def test_no_attack_has_no_robust_accuracy(folder: Path) -> None:
         ["mine:honest", "no", "attack", "12", "100.0", "–", "–"]
     ]
     rows = {form: paper_table(found).in_form(form).splitlines() for form in ("latex", "markdown", "csv")}
-    assert rows["latex"][5] == r"mine:honest & no attack & 12 & 100.0 & -- & -- \\"
+    assert rows["latex"][7] == r"mine:honest & no attack & 12 & 100.0 & -- & -- \\"
     assert rows["markdown"][2] == "| mine:honest | no attack | 12 | 100.0 | – | – |"
     assert rows["csv"][1] == "mine:honest,no attack,12,100.0,,"
     results = json.loads((folder / "nothing" / "attack_results.json").read_text())
