@@ -14,6 +14,7 @@ from cleanset.studies.attacks.library_attacks import BoundaryAttack, SquareAttac
 from cleanset.studies.attacks.results import (
     Attacked,
     ProbedImages,
+    Trust,
     attack_measures,
     probe_text,
     threat_measures,
@@ -163,10 +164,23 @@ class TestWorstCase:
         assert measured(threat("pgd"), Attacked({})) == {}
 
     def test_of_an_untrusted_model_nothing_is_known_but_bounds(self) -> None:
-        found = Attacked(self.results, is_trusted=False)
+        found = Attacked(self.results, trust=Trust(checked=frozenset(), untrusted=None))
         assert measured(threat("pgd"), found) == {
             "clean_accuracy": (6, 0.833), "robust_low": (6, 0), "robust_high": (6, 0.5)
         }  # fmt: skip
+
+    def test_an_image_by_itself_is_not_trusted(self) -> None:
+        """Of c, d and e, which withstand, d has a gradient that misleads; e was checked or not."""
+        seen = frozenset({"d", "a"})
+        found = Attacked(self.results, trust=Trust(checked=frozenset("abcde"), untrusted=seen))
+        assert measured(threat("pgd"), found) == {
+            "clean_accuracy": (6, 0.833), "robust_low": (6, 0.333), "robust_high": (6, 0.5)
+        }  # fmt: skip
+        few = Attacked(self.results, trust=Trust(checked=frozenset("abcd"), untrusted=seen))
+        assert measured(threat("pgd"), few)["robust_low"] == (6, 0.167)
+        # of one that is broken anyway it does not matter
+        broken = Attacked(self.results, trust=Trust(checked=frozenset("abcdef"), untrusted=frozenset("ab")))
+        assert measured(threat("pgd"), broken)["robust_accuracy"] == (6, 0.5)
 
     def test_without_a_gradient_there_is_an_upper_bound(self) -> None:
         found = measured(threat("square", is_searched=False), Attacked(self.results))

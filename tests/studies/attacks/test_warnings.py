@@ -19,13 +19,15 @@ from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Subjec
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
-from cleanset.studies.attacks.probing import fewer, of_answers, probe, tries
+from cleanset.studies.attacks.probing import fewer, of_answers, of_neighbours, probe, tries
+from cleanset.studies.attacks.results import Trust
 from cleanset.studies.attacks.signs import (
     MIN_COMPARED,
     SeenSign,
     black_box_better,
     fewer_steps_better,
     is_better,
+    misleading_gradient,
     no_gradient,
     not_told,
     nothing_learnt,
@@ -226,9 +228,9 @@ class FirstPlace(nn.Module):
 @pytest.mark.parametrize(
     ("network", "sign", "text"),
     [
-        (Hooked(), "misleading_gradient", "a step along the gradient of 12 of 12 images changes the answer by less"),
-        (HashedSize(), "unsteady_answers", "11 of 12 images get another answer when one color of one pixel"),
-        (LowestBit(), "unsteady_answers", "10 of 12 images get another answer when one color of one pixel changes"),
+        (Hooked(), "misleading_gradient", "12 of 12 images have a gradient that does not tell how steps of a level"),
+        (HashedSize(), "unsteady_answers", "4 of 12 images get another answer when one color of one pixel"),
+        (LowestBit(), "unsteady_answers", "12 of 12 images get another answer when one color of one pixel changes"),
         (BatchStatistics(), "depends_on_others", "images get another answer in another batch"),
         (FirstPlace(), "depends_on_others", "images get another answer in another order"),
     ],
@@ -259,6 +261,75 @@ def test_answers_that_a_level_does_not_change(precision: Precision, is_seen: boo
     assert not [each for each in (not_told if is_seen else seen) if each.sign == "misleading_gradient"]
 
 
+class WrongInPart(nn.Module):
+    """The gradient is turned around, or 0, in a part of the image, or for some classes."""
+
+    def __init__(self, factor: float, columns: slice = slice(None), classes: Sequence[int] | None = None) -> None:
+        super().__init__()
+        self.factor, self.columns, self.classes = factor, columns, classes
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        factor = torch.ones_like(pixels)
+        factor[..., self.columns] = self.factor
+        if self.classes is not None:
+            chosen = torch.isin(HONEST(pixels.detach()).argmax(dim=1), torch.tensor(self.classes))
+            factor[~chosen] = 1
+        found: Tensor = HONEST(factor * pixels + (1 - factor) * pixels.detach())
+        return found
+
+
+@pytest.mark.parametrize(
+    ("factor", "columns"),
+    [(-1.0, slice(4, 8)), (-1.0, slice(0, 12, 3)), (0.0, slice(2, 10)), (0.0, slice(0, 12, 2))],
+    ids=["middle turned around", "every third turned around", "middle 0", "every second 0"],
+)
+def test_a_gradient_that_is_wrong_in_part_of_the_image(factor: float, columns: slice) -> None:
+    """Whether the part is in one piece or scattered; most images are no longer trusted, none of an honest network."""
+    near = of_neighbours(on_cpu(WrongInPart(factor, columns), 64), in_eights(subjects(HONEST)), 4)
+    assert {each.sign for each in near.seen} == {"misleading_gradient"}
+    assert len({file for each in near.seen for file in each.images or ()}) >= 9
+    assert of_neighbours(on_cpu(HONEST, 64), in_eights(subjects(HONEST)), 4) == ([], [])
+
+
+class InHalf(nn.Module):
+    """A network that computes in float16, whatever it is given."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        exact: Tensor = HONEST(pixels)
+        return exact + (exact.detach().half().to(exact) - exact.detach())
+
+
+def test_a_network_in_half_precision_is_honest() -> None:
+    near = of_neighbours(on_cpu(InHalf(), 64), in_eights(subjects(HONEST)), 4)
+    assert near.seen == []
+
+
+def test_a_gradient_that_is_wrong_for_a_class_is_not_trusted_for_its_images() -> None:
+    """All others can be."""
+    among = correct_subjects(HONEST, 12)
+    near = of_neighbours(on_cpu(WrongInPart(-1.0, classes=[2]), 64), in_eights(among), 1)
+    (seen,) = near.seen
+    assert [one.class_index for one in among] == [2, 0, 2, 0, 0, 0, 0, 2, 0, 0, 2, 0]
+    assert seen.images == ("n0/0.JPEG", "n0/2.JPEG", "n0/7.JPEG", "n0/10.JPEG")
+
+
+class RightAtImages(nn.Module):
+    """The gradient is right where all levels are even, as of the images, and turned around elsewhere."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        odd = torch.round(pixels.detach() * 255) % 2
+        is_near = odd.mean(dim=(1, 2, 3), keepdim=True) < 0.01
+        factor = torch.where(is_near, 1.0, -1.0).to(pixels)
+        found: Tensor = HONEST(factor * pixels + (1 - factor) * pixels.detach())
+        return found
+
+
+def test_a_gradient_that_is_right_at_the_images_alone() -> None:
+    even = [subject(number, one.class_index, one.pixels // 2 * 2) for number, one in enumerate(subjects(HONEST))]
+    near = of_neighbours(on_cpu(RightAtImages(), 64), in_eights(even), 3)
+    assert {file for each in near.seen for file in each.images or ()} == {one.name for one in even}
+
+
 def test_nothing_is_learnt_where_no_transferred_image_succeeds() -> None:
     """Of a model on which PGD succeeds everywhere the sign can be told: no other attack is better."""
     none, some, every = np.zeros(8, bool), np.arange(8) < 3, np.ones(8, bool)
@@ -270,9 +341,10 @@ def test_nothing_is_learnt_where_no_transferred_image_succeeds() -> None:
 
 def test_another_answer_in_the_precision_of_the_search() -> None:
     answers = np.array([[3.0, 1.0], [1.0, 2.0]])
-    assert precision_changes_answers(answers + 1e-4, answers, "float32") is None
-    seen = precision_changes_answers(answers * [[1], [-1]], answers, "float32")
+    assert precision_changes_answers(answers + 1e-4, answers, "float32", ["a", "b"]) is None
+    seen = precision_changes_answers(answers * [[1], [-1]], answers, "float32", ["a", "b"])
     assert seen is not None
+    assert seen.images == ("b",)
     assert seen.text == "1 of 2 images get another answer when searched in float32 than when judged"
 
 
@@ -495,24 +567,37 @@ class TestRules:
         assert warned.text == "1 of 2 images get another answer when asked 3 times"
 
     def test_saturated(self) -> None:
-        assert saturated_answers(self.logits) is None
-        assert saturated_answers(self.logits * [[1], [90]]) is None  # one of two: 90 nats
+        names = ["a", "b"]
+        assert saturated_answers(self.logits, names) is None
+        assert saturated_answers(self.logits * [[1], [90]], names) is None  # one of two: 90 nats
         tied = np.array([[9.0, 1, 1, 1, 2], [9, 1, 1, 2, 3], [9, 1, 1.1, 2, 3]])
-        assert tied_answers(tied) == tied_answers(tied + 1e-7 * np.arange(5)) == 1
+        assert tied_answers(tied).tolist() == tied_answers(tied + 1e-7 * np.arange(5)).tolist() == [True, False, False]
         filled_up = np.array([[9.0, 3, 1, 1, 1], [2, 8, 1, 1, 1]])
-        assert tied_answers(filled_up) == 0
+        assert not tied_answers(filled_up).any()
         # confidences round to 1 in float32: 60 and 30 nats
-        assert saturated_answers(self.logits * 30) is None
-        warned = saturated_answers(self.logits * 90)
+        assert saturated_answers(self.logits * 30, names) is None
+        warned = saturated_answers(self.logits * 90, names)
         assert warned is not None
         assert warned.text.startswith("2 of 2 images have log-odds above 80,")
+        assert warned.images == ("a", "b")
 
     def test_no_gradient(self) -> None:
-        gradients = np.ones((20, 3, 2, 2))
-        gradients[0] = 0
-        assert no_gradient(gradients) is None
-        gradients[1:3] = np.nan
-        assert no_gradient(gradients) == SeenSign("no_gradient", "3 of 20 images have no gradient")
+        gradients = np.ones((4, 3, 2, 2))
+        assert no_gradient(gradients, list("abcd")) is None
+        gradients[0], gradients[2] = 0, np.nan
+        assert no_gradient(gradients, list("abcd")) == SeenSign(
+            "no_gradient", "2 of 4 images have no gradient", ("a", "c")
+        )
+
+    def test_a_gradient_that_misleads(self) -> None:
+        """By what it keeps, or by what it does not explain; unknown is not misleading."""
+        kept = np.array([1.0, 0.9, 0.5, 0.9])
+        unexplained = np.array([0.0, 0.9, 0.1, np.nan])
+        found = misleading_gradient(kept, unexplained, list("abcd"))
+        assert found is not None
+        assert found.images == ("b", "c")
+        assert found.text == "2 of 4 images have a gradient that does not tell how steps of a level change the answer"
+        assert misleading_gradient(kept[[0, 3]], unexplained[[0, 3]], list("ad")) is None
 
     def test_steps_and_black_boxes(self) -> None:
         few, many = np.arange(20) < 12, np.arange(20) < 5
@@ -550,19 +635,26 @@ class TestRules:
 TEXT = """{
   "role": "mine",
   "images": 4,
+  "files": [
+    "n0/1.JPEG"
+  ],
   "parameters": {
     "eps": 0.5
   },
   "warnings": [
     {
       "sign": "no_gradient",
-      "text": "4 of 4 images have no gradient"
+      "text": "4 of 4 images have no gradient",
+      "images": [
+        "n0/1.JPEG"
+      ]
     }
   ],
   "not_told": [
     {
       "sign": "black_box_better",
-      "text": "4 images"
+      "text": "4 images",
+      "images": null
     }
   ],
   "candidates": [
@@ -582,14 +674,23 @@ TEXT = """{
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    seen = SeenSign(sign="no_gradient", text="4 of 4 images have no gradient")
+    seen = SeenSign(sign="no_gradient", text="4 of 4 images have no gradient", images=("n0/1.JPEG",))
     few = SeenSign(sign="black_box_better", text="4 images")
     candidate = Candidate(
         file="n0/1.JPEG", search="spsa", was_correct=True, is_error=True, l2=0.75, linf=0.25, png_sha256="00"
     )
     record = WarningRecord(
-        role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,), not_told=(few,), candidates=(candidate,)
+        role="mine",
+        images=4,
+        files=("n0/1.JPEG",),
+        parameters={"eps": 0.5},
+        warnings=(seen,),
+        not_told=(few,),
+        candidates=(candidate,),
     )
+    assert record.trust == Trust(checked=frozenset({"n0/1.JPEG"}), untrusted=frozenset({"n0/1.JPEG"}))
+    of_all = record.model_copy(update={"warnings": (few,)})
+    assert of_all.trust.untrusted is None
     probed = record.probed
     assert probed is not None
     assert probed.ball == Ball("Linf", 0.5)

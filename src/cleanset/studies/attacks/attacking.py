@@ -506,13 +506,15 @@ def probed(kept: Attacking, others: Mapping[str, PixelNetwork], *, is_command: b
         if not {"random_answers", "depends_on_others"} & {each.sign for each in found.seen}:
             logits = logits_of(network, to_unit([subject.pixels for subject in subjects], network))
             judged = np.stack([target.before(subject.name) for subject in subjects])
-            sign = precision_changes_answers(logits, judged, network.precision)
+            names = [subject.name for subject in subjects]
+            sign = precision_changes_answers(logits, judged, network.precision, names)
             found.seen.extend([] if sign is None else [sign])
     if found.searches:
         kept.keep_probe(subjects, found.searches)
     return WarningRecord(
         role=target.name,
         images=len(subjects),
+        files=tuple(subject.name for subject in subjects),
         parameters=asked.model_dump(),
         warnings=tuple(found.seen),
         not_told=tuple(found.not_told),

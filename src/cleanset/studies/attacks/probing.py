@@ -4,6 +4,8 @@ torch is imported when a model is probed, so that importing this module is quick
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,11 +19,13 @@ from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Sub
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import (
     COARSE,
+    HALF_PRECISIONS,
     ROUNDING_OF_LOG_ODDS,
     SIGNS,
     SeenSign,
     black_box_better,
     fewer_steps_better,
+    flat_answers,
     gradient_changes_answers,
     misleading_gradient,
     no_gradient,
@@ -91,7 +95,7 @@ def probe(
     correct = ~np.concatenate([_errors(network, group, [subject.pixels for subject in group]) for group in groups])
     unclear = not_told(int(correct.sum()), bool(others))
     if not {"random_answers", "no_gradient"} & {each.sign for each in asked}:
-        near = of_neighbours(network, groups)
+        near = of_neighbours(network, groups, round(pgd.eps * LEVELS))
         asked = [*asked, *near.seen]
         unclear = [*near.not_told, *unclear]
     left_out = {each.sign for each in unclear}
@@ -150,7 +154,8 @@ def of_answers(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], rep
         other = [np.concatenate([_answers(network, group, mode=mode) for group in groups]) for mode in MODES]
         first = _of_batches(network, [subject for group in groups for subject in group])
         found += [first, gradient_changes_answers([answers[0], *other, with_gradients])]
-    found += [saturated_answers(answers[0]), no_gradient(gradients)]
+    names = [subject.name for group in groups for subject in group]
+    found += [saturated_answers(answers[0], names), no_gradient(gradients, names)]
     return [each for each in found if each is not None]
 
 
@@ -161,52 +166,94 @@ class Near(NamedTuple):
     not_told: list[SeenSign]
 
 
-def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]]) -> Near:
-    """The signs in the answers to images that differ by a level: in one color, in all at random, along the gradient."""
-    parts = zip(*(_near_changes(network, group) for group in groups), strict=True)
-    along, promised, one_pixel, all_pixels, rounding = (np.concatenate(part) for part in parts)
-    unsteady = unsteady_answers(one_pixel, np.maximum(all_pixels, rounding))
-    clear = (all_pixels > rounding) & (promised > 0)
-    if unsteady is not None:
-        return Near([unsteady], [])
-    if 2 * clear.sum() < len(clear):
-        text = f"{(~clear).sum()} of {len(clear)} images get nearly the same answer when all pixels change by a level"
-        flat = [SeenSign("misleading_gradient", text)]
-        return Near([], flat) if network.precision in COARSE else Near(flat, [])
-    misleading = misleading_gradient((along / all_pixels / promised)[clear])
-    return Near([] if misleading is None else [misleading], [])
+def of_neighbours(network: "PixelNetwork", groups: Sequence[Sequence[Subject]], radius: int) -> Near:
+    """The signs in the answers to images that differ by a level: in one color, at random, along the gradient.
+
+    Each is looked for at the images, and at a corner of the Linf ball of `radius` levels around each: a gradient may be
+    right at images alone.
+    """
+    names = [subject.name for group in groups for subject in group]
+    at_places = []
+    for place in (0, radius):
+        found = [near_changes(network, group, place) for group in groups]
+        at_places.append([np.concatenate(parts) for parts in zip(*map(astuple, found), strict=True)])
+    # of shape (places, images)
+    near = NearChanges(*(np.stack(each) for each in zip(*at_places, strict=True)))
+    seen = [
+        unsteady_answers(near.one_pixel, np.maximum(near.all_pixels, near.rounding), names),
+        misleading_gradient(
+            np.where(near.is_flat, 1.0, near.kept), np.where(near.is_flat, np.nan, near.unexplained), names
+        ),
+    ]
+    unclear = flat_answers(near.is_flat & near.is_coarse, names)
+    flat = flat_answers(near.is_flat & ~near.is_coarse, names)
+    return Near([each for each in (*seen, flat) if each is not None], [each for each in (unclear,) if each is not None])
 
 
-def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[NDArray[np.float64], ...]:
-    """Changes of the log-odds of each image, by steps of a level, and how much of them rounding makes.
+PARTS = 3
+"""Parts of an image along a side, in which steps are taken one by one."""
 
-    along: of a step along the signs of the gradient; promised: the same, by the gradient, relative to random steps;
-    one_pixel, all_pixels: the root mean square of random ones, in one color of one pixel and in all.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearChanges:
+    """How the log-odds of some images change by steps of a level; each of shape (images,), or (places, images)."""
+
+    kept: NDArray[np.float64]
+    """The share that steps along the signs of the gradient keep of its promise, 0 to 1."""
+
+    unexplained: NDArray[np.float64]
+    """The share of the squared changes by random steps that it does not explain; NaN where rounding hides it."""
+
+    one_pixel: NDArray[np.float64]
+    """The root mean square of changes in one color of one pixel."""
+
+    all_pixels: NDArray[np.float64]
+    """The root mean square of random changes of all pixels."""
+
+    rounding: NDArray[np.float64]
+    """The largest change that rounding makes."""
+
+    is_coarse: Flags
+    """Whether rounding hides changes of a level in honest networks, too."""
+
+    @property
+    def is_flat(self) -> Flags:
+        """Whether the answers hardly change."""
+        return np.asarray(self.all_pixels <= self.rounding)
+
+
+def near_changes(network: "PixelNetwork", group: Sequence[Subject], radius: int) -> NearChanges:
+    """The changes at the images, or at a corner of the Linf ball of `radius` levels around each.
+
+    Steps are taken in each part of the image by itself, to both sides: a gradient that is wrong in one part shows.
     """
     import torch
 
     from cleanset.scoring.devices import to_device
 
-    logits, slopes = _with_gradients(network, group, of_log_odds=True)
-    images = np.stack([subject.pixels for subject in group]) / LEVELS
     drawn = np.random.default_rng(0)
+    shape = (len(group), *group[0].pixels.shape)
+    corners = radius * drawn.choice([-1.0, 1.0], shape)
+    images = (np.stack([subject.pixels for subject in group]) + corners).clip(0, LEVELS) / LEVELS
     classes = np.array([subject.class_index for subject in group])
-
-    def ahead(direction: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (images + direction / LEVELS).clip(0, 1)
+    logits, slopes = _with_gradients(network, group, images, of_log_odds=True)
 
     def log_odds(pixels: NDArray[np.float64]) -> NDArray[np.float64]:
         asked = to_device(torch.from_numpy(pixels), network.device).to(network.dtype)
         return _log_odds(logits_of(network, asked), classes)
 
     def change(direction: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        ends = ahead(direction), ahead(-direction)
-        odds = list(map(log_odds, ends))
-        return odds[1] - odds[0], (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
+        """The change by a step to both sides, and the one that the gradient promises."""
+        ends = [(images + side * direction / LEVELS).clip(0, 1) for side in (1, -1)]
+        return log_odds(ends[1]) - log_odds(ends[0]), (slopes * (ends[0] - ends[1])).sum(axis=(1, 2, 3))
 
-    shape = images.shape[1:]
-    steps = [change(drawn.choice([-1.0, 1.0], shape)) for _ in range(RANDOM_STEPS)]
-    found, expected = (np.sqrt(np.mean(np.square(each), axis=0)) for each in zip(*steps, strict=True))
+    along = []
+    at_random = []
+    for part in _parts(shape[-1]):
+        inside = np.zeros(shape)
+        inside[..., part[0], part[1]] = 1
+        along.append(change(inside * np.sign(slopes)))
+        at_random.append(change(inside * drawn.choice([-1.0, 1.0], shape)))
     unchanged = _log_odds(logits, classes)
     single = []
     for place in drawn.choice(images[0].size, RANDOM_STEPS):
@@ -215,10 +262,41 @@ def _near_changes(network: "PixelNetwork", group: Sequence[Subject]) -> tuple[ND
         image[:, place] += np.where(image[:, place] < 0.5, 1, -1) / LEVELS
         single.append(np.square(log_odds(image.reshape(images.shape)) - unchanged))
     one_pixel = np.sqrt(np.mean(single, axis=0))
-    along, promised = change(np.sign(slopes))
+    precision = _rounding_of(logits, network.precision)
+    rounding = 10 * ROUNDING_OF_LOG_ODDS[precision] * np.abs(logits).max(axis=1)
+    found, promised = (np.stack(parts) for parts in zip(*along, strict=True))
     tiny = np.finfo(np.float64).tiny
-    rounding = 10 * ROUNDING_OF_LOG_ODDS[network.precision] * np.abs(logits).max(axis=1)
-    return along, promised / expected.clip(min=tiny), one_pixel, found, rounding
+    kept = np.clip(found, 0, promised).sum(axis=0) / promised.sum(axis=0).clip(min=tiny)
+    found, expected = (np.stack(parts) for parts in zip(*at_random, strict=True))
+    squares = np.square(found).sum(axis=0)
+    rest = np.square(found - expected).sum(axis=0) / squares.clip(min=tiny)
+    is_coarse = np.full(len(group), precision in COARSE)
+    return NearChanges(
+        kept=kept,
+        unexplained=np.where(is_coarse, np.nan, rest),
+        one_pixel=one_pixel,
+        all_pixels=np.sqrt(squares),
+        rounding=rounding,
+        is_coarse=is_coarse,
+    )
+
+
+def _rounding_of(logits: NDArray[np.float64], precision: str) -> str:
+    """The precision that rounds as coarsely as a network does, which may compute in a narrower one than it is given."""
+    import torch
+
+    exact = torch.from_numpy(logits)
+    for dtype, name in HALF_PRECISIONS.items():
+        if torch.equal(exact.to(getattr(torch, dtype)).double(), exact):
+            return name
+    return precision
+
+
+def _parts(side: int) -> list[tuple[slice, slice]]:
+    """The parts of an image as rows and columns."""
+    ends = [round(side * place / PARTS) for place in range(PARTS + 1)]
+    slices = [slice(start, end) for start, end in pairwise(ends)]
+    return list(product(slices, slices))
 
 
 def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -287,15 +365,23 @@ def _answers(
 
 
 def _with_gradients(
-    network: "PixelNetwork", group: Sequence[Subject], *, of_log_odds: bool = False
+    network: "PixelNetwork",
+    group: Sequence[Subject],
+    images: NDArray[np.float64] | None = None,
+    *,
+    of_log_odds: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The logits when a gradient is wanted, and the gradients by the pixels: of the cross-entropy, or of the log-odds.
 
+    `images`: pixels in 0..1 in place of the subjects' own.
     Those of the log-odds, of any other class, stay exact where the cross-entropy is so near 0 that float32 rounds it.
     """
     import torch
 
-    pixels = to_unit([subject.pixels for subject in group], network).requires_grad_()
+    pixels = to_unit([subject.pixels for subject in group], network)
+    if images is not None:
+        pixels = torch.from_numpy(images).to(pixels)
+    pixels = pixels.requires_grad_()
     label = torch.tensor([subject.class_index for subject in group], device=network.device)
     # in batches as without a gradient
     logits = torch.cat([network(part) for part in torch.split(pixels, network.batch_size)])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.metrics import Lines, metric_lines
+from cleanset.statistics.basics import Flags
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.paired import wilson
 from cleanset.studies.attacks.balls import LEVELS, Ball
@@ -202,6 +203,32 @@ def broken_by_probe_alone(results: Mapping[str, pd.DataFrame], probed: pd.DataFr
     return [file for file in rows["file"] if file in among]
 
 
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The images on which attacks that follow the model's gradient can be trusted."""
+
+    checked: frozenset[str]
+    """The images whose gradient was checked, by file."""
+
+    untrusted: frozenset[str] | None
+    """Those with a sign of gradient masking; None: all images of the model."""
+
+    def of(self, files: Iterable[str]) -> Flags:
+        """Whether each image can be trusted.
+
+        One that was not checked can be where no sign was seen on the others.
+        """
+        untrusted = self.untrusted
+        if untrusted is None:
+            return np.zeros(len(list(files)), bool)
+        found = [file not in untrusted and (file in self.checked or not untrusted) for file in files]
+        return np.array(found, bool)
+
+
+ALL_TRUSTED = Trust(checked=frozenset(), untrusted=frozenset())
+"""No sign was seen, or none was looked for."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Attacked:
     """The results of all attacks on one model."""
@@ -212,8 +239,8 @@ class Attacked:
     probed: ProbedImages | None = None
     """The candidates of the probe; None without it."""
 
-    is_trusted: bool = True
-    """Whether no sign of gradient masking was seen."""
+    trust: Trust = ALL_TRUSTED
+    """The images whose gradient can be trusted."""
 
     def of(self, threat: ThreatModel) -> dict[str, pd.DataFrame]:
         """The results of the attacks of a threat model."""
@@ -280,7 +307,7 @@ def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iter
         is_searched |= set(found["file"]) <= set(attacked.probed.rows["file"])
     clean = int(found["was_correct"].sum())
     robust = int(found["is_robust"].sum())
-    withstood = robust if attacked.is_trusted else 0
+    withstood = int((found["is_robust"] & attacked.trust.of(found["file"])).sum())
     is_known = is_searched and withstood == robust
     nothing = (NAN, NAN, NAN)
     lines = {

@@ -45,10 +45,18 @@ COARSE = ("tf32", "bfloat16")
 ROUNDING_OF_LOG_ODDS = {"float64": 1e-13, "float32": 2e-6, "tf32": 0.01, "bfloat16": 0.1}
 """Differences of log-odds that rounding makes, relative to the largest logit."""
 
-MIN_AGREEMENT = 0.4
-"""Smallest share of the change that a gradient promises for a step along its signs, relative to random steps of the
-same size: 1 of a linear network, 0.75 and more of honest ones that were tried, near 0 of a gradient that has nothing to
-do with the answers."""
+HALF_PRECISIONS = {"float16": "tf32", "bfloat16": "bfloat16"}
+"""The precision that rounds as coarsely, by the narrow dtype that holds all logits of a network exactly."""
+
+MIN_KEPT = 0.6
+"""Smallest share of the change that a gradient promises for steps of a level along its signs, over parts of the image.
+
+1 of a linear network; bench/masking.py has it of honest and of masked ones."""
+
+MAX_UNEXPLAINED = 0.4
+"""Largest share of the squared changes by random steps of a level that the gradient does not explain.
+
+0 of a linear network, 1 of a gradient of 0, and 4 of one that is turned around."""
 
 MAX_UNSTEADY = 0.5
 """Largest change of the log-odds by a level in one color of a pixel, relative to that by a level in every pixel."""
@@ -61,14 +69,12 @@ MAX_TIED = 1e-6
 """Largest difference of logits that count as equal, relative to the range of an image's logits: float32 rounds more
 finely. Networks trained with smoothed labels give most other classes similar logits, never as similar as that."""
 
+MAX_SATURATED = 0.5
+"""Largest share of images with saturated answers before they count as a sign: a margin loss needs no softmax, and a
+certain network is honest."""
+
 MAX_SURPLUS = 0.1
 """Largest difference of 1 and the sum of clamped probabilities: a thousand that are at least 1e-4."""
-
-MAX_SATURATED = 0.5
-"""Largest share of images with saturated answers before they count as a sign."""
-
-MAX_WITHOUT_GRADIENT = 0.1
-"""Largest share of images without a gradient, or with tied answers, before they count as a sign."""
 
 SIGNIFICANCE = 0.05
 """Significance level of the sign tests."""
@@ -79,10 +85,20 @@ MIN_COMPARED = 5
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class SeenSign:
-    """A sign that was seen, or that cannot be told, by its name, with the evidence as a sentence."""
+    """A sign that was seen, or that cannot be told, by its name, with the evidence as a sentence.
+
+    `images`: the images whose gradient is not to be trusted for it, by file; None: all.
+    """
 
     sign: str
     text: str
+    images: tuple[str, ...] | None = None
+
+
+def _of_images(sign: str, flags: Flags, names: Sequence[str], text: str) -> SeenSign | None:
+    """A sign of the flagged images, if there are any; `text` follows their number."""
+    images = tuple(name for name, flag in zip(names, flags, strict=True) if flag)
+    return SeenSign(sign, f"{len(images)} of {len(names)} images {text}", images) if images else None
 
 
 def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> SeenSign | None:
@@ -106,31 +122,50 @@ def rounded_dependence(
     return None if when is None else SeenSign("depends_on_others", f"images get another answer {when}")
 
 
+def _anywhere(flags: NDArray[np.bool_]) -> Flags:
+    """Whether each image has a flag at any place, of shape (images,) or (places, images)."""
+    return np.asarray(np.atleast_2d(flags).any(axis=0))
+
+
 def precision_changes_answers(
-    answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str
+    answers: NDArray[np.float64], exact: NDArray[np.float64], precision: str, names: Sequence[str]
 ) -> SeenSign | None:
     """The sign that answers in the precision of the search are not those that are judged, apart from rounding."""
     differences = np.linalg.norm(answers - exact, axis=1) / np.linalg.norm(exact, axis=1).clip(min=1e-10)
-    changed = int((~(differences <= MAX_DIFFERENCES[precision])).sum())
-    text = f"{changed} of {len(exact)} images get another answer when searched in {precision} than when judged"
-    return SeenSign("precision_changes_answers", text) if changed else None
+    # not `>`, which is false for NaN
+    changed = ~(differences <= MAX_DIFFERENCES[precision])
+    text = f"get another answer when searched in {precision} than when judged"
+    return _of_images("precision_changes_answers", changed, names, text)
 
 
-def unsteady_answers(one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64]) -> SeenSign | None:
-    """The sign that a level in one color of one pixel changes most answers nearly as much as one in all pixels."""
-    unsteady = int((one_pixel > MAX_UNSTEADY * all_pixels).sum())
-    text = f"{unsteady} of {len(one_pixel)} images get another answer when one color of one pixel changes by a level"
-    return SeenSign("unsteady_answers", text) if 2 * unsteady > len(one_pixel) else None
+def unsteady_answers(
+    one_pixel: NDArray[np.float64], all_pixels: NDArray[np.float64], names: Sequence[str]
+) -> SeenSign | None:
+    """The sign that a level in one color of one pixel changes answers nearly as much as one in all pixels.
+
+    Changes are of shape (images,), or (places near them, images).
+    """
+    text = "get another answer when one color of one pixel changes by a level"
+    return _of_images("unsteady_answers", _anywhere(one_pixel > MAX_UNSTEADY * all_pixels), names, text)
 
 
-def misleading_gradient(agreement: NDArray[np.float64]) -> SeenSign | None:
-    """The sign that a step along the gradient changes the log-odds of most images by a small share of its promise."""
-    misled = int((agreement < MIN_AGREEMENT).sum())
-    text = (
-        f"a step along the gradient of {misled} of {len(agreement)} images changes the answer by less than "
-        f"{MIN_AGREEMENT:.0%} of what it promises"
+def misleading_gradient(
+    kept: NDArray[np.float64], unexplained: NDArray[np.float64], names: Sequence[str]
+) -> SeenSign | None:
+    """The sign that steps along the gradient, or random ones, do not change the log-odds as it promises.
+
+    `unexplained` may be NaN, where rounding hides it. Both are of shape (images,), or (places near them, images).
+    """
+    text = "have a gradient that does not tell how steps of a level change the answer"
+    is_misled = (kept < MIN_KEPT) | (unexplained > MAX_UNEXPLAINED)
+    return _of_images("misleading_gradient", _anywhere(is_misled), names, text)
+
+
+def flat_answers(flat: Flags, names: Sequence[str]) -> SeenSign | None:
+    """The sign that answers hardly change when all pixels change by a level."""
+    return _of_images(
+        "misleading_gradient", _anywhere(flat), names, "get nearly the same answer when all pixels change by a level"
     )
-    return SeenSign("misleading_gradient", text) if 2 * misled > len(agreement) else None
 
 
 def other_answer(sign: str, answers: Sequence[NDArray[np.float64]], when: str, what: str = "images") -> SeenSign | None:
@@ -143,21 +178,23 @@ def other_answer(sign: str, answers: Sequence[NDArray[np.float64]], when: str, w
     return SeenSign(sign, f"{changed} of {len(first)} {what} get another answer {when}") if changed else None
 
 
-def saturated_answers(logits: NDArray[np.float64]) -> SeenSign | None:
+def saturated_answers(logits: NDArray[np.float64], names: Sequence[str]) -> SeenSign | None:
     """The sign that logits, of shape (n, classes), are too large for a gradient, or of probabilities."""
-    count = len(logits)
     if are_probabilities(logits):
         one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
         return SeenSign(
             "saturated_answers",
-            f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
+            f"all {len(logits)} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
         )
-    if (tied := tied_answers(logits)) > MAX_WITHOUT_GRADIENT * count:
-        return SeenSign(
-            "saturated_answers",
-            f"{tied} of {count} images have the same lowest logit for most classes, as the logarithm of clamped "
-            "probabilities has: those classes have no gradient",
-        )
+    tied = _of_images(
+        "saturated_answers",
+        tied_answers(logits),
+        names,
+        "have the same lowest logit for most classes, as the logarithm of clamped probabilities has: those classes "
+        "have no gradient",
+    )
+    if tied is not None:
+        return tied
     top = logits.max(axis=1)
     others = np.exp(logits - top[:, None])
     np.put_along_axis(others, logits.argmax(axis=1)[:, None], 0, axis=1)
@@ -166,15 +203,12 @@ def saturated_answers(logits: NDArray[np.float64]) -> SeenSign | None:
         saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
     if saturated.mean() <= MAX_SATURATED:
         return None
-    return SeenSign(
-        "saturated_answers",
-        f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS:g}, where the cross-entropy has no "
-        "gradient in float32",
-    )
+    text = f"have log-odds above {MAX_LOG_ODDS:g}, where the cross-entropy has no gradient in float32"
+    return _of_images("saturated_answers", saturated, names, text)
 
 
-def tied_answers(logits: NDArray[np.float64]) -> int:
-    """Count the images that have the lowest logit for two classes or more, and for most classes but the top one.
+def tied_answers(logits: NDArray[np.float64]) -> Flags:
+    """Whether each image has the lowest logit for two classes or more, and for most classes but the top one.
 
     Unless they are logarithms of probabilities, classes with the same logit for all images do not count: a network for
     fewer classes may be filled up with them.
@@ -183,20 +217,18 @@ def tied_answers(logits: NDArray[np.float64]) -> int:
     if (np.abs(sums - 1) > MAX_SURPLUS).any():
         logits = logits[:, np.ptp(logits, axis=0) > MAX_TIED * np.ptp(logits)]
     if logits.shape[1] < 3:
-        return 0
+        return np.zeros(len(logits), bool)
     lowest = logits.min(axis=1, keepdims=True)
     most = np.ptp(logits, axis=1, keepdims=True)
     ties = (logits - lowest <= MAX_TIED * most).sum(axis=1)
-    return int(((ties >= 2) & (2 * ties > logits.shape[1] - 1)).sum())
+    return np.asarray((ties >= 2) & (2 * ties > logits.shape[1] - 1))
 
 
-def no_gradient(gradients: NDArray[np.float64]) -> SeenSign | None:
+def no_gradient(gradients: NDArray[np.float64], names: Sequence[str]) -> SeenSign | None:
     """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
     flat = gradients.reshape(len(gradients), -1)
     useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
-    if useless.mean() <= MAX_WITHOUT_GRADIENT:
-        return None
-    return SeenSign("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
+    return _of_images("no_gradient", useless, names, "have no gradient")
 
 
 def fewer_steps_better(success: Mapping[int, Flags]) -> SeenSign | None:

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from cleanset.files import write_text
 from cleanset.json_files import read_json
 from cleanset.studies.attacks.balls import Ball
-from cleanset.studies.attacks.results import Attacked, ProbedImages
+from cleanset.studies.attacks.results import ALL_TRUSTED, Attacked, ProbedImages, Trust
 from cleanset.studies.attacks.signs import SeenSign
 
 _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
@@ -50,14 +50,15 @@ class Candidate:
 class WarningRecord(BaseModel):
     """The signs that a model showed on a number of images; `parameters`: the parameters of the probe.
 
-    `not_told`: the signs that so few images, or a model alone, cannot show. `candidates`: what the probe found near
-    each image; empty if it made no search.
+    `files`: these images. `not_told`: the signs that so few images, or a model alone, cannot show. `candidates`: what
+    the probe found near each image; empty if it made no search.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     role: str
     images: Annotated[int, Field(ge=0)]
+    files: tuple[str, ...] = ()
     parameters: dict[str, Any]
     warnings: tuple[SeenSign, ...]
     not_told: tuple[SeenSign, ...] = ()
@@ -67,6 +68,14 @@ class WarningRecord(BaseModel):
     def ball(self) -> Ball:
         """The ball that the probe searched."""
         return Ball("Linf", float(self.parameters["eps"]))
+
+    @property
+    def trust(self) -> Trust:
+        """The images whose gradient can be trusted."""
+        if any(each.images is None for each in self.warnings):
+            return Trust(checked=frozenset(), untrusted=None)
+        images = (file for each in self.warnings for file in each.images or ())
+        return Trust(checked=frozenset(self.files), untrusted=frozenset(images))
 
     @property
     def probed(self) -> ProbedImages | None:
@@ -83,7 +92,7 @@ def attacked_model(results: Mapping[str, pd.DataFrame], record: WarningRecord | 
     return Attacked(
         results=results,
         probed=None if record is None else record.probed,
-        is_trusted=record is None or not record.warnings,
+        trust=ALL_TRUSTED if record is None else record.trust,
     )
 
 

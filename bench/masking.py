@@ -1,0 +1,419 @@
+"""Limits of the signs of gradient masking: honest networks beside masked ones.
+
+Each network gets a row: how many of the images have a sign, the smallest share that its gradient keeps of its promise,
+and the largest share of the changes by random steps that it does not explain (see `signs.MIN_KEPT` and
+`MAX_UNEXPLAINED`). No attack is run. Honest networks: the sample's three trained ones, small architectures of timm with
+random weights, and wrappers of the trained ones. Masked ones: the sample's `standard` behind a defence of the
+literature. Everything is drawn from a seed.
+
+    python bench/masking.py            # all, under 15 minutes on one core
+    python bench/masking.py rounded    # those whose names begin so
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import timm
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from measuring import PROJECT, print_machine, print_table
+
+sys.path.insert(0, str(PROJECT))
+
+from cleanset.scoring.differentiable import PixelNetwork, searching
+from cleanset.studies.attacks import probing
+from cleanset.studies.attacks.base import Subject, to_unit
+from docs import defences
+
+SEED = 0
+IMAGES = 4
+SIDE = 160
+SMALL_SIDE = 96
+"""Pixels a side for timm's architectures, which are large for one core."""
+RADIUS = 4
+"""Levels of the ball in which gradients are checked."""
+GROUP = 4
+
+TRAINED = ("standard", "norm_robust", "corruption_robust")
+ARCHITECTURES = (
+    "resnet10t", "resnet14t", "resnet18", "mobilenetv3_small_050", "mobilenetv3_small_100", "lcnet_050", "tinynet_e",
+    "mnasnet_small", "mobilenetv2_035", "regnetx_002", "regnety_002", "ghostnet_050", "convnext_atto",
+    "convnextv2_atto", "mobilevit_xxs", "edgenext_xx_small", "repvgg_a0", "dla46_c", "hardcorenas_a", "resnext26ts",
+)  # fmt: skip
+SIZED = ("vit_tiny_patch16_224", "deit_tiny_patch16_224", "mixer_s32_224", "resmlp_12_224", "xcit_nano_12_p16_224")
+"""Architectures that are built for a size."""
+
+Network = Callable[[], nn.Module]
+
+
+class Around(nn.Module):
+    """The sample's `standard` behind a step on the pixels, and before one on the logits."""
+
+    def __init__(
+        self, before: Callable[[Tensor], Tensor] | None = None, after: Callable[[Tensor], Tensor] | None = None
+    ) -> None:
+        super().__init__()
+        self.network = defences.Normalised("standard")
+        self._before = before
+        self._after = after
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.network(pixels if self._before is None else self._before(pixels))
+        return logits if self._after is None else self._after(logits)
+
+
+class Rounded(nn.Module):
+    """A network whose weights and layers are rounded to a narrower dtype, as on a GPU that computes in it.
+
+    A CPU is slow in narrow dtypes: everything else is computed in the dtype of the pixels.
+    """
+
+    def __init__(self, network: nn.Module, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.network = network
+        self._dtype = dtype
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.copy_(parameter.to(dtype))
+        for module in network.modules():
+            if not list(module.children()):
+                module.register_forward_hook(self._rounded)
+
+    def _rounded(self, module: nn.Module, given: object, output: Tensor) -> Tensor:
+        exact = output.detach()
+        return output + (exact.to(self._dtype).to(exact.dtype) - exact)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.network(pixels)
+        return logits
+
+
+class Mean(nn.Module):
+    """The mean of several networks' logits."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits."""
+        return torch.stack([network(pixels) for network in self.networks]).mean(dim=0)
+
+
+class Smoothed(nn.Module):
+    """Randomized smoothing with the same noise on every image (J. Cohen and others 2019), of mean logits."""
+
+    def __init__(self, network: nn.Module, copies: int = 4, deviation: float = 0.1) -> None:
+        super().__init__()
+        self.network = network
+        generator = torch.Generator().manual_seed(SEED)
+        self.noise = deviation * torch.randn((copies, 3, SIDE, SIDE), generator=generator)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits."""
+        return torch.stack([self.network(pixels + each.to(pixels)) for each in self.noise]).mean(dim=0)
+
+
+def with_gradient(gradient: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """A step that keeps the pixels, and makes of the gradient by them what the function makes of it."""
+
+    def step(pixels: Tensor) -> Tensor:
+        copied = pixels + 0
+        if copied.requires_grad:
+            copied.register_hook(gradient)  # type: ignore[no-untyped-call]
+        return copied
+
+    return step
+
+
+def instead(change: Callable[[Tensor], Tensor], leak: float = 0.0) -> Callable[[Tensor], Tensor]:
+    """A step without a gradient, but for a leak of it."""
+    return lambda pixels: change(pixels.detach()) + leak * (pixels - pixels.detach())
+
+
+def region(share: float) -> Callable[[Tensor], Tensor]:
+    """1 in the middle of an image, 0 around it."""
+
+    def mask(pixels: Tensor) -> Tensor:
+        side = pixels.shape[-1]
+        edge = round(side * (1 - share**0.5) / 2)
+        found = torch.zeros_like(pixels)
+        found[..., edge : side - edge, edge : side - edge] = 1
+        return found
+
+    return mask
+
+
+def scattered(share: float) -> Callable[[Tensor], Tensor]:
+    """1 at places that a seed scatters."""
+
+    def mask(pixels: Tensor) -> Tensor:
+        drawn = torch.rand(pixels.shape[1:], generator=torch.Generator().manual_seed(SEED))
+        return (drawn < share).to(pixels)[None].expand_as(pixels)
+
+    return mask
+
+
+def masked(mask: Callable[[Tensor], Tensor], factor: float) -> Callable[[Tensor], Tensor]:
+    """The gradient times a factor under a mask."""
+    return with_gradient(lambda gradient: gradient * (1 + (factor - 1) * mask(gradient)))
+
+
+def moved(mask: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The gradient of another place under a mask."""
+    return with_gradient(lambda gradient: torch.where(mask(gradient) > 0, gradient.roll((37, 53), (2, 3)), gradient))
+
+
+def levels(number: int) -> Callable[[Tensor], Tensor]:
+    """Pixels in a number of levels (W. Xu and others 2018)."""
+    return lambda pixels: torch.round(pixels * (number - 1)) / (number - 1)
+
+
+def blurred(pixels: Tensor) -> Tensor:
+    """The mean of 3 x 3 pixels."""
+    return nn.functional.avg_pool2d(nn.functional.pad(pixels, (1, 1, 1, 1), mode="reflect"), 3, 1)
+
+
+def median(pixels: Tensor) -> Tensor:
+    """The median of 3 x 3 pixels."""
+    padded = nn.functional.pad(pixels, (1, 1, 1, 1), mode="reflect")
+    return padded.unfold(2, 3, 1).unfold(3, 3, 1).flatten(4).median(dim=-1).values
+
+
+def blocks(pixels: Tensor) -> Tensor:
+    """Blocks of 8 x 8 pixels with rounded frequencies, as of a JPEG (C. Guo and others 2018)."""
+    place = torch.arange(8, dtype=pixels.dtype)
+    basis = torch.cos(torch.pi / 8 * (place[None, :] + 0.5) * place[:, None]) / 2
+    basis[0] /= 2**0.5
+    parts = pixels.unfold(2, 8, 8).unfold(3, 8, 8)
+    frequencies = torch.round(basis @ parts @ basis.T * 20) / 20
+    found: Tensor = basis.T @ frequencies @ basis
+    return found.permute(0, 1, 2, 4, 3, 5).reshape(pixels.shape)
+
+
+def hashed(pixels: Tensor) -> list[int]:
+    """A number of each image's levels."""
+    numbers = torch.round(pixels.detach().double() * 255).long()
+    return [int((each.flatten() * (torch.arange(each.numel()) % 9973 + 1)).sum()) for each in numbers]
+
+
+def hashed_roll(pixels: Tensor) -> Tensor:
+    """Images moved by up to two pixels, by a number of the image."""
+    return torch.stack([each.roll(number % 5 - 2, 2) for each, number in zip(pixels, hashed(pixels), strict=True)])
+
+
+def hashed_mirror(pixels: Tensor) -> Tensor:
+    """Images mirrored by the lowest bit of the sum of their levels."""
+    odd = torch.round(pixels.detach() * 255).sum(dim=(1, 2, 3)) % 2 > 0
+    return torch.where(odd[:, None, None, None], pixels.flip(3), pixels)
+
+
+def drawn_noise(pixels: Tensor) -> Tensor:
+    """Noise, another whenever the model is asked."""
+    return pixels + 0.05 * torch.randn_like(pixels)
+
+
+def drawn_size(pixels: Tensor) -> Tensor:
+    """Another size and padding whenever the model is asked (C. Xie and others 2018)."""
+    side = int(torch.randint(SIDE - 24, SIDE, ()))
+    left = int(torch.randint(0, SIDE - side + 1, ()))
+    small = nn.functional.interpolate(pixels, (side, side), mode="bilinear")
+    return nn.functional.pad(small, (left, SIDE - side - left, left, SIDE - side - left))
+
+
+def dropped(pixels: Tensor) -> Tensor:
+    """A tenth of the pixels is left out, as of stochastic activation pruning (G. Dhillon and others 2018)."""
+    return nn.functional.dropout(pixels, 0.1, training=True)
+
+
+class OfClasses(Around):
+    """A gradient times a factor for those images that get one of every third class."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits."""
+        with torch.no_grad():
+            chosen = self.network(pixels.detach()).argmax(dim=1) % 3 > 0
+        factor = torch.where(chosen, self.factor, 1.0).to(pixels)[:, None, None, None]
+        logits: Tensor = self.network(factor * pixels + (1 - factor) * pixels.detach())
+        return logits
+
+
+class Votes(Around):
+    """A vote of each of five moved copies, and a trace of the logits."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Votes."""
+        logits = [self.network(pixels.roll(by, 3)) for by in range(5)]
+        votes = torch.stack([nn.functional.one_hot(each.argmax(dim=1), each.shape[1]) for each in logits]).sum(dim=0)
+        found: Tensor = votes.to(pixels) + 1e-6 * logits[0]
+        return found
+
+
+class Cheating(Around):
+    """Other pixels where a gradient is wanted."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.network(pixels.flip(3) if pixels.requires_grad else pixels)
+        return logits
+
+
+MASKED: dict[str, Network] = {
+    "rounded to 16 levels": lambda: Around(instead(levels(16))),
+    "rounded to 8 levels, a leak": lambda: Around(instead(levels(8), 1e-9)),
+    "rounded, a wave leaks": lambda: Around(lambda pixels: levels(16)(pixels) + 1e-9 * torch.sin(1000 * pixels)),
+    "blocks as of a JPEG": lambda: Around(instead(blocks)),
+    "blocks as of a JPEG, a leak": lambda: Around(instead(blocks, 1e-9)),
+    "median, no gradient": lambda: Around(instead(median)),
+    "median, a roll leaks": lambda: Around(lambda pixels: instead(median)(pixels) + 1e-6 * _same(pixels).roll(9, 2)),
+    "blur, no gradient": lambda: Around(instead(blurred)),
+    "turned around": lambda: Around(with_gradient(lambda gradient: -gradient)),
+    "moved": lambda: Around(with_gradient(lambda gradient: gradient.roll((5, 7), (2, 3)))),
+    "mirrored": lambda: Around(with_gradient(lambda gradient: gradient.flip(3))),
+    "noise in place of it": lambda: Around(with_gradient(_noise)),
+    "middle 27 %: 0": lambda: Around(masked(region(0.27), 0)),
+    "middle 27 %: turned around": lambda: Around(masked(region(0.27), -1)),
+    "middle 27 %: moved": lambda: Around(moved(region(0.27))),
+    "scattered 40 %: 0": lambda: Around(masked(scattered(0.4), 0)),
+    "scattered 27 %: turned around": lambda: Around(masked(scattered(0.27), -1)),
+    "one color turned around": lambda: Around(with_gradient(_one_color)),
+    "2 of 3 classes: turned around": lambda: OfClasses(-1.0),
+    "2 of 3 classes: 0": lambda: OfClasses(0.0),
+    "noise when asked": lambda: Around(drawn_noise),
+    "size when asked": lambda: Around(drawn_size),
+    "pixels dropped when asked": lambda: Around(dropped),
+    "hashed noise": lambda: defences.Defended(defences.HashedNoise()),
+    "hashed move": lambda: Around(hashed_roll),
+    "mirrored by the lowest bit": lambda: Around(hashed_mirror),
+    "logits times 1,000": lambda: Around(after=lambda logits: 1000 * logits),
+    "probabilities": lambda: Around(after=lambda logits: logits.softmax(dim=1)),
+    "clamped probabilities": lambda: Around(after=lambda logits: torch.log(logits.softmax(dim=1).clamp(min=1e-4))),
+    "one-hot": lambda: defences.OneHot(),
+    "votes": lambda: Votes(),
+    "other pixels for a gradient": lambda: Cheating(),
+}
+"""The defences, by what they do to the gradient or to the answers."""
+
+
+def _same(pixels: Tensor) -> Tensor:
+    """0, with the gradient of the pixels."""
+    return pixels - pixels.detach()
+
+
+def _noise(gradient: Tensor) -> Tensor:
+    drawn = torch.randn(gradient.shape[1:], generator=torch.Generator().manual_seed(SEED))
+    return drawn.to(gradient)[None].expand_as(gradient) * gradient.abs().mean()
+
+
+def _one_color(gradient: Tensor) -> Tensor:
+    return gradient * torch.tensor([1.0, -1.0, 1.0]).to(gradient)[:, None, None]
+
+
+def honest() -> Iterator[tuple[str, Network, int]]:
+    """Name, network and side of the images of each honest network."""
+    for role in TRAINED:
+        yield role, partial(defences.Normalised, role), SIDE
+    yield "float16", lambda: Rounded(defences.Normalised("standard"), torch.float16), SIDE
+    yield "bfloat16", lambda: Rounded(defences.Normalised("standard"), torch.bfloat16), SIDE
+    yield "ViT in float16", lambda: Rounded(defences.Normalised("corruption_robust"), torch.float16), SIDE
+    yield "ViT in bfloat16", lambda: Rounded(defences.Normalised("corruption_robust"), torch.bfloat16), SIDE
+    yield "smoothed", lambda: Smoothed(defences.Normalised("standard")), SIDE
+    yield "ensemble of three", lambda: Mean([defences.Normalised(role) for role in TRAINED]), SIDE
+    for name in ARCHITECTURES:
+        yield name, partial(timm.create_model, name), SMALL_SIDE
+    for name in SIZED:
+        yield name, partial(timm.create_model, name, img_size=SMALL_SIDE), SMALL_SIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the probe sees of a network on the images."""
+
+    name: str
+    untrusted: int
+    """Images with a sign; all of them with one that is of the model."""
+    kept: float
+    unexplained: float
+    signs: str
+    seconds: float
+
+
+def measured(name: str, network: nn.Module, side: int) -> Row:
+    """The signs of a network that need no attack."""
+    start = process_time()
+    asked = PixelNetwork(network.eval(), torch.device("cpu"), "float32", 32)
+    with searching("float32"):
+        subjects = labelled(asked, side)
+        groups = [subjects[place : place + GROUP] for place in range(0, len(subjects), GROUP)]
+        seen = probing.of_answers(asked, groups)
+        near = [probing.near_changes(asked, group, place) for group in groups for place in (0, RADIUS)]
+        signs = [*seen, *probing.of_neighbours(asked, groups, RADIUS).seen]
+    files = {file for each in signs for file in each.images or [subject.name for subject in subjects]}
+    return Row(
+        name=name,
+        untrusted=len(files),
+        kept=float(min(each.kept.min() for each in near)),
+        unexplained=float(np.nanmax([np.nan_to_num(each.unexplained).max() for each in near])),
+        signs=", ".join(dict.fromkeys(each.sign for each in signs)),
+        seconds=process_time() - start,
+    )
+
+
+def labelled(network: PixelNetwork, side: int) -> list[Subject]:
+    """The first images of the sample's set, with the class that the network predicts."""
+    found = []
+    for place, path in enumerate(files()):
+        with Image.open(path) as image:
+            pixels = np.asarray(image.convert("RGB").resize((side, side), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
+        with torch.no_grad():
+            label = int(network(to_unit([pixels], network)).argmax())
+        found.append(Subject(f"{place}.png", str(place), label, pixels))
+    return found
+
+
+def files() -> list[Path]:
+    """Images of different classes."""
+    folders = sorted(each for each in (PROJECT / "data" / "export" / "standard").iterdir() if each.is_dir())
+    return [sorted(folder.iterdir())[0] for folder in folders[:IMAGES]]
+
+
+def main() -> None:
+    """Print the table of honest and of masked networks."""
+    wanted = tuple(sys.argv[1:])
+    torch.set_num_threads(1)
+    all_networks = [("honest", *each) for each in honest()]
+    all_networks += [("masked", name, network, SIDE) for name, network in MASKED.items()]
+    rows = []
+    for kind, name, network, side in all_networks:
+        if wanted and not name.startswith(wanted):
+            continue
+        torch.manual_seed(SEED)
+        row = measured(name, network(), side)
+        rows.append((kind, row))
+        print(kind, row, flush=True)
+    print_machine("torch", "timm")
+    print_table(
+        "Honest and masked networks",
+        ("kind", "network", f"untrusted of {IMAGES}", "least kept", "most unexplained", "signs"),
+        [
+            (kind, row.name, str(row.untrusted), f"{row.kept:.2f}", f"{row.unexplained:.2f}", row.signs)
+            for kind, row in rows
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
