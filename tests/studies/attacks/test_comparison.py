@@ -13,7 +13,7 @@ from cleanset.classes import imagenet
 from cleanset.json_files import with_digest
 from cleanset.measure.compare.results import ComparedResults, are_results, ranking_for_paper, run
 from cleanset.studies.attacks.evaluation import AttackedModels, content_of, paper_table
-from cleanset.studies.attacks.results import Attacked, measure_lines
+from cleanset.studies.attacks.results import Attacked, Trust, measure_lines
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages
 from tests.measure.notes_read import FORMS, notes_read
@@ -110,7 +110,7 @@ def test_models_are_tested_but_the_one_that_chose_the_images() -> None:
 def test_a_model_with_signs_of_masking_is_not_tested() -> None:
     evaluated = attacked(strong=(), weak=(0,))
     assert "p" in paper_table(evaluated).titles
-    masked = replace(evaluated.attacked["strong"], is_trusted=False)
+    masked = replace(evaluated.attacked["strong"], trust=Trust(checked=frozenset(), untrusted=None))
     hidden = replace(evaluated, attacked={**evaluated.attacked, "strong": masked})
     assert "p" not in paper_table(hidden).titles
 

@@ -242,6 +242,11 @@ class Attacked:
     trust: Trust = ALL_TRUSTED
     """The images whose gradient can be trusted."""
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether no sign of gradient masking was seen on any image."""
+        return self.trust.untrusted == frozenset()
+
     def of(self, threat: ThreatModel) -> dict[str, pd.DataFrame]:
         """The results of the attacks of a threat model."""
         return {name: self.results[name] for name in threat.attacks if name in self.results}
