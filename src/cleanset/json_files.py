@@ -18,6 +18,9 @@ Kind = TypeVar("Kind")
 JsonObject = dict[str, Any]
 """The content of a table in JSON: text, numbers, booleans, None, lists and further tables, by key."""
 
+JsonMapping = Mapping[str, Any]
+"""The same, which is only read."""
+
 MAX_DEPTH = 100
 """Lists or tables within each other."""
 

@@ -5,14 +5,15 @@ card, too, and outside the digest: models differ in it, and are compared neverth
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, FiniteFloat, JsonValue
 
 from cleanset.errors import CleansetError, cut
 from cleanset.files import sha256
+from cleanset.json_files import JsonMapping, JsonObject
 from cleanset.validation import SHA256_FORM, Section, Sha256
 
 # number of the card's form; raised when its fields change
@@ -104,7 +105,7 @@ class ComparabilityCard(Section):
         Of accuracies without the pixels, which predictions made elsewhere do not tell: files fix them but for the
         decoder, and where both cards have them they are compared.
         """
-        excluded: dict[str, Any] = {"models": True, "images": {"manifest_sha256"}}
+        excluded: JsonObject = {"models": True, "images": {"manifest_sha256"}}
         if self.measured == CLEAN_ACCURACY:
             excluded["pixels_sha256"] = True
         fields = self.model_dump(mode="json", exclude=excluded)
@@ -123,7 +124,7 @@ class ComparabilityCard(Section):
         """The digest in a sentence, for the end of a table."""
         return f"Card {self.short_digest}: comparable with results of the same card (cleanset compare)."
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """The values that must be equal, by name; explanations of a difference come before the pixels."""
         return {
             "measured": self.measured,
@@ -147,7 +148,7 @@ class ComparabilityCard(Section):
         text = f"{text[:SHOWN_DIGITS]}…" if SHA256_FORM.fullmatch(text) else cut(text, MAX_VALUE_SHOWN)
         return f"{self.reference.name} ({text})" if name == REFERENCE and self.reference else text
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """The card for a result file, with its digest and a checksum of all of it."""
         content = {"form": FORM, "digest": self.digest, **self.model_dump(mode="json")}
         return content | {"checksum": _digest(content)}
@@ -199,12 +200,12 @@ def images_digest(images: Iterable[tuple[int, str]]) -> str:
     return sha256("\n".join(f"{index} {digest}" for index, digest in sorted(images)).encode())
 
 
-def card_model(record: Mapping[str, Any]) -> CardModel:
+def card_model(record: JsonMapping) -> CardModel:
     """A model's part of the card, from the record of its predictions; keys that it lacks are not known."""
     versions = {**(record.get("versions") or {}), "cleanset": version("cleanset")}
-    fields: dict[str, Any] = {key: record.get(key) for key in CardModel.model_fields.keys() - {"trained_on"}}
+    fields: JsonObject = {key: record.get(key) for key in CardModel.model_fields.keys() - {"trained_on"}}
     return CardModel(**fields | {"versions": dict(sorted(versions.items()))})
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: JsonMapping) -> str:
     return sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode())

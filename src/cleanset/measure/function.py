@@ -19,6 +19,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import BATCH_SIZE, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
+from cleanset.json_files import JsonObject
 from cleanset.machine import available_cores
 from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.image_lists import open_set_or_list
@@ -110,7 +111,7 @@ class Results:
         """Whether the first batch gave the same logits twice; None for predictions."""
         return self.model.is_deterministic
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The content of the JSON that the command prints."""
         return results_content(self.images, [self.model])
 

@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from pydantic import JsonValue
 
-from cleanset.json_files import with_digest
+from cleanset.json_files import JsonObject, with_digest
 from cleanset.measure.comparability import (
     CLEAN_ACCURACY,
     CardClasses,
@@ -138,7 +137,7 @@ def results_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
     return json.dumps(with_digest(results_content(images, rows)), indent=2)
 
 
-def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, Any]:
+def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> JsonObject:
     """The content of a result file; shares and confidences are between 0 and 1."""
     return {
         "set": {

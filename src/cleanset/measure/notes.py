@@ -6,10 +6,11 @@ misleads. Both come from the comparability card and from the set itself.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from pydantic import JsonValue
 
+from cleanset.json_files import JsonMapping
 from cleanset.measure.comparability import CLEAN_ACCURACY, SHOWN_DIGITS, ComparabilityCard
 
 
@@ -62,7 +63,7 @@ class MeasuredSet:
     @classmethod
     def from_json(cls, content: object) -> Self | None:
         """The inverse of `as_json`, other keys left aside; None for content of another form."""
-        found: Mapping[str, Any] = content if isinstance(content, dict) else {}
+        found: JsonMapping = content if isinstance(content, dict) else {}
         version = found.get("version")
         limits = found.get("limits")
         texts = [found.get("name"), found.get("selection"), *(limits if isinstance(limits, list) else [None])]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.images.codec import Source, pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
-from cleanset.json_files import with_digest
+from cleanset.json_files import JsonObject, with_digest
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.measure.measured_models import MeasuredModel, measured_model
@@ -62,7 +61,7 @@ PREDICTIONS = Table(
     top5_probability=tables.TOP5_PROBABILITIES,
     log_odds=tables.LOG_ODDS,  # of the top-1 class
 )
-_SCORES: dict[str, Any] = tables.SCORES.columns | {"image_id": tables.FILE}
+_SCORES: JsonObject = tables.SCORES.columns | {"image_id": tables.FILE}
 # SCORES of images that have any names
 NAMED_SCORES = Table(**_SCORES)
 
@@ -184,7 +183,7 @@ def pixels_digest(images: EvaluationSet) -> str:
 
 def _predicted(
     model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, pixels: Callable[[], str]
-) -> tuple[pd.DataFrame, dict[str, Any]]:
+) -> tuple[pd.DataFrame, JsonObject]:
     """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
     made_from = _made_from(model, images, settings)
     if path is not None and (record := read_finished(path.with_suffix(".json"), made_from, path)) is not None:
@@ -241,7 +240,7 @@ def _all_logits(logits: NDArray[np.float64], _ids: Sequence[str]) -> ScoreColumn
     return {**top5(logits), "logits": logits}
 
 
-def _against_float64(run: ScoringRun, scores: pd.DataFrame) -> dict[str, Any] | None:
+def _against_float64(run: ScoringRun, scores: pd.DataFrame) -> JsonObject | None:
     """The differences of scores from float64 on a sample; None in it, and for a network that does not run in it."""
     try:
         against = run.against_float64(scores)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,7 @@ from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
+from cleanset.json_files import JsonObject
 from cleanset.scoring.downloads import what_instead_of_weights
 from cleanset.scoring.models import preprocessing_of, weights_at_hand, weights_path
 from cleanset.scoring.record import ListRecord, read_record
@@ -87,7 +88,7 @@ def _is_pinned_list(edition: Edition, model: Model) -> bool:
     return all(path.is_file() and sha256_of(path) == digest for path, digest in files.items() if digest is not None)
 
 
-def as_json(listed: list[EnsembleModel], others: Sequence[dict[str, Any]] = ()) -> str:
+def as_json(listed: list[EnsembleModel], others: Sequence[JsonObject] = ()) -> str:
     """The models for programs: a list of objects, in the order of params.yaml, then `others`."""
     return json.dumps([*(asdict(member) for member in listed), *others], indent=2)
 

@@ -6,16 +6,15 @@ Building the sample from nothing shows a forgotten raise (tests/project/test_gua
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from cleanset.edition.versions import COMPUTING, installed_version
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, sha256_of
-from cleanset.json_files import check_digest, parse_json
+from cleanset.json_files import JsonMapping, JsonObject, check_digest, parse_json
 from cleanset.progress import print_notice
 from cleanset.validation import shown
 
@@ -24,7 +23,7 @@ from cleanset.validation import shown
 class MadeFrom:
     """Everything that a result depends on: values of JSON's types by name, which its record holds under these names."""
 
-    facts: Mapping[str, Any]
+    facts: JsonMapping
 
     @property
     def fingerprint(self) -> str:
@@ -43,7 +42,7 @@ class MadeFrom:
         return list(_differences(record, json.loads(json.dumps(self.facts)), here))
 
 
-def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], here: str, above: str = "") -> Iterable[str]:
+def _differences(found: JsonMapping, wanted: JsonMapping, here: str, above: str = "") -> Iterable[str]:
     for key, value in wanted.items():
         name = f"{above}{key}"
         before = found.get(key)
@@ -53,7 +52,7 @@ def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], here: str,
             yield f"{name} {shown(before)}, {here} {shown(value)}"
 
 
-def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> dict[str, Any] | None:
+def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> JsonObject | None:
     """The record of a result that was made from the same; None where the result has to be computed again.
 
     `result`: a file whose SHA-256 the record has as `predictions_sha256`. Prints the differences. None, too, if

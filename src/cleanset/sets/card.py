@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.files import sha256
+from cleanset.json_files import JsonObject
 from cleanset.review.agreement import overall
 from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
@@ -160,8 +161,8 @@ def _size(images: int) -> str:
     return next(name for limit, name in limits.items() if images < limit)
 
 
-def _features(with_images: bool, classes: ClassTable) -> list[dict[str, Any]]:
-    features: list[dict[str, Any]] = [{"name": "image", "dtype": "image"}] if with_images else []
+def _features(with_images: bool, classes: ClassTable) -> list[JsonObject]:
+    features: list[JsonObject] = [{"name": "image", "dtype": "image"}] if with_images else []
     for column in columns(classes):
         if column == "class_index":
             names = {str(index): name for index, name in enumerate(classes.labels)}

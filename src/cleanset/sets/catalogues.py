@@ -6,11 +6,11 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import yaml
 
 from cleanset.classes import ClassTable
+from cleanset.json_files import JsonObject
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
 from cleanset.sets.manifest import Entry, columns
 from cleanset.sets.texts import filled, templates
@@ -64,14 +64,14 @@ def _described_columns(classes: ClassTable) -> dict[str, tuple[str, str]]:
     return described if classes.is_imagenet else described | found["own_columns"]
 
 
-def records_of(manifest: str, classes: ClassTable) -> Iterator[dict[str, Any]]:
+def records_of(manifest: str, classes: ClassTable) -> Iterator[JsonObject]:
     """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
     is_text = {name: kind == "sc:Text" for name, (kind, _) in _described_columns(classes).items()} | {"file": True}
     for row in csv.DictReader(io.StringIO(manifest, newline="")):
         yield {name: text if is_text[name] else json.loads(text or "null") for name, text in row.items()}
 
 
-def _field(name: str, has_records: bool, classes: ClassTable) -> dict[str, Any]:
+def _field(name: str, has_records: bool, classes: ClassTable) -> JsonObject:
     kind, description = _described_columns(classes)[name]
     values = {
         "name": name,
@@ -80,7 +80,7 @@ def _field(name: str, has_records: bool, classes: ClassTable) -> dict[str, Any]:
         "type": [kind, "cr:Label"] if name in _LABELS else kind,
         "property": _PROPERTIES.get(name),
     }
-    field: dict[str, Any] = filled(templates("catalogues")["field"], values)
+    field: JsonObject = filled(templates("catalogues")["field"], values)
     return field
 
 

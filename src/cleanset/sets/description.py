@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import distribution, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, parse_rows
@@ -15,6 +15,7 @@ from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
+from cleanset.json_files import JsonMapping, JsonObject
 from cleanset.sets.manifest import twins
 from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
 from cleanset.vocabulary import TIERS
@@ -226,7 +227,7 @@ def reasons_of_rejection(text: str, where: str, classes: ClassTable) -> Mapping[
     return {(row[classes.key_column], row["image_id"]): row["reason"] for _, row in rows}
 
 
-_DETERMINING: dict[str, Any] = {
+_DETERMINING: JsonObject = {
     "protocol": True,
     "dataset": {"classes", "label"},
     "models": {"__all__": {"source", "name", "threat_model", "sha256", "beyond_sha256"}},  # no paths
@@ -267,7 +268,7 @@ class Provenance:
     notices: Sequence[str]
     readings: Sequence[str]
     scored: "ScoreRecord | ListRecord | None"
-    params: Mapping[str, Any]
+    params: JsonMapping
     inputs: Sequence[InputDigest]
     manifest_sha256: str
 
@@ -287,11 +288,11 @@ def params_sha256_of(params: "Params") -> str:
     return _params_sha256(determining_params(params))
 
 
-def _params_sha256(params: Mapping[str, Any]) -> str:
+def _params_sha256(params: JsonMapping) -> str:
     return sha256(json.dumps(params, sort_keys=True, separators=(",", ":")).encode())
 
 
-def determining_params(params: "Params") -> dict[str, Any]:
+def determining_params(params: "Params") -> JsonObject:
     """The parameters that decide the contents of a set, as far as params.yaml or its protocol gives them."""
     found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
     return {name: values for name, values in found.items() if values}

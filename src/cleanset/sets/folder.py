@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_table
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256, write_text
+from cleanset.json_files import JsonMapping
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
@@ -60,7 +61,7 @@ def checksums(digests: dict[str, str]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
-def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
+def json_lines(records: Iterable[JsonMapping]) -> str:
     """The text of a file with an object on each line."""
     return "".join(json.dumps(record) + "\n" for record in records)
 

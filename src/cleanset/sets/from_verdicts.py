@@ -117,9 +117,9 @@ class Yaml:
             self.at += 1
         return -1
 
-    def mapping(self, indent: int) -> dict[str, Any]:
+    def mapping(self, indent: int) -> Row:
         """The mapping whose keys have this indent."""
-        found: dict[str, Any] = {}
+        found: Row = {}
         while self.indent() == indent:
             match = KEY.fullmatch(self.lines[self.at].strip())
             self.check(match is not None and scalar(match[1]) not in found)

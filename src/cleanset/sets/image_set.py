@@ -13,6 +13,7 @@ from PIL import Image, ImageOps
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
+from cleanset.json_files import JsonObject
 from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
 
@@ -87,10 +88,10 @@ class ImageSet:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __iter__(self) -> Iterator[tuple[Any, int, dict[str, Any]]]:
+    def __iter__(self) -> Iterator[tuple[Any, int, JsonObject]]:
         return (self[place] for place in range(len(self)))
 
-    def __getitem__(self, place: int) -> tuple[Any, int, dict[str, Any]]:
+    def __getitem__(self, place: int) -> tuple[Any, int, JsonObject]:
         entry = self.entries[self._position(place)]
         image = self._image(entry)
         record = _record(entry, self._columns, image.width, image.height)
@@ -126,7 +127,7 @@ class ImageSet:
         return position
 
 
-def _record(entry: Entry, names: Sequence[str], width: int, height: int) -> dict[str, Any]:
+def _record(entry: Entry, names: Sequence[str], width: int, height: int) -> JsonObject:
     return entry.record(names) | {
         "confidence": _number(entry.confidence),
         "source_confidence": _number(entry.source_confidence),

@@ -9,7 +9,7 @@ import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import ErrorDetails
@@ -19,6 +19,7 @@ from cleanset.csv_files import csv_text
 from cleanset.dataset.folder import CROPPED, GROUP, ImageId, example_id, exported_name
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
+from cleanset.json_files import JsonObject
 from cleanset.validation import ROLE_FORM, SHA256_FORM, Sha256, checked
 from cleanset.vocabulary import SourceCheck, Tier
 
@@ -187,7 +188,7 @@ class Entry(BaseModel):
         )  # fmt: skip
         return tuple(map(str, values[: len(columns(classes))]))
 
-    def record(self, names: Sequence[str]) -> dict[str, Any]:
+    def record(self, names: Sequence[str]) -> JsonObject:
         """The values by the `names` of the columns, with the box as `crop`."""
         name_of = dict(zip((*MANIFEST_COLUMNS, GROUP), names, strict=False)) | {"crop": "crop"}
         return {name_of[name]: value for name, value in self.model_dump().items() if name in name_of}
@@ -378,7 +379,7 @@ def _entry(row: Sequence[str], classes: ClassTable) -> Entry | list[tuple[str, s
     if len(row) != (expected := len(columns(classes))):
         return [(f"values: {len(row)}", str(expected))]
     names = (*MANIFEST_COLUMNS, GROUP)[: len(row)]
-    values: dict[str, Any] = dict(zip(names, row, strict=True))
+    values: JsonObject = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
     values["crop"] = box if any(box) else None
     for name in ("confidence", "source_confidence"):

@@ -1,7 +1,7 @@
 """The texts of card, licence and catalogues about images and publishers, for ImageNet or for your own images."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -9,6 +9,7 @@ from typing import Any
 
 from cleanset.classes import ClassTable
 from cleanset.edition.about import About, ImageSource
+from cleanset.json_files import JsonMapping, JsonObject
 from cleanset.yaml_files import read_yaml
 
 SCOOTER = "scooter"
@@ -25,19 +26,19 @@ TEMPLATES_OF_SETS = Path(__file__).parent / "templates"
 _CHOICE = {"if", "then", "else"}
 _NAME = re.compile(r"\$(\w+)")
 
-Texts = Mapping[str, Any]
+Texts = JsonMapping
 """Texts by name: the entries of templates/imagenet.yaml or own.yaml, and the values that `texts_of` adds."""
 
 
 @cache
-def templates(name: str) -> dict[str, Any]:
+def templates(name: str) -> JsonObject:
     """The templates in a file of the folder `templates`, by name."""
     found = read_yaml(TEMPLATES_OF_SETS / f"{name}.yaml", "install cleanset again")
     assert isinstance(found, dict)
     return found
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
+def filled(template: Any, values: JsonMapping) -> Any:
     """A template with the values of its `$names`.
 
     A table with the keys if, then and else is one of two; None is left out of tables and lists; a
@@ -64,7 +65,7 @@ def texts_of(classes: ClassTable, about: About | None, reviewers: Iterable[str],
     licence = about.licence if about else _CC_BY if is_imagenet else "not stated"
     licence_url = _CC_BY_URL if licence == _CC_BY else ""
     citations = templates("citations")
-    values: dict[str, Any] = {
+    values: JsonObject = {
         **{f"citation_of_{name}": text for name, text in citations.items()},
         **_publisher_fields(about),
         **_image_fields(about),
@@ -85,7 +86,7 @@ def texts_of(classes: ClassTable, about: About | None, reviewers: Iterable[str],
     return values
 
 
-def _publisher_fields(about: About | None) -> dict[str, Any]:
+def _publisher_fields(about: About | None) -> JsonObject:
     """The values that say who publishes a set, and how it is found."""
     authors = [
         {
@@ -111,7 +112,7 @@ def _publisher_fields(about: About | None) -> dict[str, Any]:
     }
 
 
-def _image_fields(about: About | None) -> dict[str, Any]:
+def _image_fields(about: About | None) -> JsonObject:
     """The values that say whose the images are that are not ImageNet's."""
     stated = about.images if about else None
     images = stated or _NOT_STATED

@@ -7,12 +7,12 @@ own, whose revision is the digest of the comparability card: results with other 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
+from cleanset.json_files import JsonObject
 from cleanset.measure.comparability import ComparabilityCard
 from cleanset.measure.compare.results import MeasuredValue, ResultFile, headlines_of
 from cleanset.measure.specs import WEIGHTS
@@ -110,14 +110,14 @@ def _card(name: str, results: ResultFile) -> str:
     return "\n".join([f"---\n{front}---\n", f"# {hub_name}\n", "Measured with cleanset:\n", *lines, ""])
 
 
-def _arguments(card: ComparabilityCard, model: str) -> dict[str, Any]:
+def _arguments(card: ComparabilityCard, model: str) -> JsonObject:
     """The card in full but for other models; empty parts are left out, as huggingface_hub's writer does."""
     fields = card.model_dump(mode="json", exclude={"models", "measured"}, exclude_none=True)
     of_model = card.models[model].model_dump(mode="json", exclude_none=True)
     return {key: value for key, value in {"comparability": card.digest, **fields, **of_model}.items() if value}
 
 
-def _metrics(measured: str, values: Mapping[str, MeasuredValue]) -> Iterator[dict[str, Any]]:
+def _metrics(measured: str, values: Mapping[str, MeasuredValue]) -> Iterator[JsonObject]:
     """Yield an entry of `metrics` for each measure that has a value."""
     for headline in headlines_of(measured):
         found = values.get(headline.name, MeasuredValue(None))

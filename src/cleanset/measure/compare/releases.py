@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from cleanset.classes import ClassTable
 from cleanset.files import sha256
+from cleanset.json_files import JsonObject
 from cleanset.sets.description import UNPUBLISHED, Release, reasons_of_rejection
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import REJECTED_CSV, one_set, read_regular_file, read_release, read_set
@@ -21,7 +21,7 @@ class ComparisonResult:
     """The lines for people, the content of the JSON, and whether both sides are the same."""
 
     lines: list[str]
-    content: dict[str, Any]
+    content: JsonObject
     same: bool
 
     def render(self, as_json: bool) -> str:

@@ -13,6 +13,7 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
+from cleanset.json_files import JsonObject
 from cleanset.measure.compare.releases import ComparisonResult, diff, short
 from cleanset.review.decided import checked_votes, decide_all
 from cleanset.scoring.distance import ScoreComparison, compare_scores
@@ -64,7 +65,7 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
         {**row, **{side: keys[row[side]] for side in ("top1_a", "top1_b")}}
         for row in found.different.head(most).to_dict("records")
     ]
-    content: dict[str, Any] = {
+    content: JsonObject = {
         "kind": "scores",
         "a": str(a),
         "b": str(b),

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.json_files import check_digest, parse_json
+from cleanset.json_files import JsonMapping, JsonObject, check_digest, parse_json
 from cleanset.measure.comparability import CLEAN_ACCURACY, CardModel, ComparabilityCard, first_difference
 from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.notes import NOTE_NAMES, MeasuredSet, Note, joined_notes, table_notes
@@ -172,7 +172,7 @@ def _check_printable(value: object, name: str) -> None:
             _check_printable(each, name)
 
 
-def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
+def _measured(part: JsonMapping, name: str) -> MeasuredModels:
     card = _card(part, name)
     models: dict[str, dict[str, MeasuredValue]] = {}
     misses: dict[str, Counter[str]] = {}
@@ -196,7 +196,7 @@ def _measured(part: Mapping[str, Any], name: str) -> MeasuredModels:
     return MeasuredModels(card, models, misses, list(dict.fromkeys(limits)))
 
 
-def _card(part: Mapping[str, Any], name: str) -> ComparabilityCard:
+def _card(part: JsonMapping, name: str) -> ComparabilityCard:
     """The card of a measurement in a result file."""
     if "comparability" not in part:
         has_models = isinstance(part.get("models"), list)
@@ -216,7 +216,7 @@ def _card(part: Mapping[str, Any], name: str) -> ComparabilityCard:
     return card
 
 
-def _limits(model: str, entry: Mapping[str, Any]) -> list[str]:
+def _limits(model: str, entry: JsonMapping) -> list[str]:
     """The notes on a model in a result file, in sentences."""
     notes = entry.get("notes")
     found = [each for each in notes if isinstance(each, str)] if isinstance(notes, list) else []
@@ -225,7 +225,7 @@ def _limits(model: str, entry: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _misses(found: object, entry: Mapping[str, Any], where: str) -> Counter[str]:
+def _misses(found: object, entry: JsonMapping, where: str) -> Counter[str]:
     listed = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
     images = entry.get("images")
     correct = entry.get("correct")
@@ -237,7 +237,7 @@ def _misses(found: object, entry: Mapping[str, Any], where: str) -> Counter[str]
     return Counter(listed)
 
 
-def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tuple[str, MeasuredValue]]:
+def _values(entry: JsonMapping, measured: str, where: str) -> Iterator[tuple[str, MeasuredValue]]:
     """Yield the headline measures that an entry has: numbers of its own, or below `measures`, each with an interval."""
     measures = entry.get("measures", entry)
     if not isinstance(measures, dict):
@@ -542,7 +542,7 @@ def _table(compared: ComparedResults) -> MeasureTable:
         cells = []
         for measured, each in compared.columns:
             found = row.values.get((measured, each.name), MeasuredValue(None))
-            scale: dict[str, Any] = (
+            scale: JsonObject = (
                 {"unit": " %"} if each.is_share else {"factor": 1, "digits": 2 if each.name == ECE else 4}
             )
             cells.append(cell(*found, **scale))
@@ -554,7 +554,7 @@ def as_json(compared: ComparedResults) -> str:
     """The comparison for programs; shares are between 0 and 1."""
     rows = []
     for row in compared.rows:
-        measures: dict[str, dict[str, Any]] = {}
+        measures: dict[str, JsonObject] = {}
         for (name, measure), each in row.values.items():
             measures.setdefault(name, {})[measure] = each._asdict()
         rows.append(
