@@ -51,42 +51,75 @@ PageImages = Mapping[ShownImage, Sequence[PageImage]]
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """All that the pages show, beside the images.
-
-    `networks`: by role, which network it is. `notices`: limits of the sets as a whole. `reviewed`: how many different
-    images have a verdict. `rejected`: how many no model keeps and some model rejects for a flaw. `candidates`: by class
-    index. `is_scored`: some model has scores; otherwise the images are in a random order. `has_networks`: some
-    model is a network, which was run on the crops too.
-    """
+    """All that the pages show, beside the images."""
 
     classes: ClassTable
     roles: tuple[str, ...]
+    """The models, in the order of params.yaml."""
+
     networks: Mapping[str, str]
+    """The network of each model in words, by role."""
+
     notices: tuple[str, ...]
+    """Limits of the sets as a whole, in sentences."""
+
     images_per_class: int
+    """Number of images that each class should have."""
+
     readings: tuple[str, ...]
+    """The choices where a source's text and its authors' practice differ, in sentences."""
+
     steps: tuple[FunnelStep, ...]
     states: tuple[ClassState, ...]
+    """The state of each class, by class index."""
+
     by_size: Mapping[int, CountsByName]
+    """Number of classes by role, by the number of images kept in them."""
+
     histograms: tuple[Histogram, ...]
     distinct_images: int
+    """Number of different images in all sets together."""
+
     overlaps: tuple[tuple[tuple[str, ...], int], ...]
+    """Number of images that exactly these models keep."""
+
     pairwise: Mapping[tuple[str, str], int]
+    """Number of images that both models of a pair keep."""
+
     rejects: tuple[Rejects, ...]
     rejected: int
+    """Number of images that no model keeps and some model rejects for a flaw."""
+
     reviewed: int
+    """Number of different images with a verdict."""
+
     hardest: tuple[HardClass, ...]
     totals: Mapping[str, Mapping[str, float]]
+    """A number by role, by the name of its line in `dvc metrics show`."""
+
     reviewers: Mapping[str, CountsByName]
+    """Number of verdicts of each kind, by reviewer."""
+
     agreement: Agreement
     verdicts: Mapping[str, VerdictAgreement]
     pairs: Mapping[tuple[str, str], Agreement]
+    """The agreement of two reviewers, by their names."""
+
     differences: int
+    """Number of images on which reviewers differ."""
+
     candidates: Mapping[int, Sequence[ReportedCandidate]]
+    """By class index."""
+
     sheets: tuple[Sheet, ...]
     bases: Mapping[str, CountsByName] = field(default_factory=dict)
+    """Number of verdicts on each basis, by reviewer; of those alone who gave one that is not explicit."""
+
     is_scored: bool = True
+    """Whether some model has scores; otherwise the images are in a random order."""
+
     has_networks: bool = True
+    """Whether some model is a network, which was run on the crops, too."""
 
 
 def pages(report: ReportData, images: PageImages) -> dict[str, str]:

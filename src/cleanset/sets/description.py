@@ -252,25 +252,38 @@ class InputDigest:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The origin of a set: its model, release and classes, and the scores, parameters and tables behind it.
-
-    `images`: the number of images that it was chosen from. `notices`: warnings, which come first in the card.
-    `readings`: the choices where a source's text and its authors' practice differ, in sentences. `scored` is None for
-    a set that was made from published lists. `manifest_sha256`: of the set's manifest, by which libraries that cache
-    what they load tell two sets apart.
-    """
+    """The origin of a set, for its data card."""
 
     model: str
+    """The model's role."""
+
     release: Release
     classes: Sequence[int]
+    """Class indices of the classes that the set should have, sorted."""
+
     images_per_class: int
+    """Number of images that each class should have."""
+
     images: int
+    """Number of images that the set was chosen from."""
+
     notices: Sequence[str]
+    """Warnings in sentences, which come first in the card."""
+
     readings: Sequence[str]
+    """The choices where a source's text and its authors' practice differ, in sentences."""
+
     scored: "ScoreRecord | ListRecord | None"
+    """The record of the model's scores; None for a set that was made from the published lists."""
+
     params: JsonMapping
+    """The parameters that decide the contents of the set."""
+
     inputs: Sequence[InputDigest]
+    """The files that the set was made from, beside the images."""
+
     manifest_sha256: str
+    """Of the set's manifest, by which libraries that cache what they load tell two sets apart."""
 
     @property
     def is_random(self) -> bool:

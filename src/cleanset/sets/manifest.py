@@ -76,47 +76,67 @@ _Sha256 = Annotated[Sha256, Field(description="64 hexadecimal digits")]
 
 
 class Entry(BaseModel):
-    """One exported image; the same check wherever a manifest is read or written, by `Entry.checked`.
-
-    `class_name` is the class's label in the class table. `rank` counts from 1 within the class. `confidence` is the
-    model's softmax probability of the class on the delivered pixels, `source_confidence` that on the whole image (both
-    float32, and equal for a whole image). Either is None where it is not known: of a crop that nobody has scored or
-    whose five most probable classes lack the class, and of an image that was taken from beyond a published list.
-    `ilsvrc_class` and `real_classes` are the class indices of the original and of all reassessed labels; `reviewers` is
-    how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is relative
-    to the folder of the manifest; `source_check` is how the bytes of the whole image were checked; `pixels_sha256` is
-    of the decoded RGB bytes of that file, row by row; `encoder` wrote the PNG of a cropped one: other versions may
-    write the same pixels in other bytes. `group` names images that must not be split, such as one patient's, in a set
-    of your own images that has groups.
-    """
+    """One exported image; the same check wherever a manifest is read or written, by `Entry.checked`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Annotated[str, Field(pattern=f"^{ROLE_FORM.pattern}$", description="small letters, digits and _")]
+    """The model's role."""
+
     wnid: Annotated[str, AfterValidator(_known_key), Field(description="a class")]
+    """The key of the class."""
+
     class_index: _ClassIndex
     class_name: str
+    """The class's label in the class table."""
+
     rank: Annotated[int, Field(ge=1, le=MAX_RANK, description="at least 1")]
+    """In the class, from 1."""
+
     image_id: Annotated[ImageId, Field(description="an image id")]
     tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
     confidence: Annotated[_Probability | None, Field(description="0 to 1")]
+    """The model's softmax probability of the class on the delivered pixels, a float32.
+
+    None of a crop that nobody has scored or whose five most probable classes lack the class, and where
+    `source_confidence` is None.
+    """
+
     source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
+    """The same on the whole image; equal for a whole image. None of one taken from beyond a published list."""
+
     ilsvrc_class: _ClassIndex
+    """Class index of the original label."""
+
     real_classes: Annotated[
         tuple[_ClassIndex, ...],
         checked(lambda classes: classes and list(classes) == sorted(set(classes))),
         Field(description="class indices, each once, sorted"),
     ]
+    """Class indices of all reassessed labels."""
+
     reviewers: Annotated[int, Field(ge=0, le=1_000_000, description="at least 0")]
+    """Number of reviewers who judged the image in this class, without the board."""
+
     crop: Annotated[
         tuple[_Edge, _Edge, _Edge, _Edge] | None,
         Field(description=f"four edges from 0 to {MAX_EDGE:,}, or empty for a whole image"),
     ]
+    """The box of a cropped image; None for a whole one."""
+
     file: str
+    """Relative to the folder of the manifest."""
+
     source_sha256: _Sha256
+    """Of the bytes of the whole image."""
+
     source_check: Annotated[SourceCheck, Field(description="archive_md5, image_sha256 or empty")]
+    """How the bytes of the whole image were checked."""
+
     file_sha256: _Sha256
     pixels_sha256: _Sha256
+    """Of the decoded RGB bytes of `file`, row by row."""
+
     encoder: Annotated[
         str,
         Field(
@@ -124,7 +144,10 @@ class Entry(BaseModel):
             description="Pillow <version> with zlib or zlib-ng <version>",
         ),
     ] = ""
+    """What wrote the PNG of a cropped image; other versions may write the same pixels in other bytes."""
+
     group: str = ""
+    """Images of one group, such as one patient's, must not be split; only your own images may have groups."""
 
     @classmethod
     def checked(cls, values: Mapping[str, object], classes: ClassTable) -> Self:

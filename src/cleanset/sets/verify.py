@@ -49,26 +49,44 @@ _WITNESSES = {MANIFEST: CROISSANT, METADATA: MANIFEST, METADATA_LINES: MANIFEST}
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The problems of a set, and the number of the manifest's images without any.
-
-    `model` comes from the manifest, `version` and `date` from the Croissant description, empty if it lacks them.
-    `card`: whether it has a data card. `with_images`: false where it was published without its images. `signed`:
-    whether it has a signature; `signer`: whose, if it was checked and holds. `notices`: the limits of the set, in
-    sentences.
-    """
+    """The result of verifying a set."""
 
     folder: str
+    """The folder or tar, as it was given."""
+
     model: str
+    """By the manifest."""
+
     version: str
+    """By the Croissant description; empty if it lacks one."""
+
     date: str
+    """By the Croissant description; empty if it lacks one."""
+
     images: int
+    """Number of images in the manifest."""
+
     good: int
+    """Number of these without a problem."""
+
     decoded: bool
+    """Whether the pixels of every image were decoded, not only of those whose bytes differ."""
+
     card: bool
+    """Whether the set has a data card."""
+
     with_images: bool
+    """Whether it was published with its images."""
+
     signed: bool
+    """Whether it has a signature."""
+
     signer: str | None
+    """Who signed it, if the signature was checked and holds."""
+
     notices: list[str]
+    """The limits of the set, in sentences."""
+
     problems: list[Problem]
 
 

@@ -272,21 +272,28 @@ CHECK_RULES = {"attention": "attention", "comprehension": "pair"}
 
 @dataclass(frozen=True, slots=True)
 class ExclusionLimits:
-    """The limits of the rules; by default only the first two are applied.
-
-    `attention`, `comprehension`: failed checks that a person may have. `min_attention`: attention checks that a person
-    must have answered. `min_share`: share of the trials, 0 to 1. `max_same`: largest share of a person's ratings that
-    may be equal, 0 to 1. `min_milliseconds`: median time for an image. `one_person_a_list`: of several people with the
-    same list, only the one who answered most of it is kept.
-    """
+    """The limits of the rules; by default only the first two are applied."""
 
     attention: NotNegativeInt = 1
+    """Failed attention checks that a person may have."""
+
     comprehension: NotNegativeInt = 0
+    """Failed comprehension checks that a person may have."""
+
     min_attention: NotNegativeInt = 0
+    """Attention checks that a person must have answered."""
+
     min_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the trials of a list that a person must have answered, 0 to 1."""
+
     max_same: Annotated[float, Field(ge=0.2, le=1)] | None = None
+    """Largest share of a person's ratings that may be equal, 0.2 to 1; None: any."""
+
     min_milliseconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Smallest median time of a person for an image, in milliseconds."""
+
     one_person_a_list: bool = False
+    """Whether of several people with the same list only the one who answered most of it is kept."""
 
 
 class Exclusions(NamedTuple):

@@ -62,21 +62,28 @@ _PERSON = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """The organiser's settings.
-
-    `id_parameter`: the parameter of the address with the recruiter's id; None: `person`, which may be missing. `ids`: a
-    file with the ids of those invited, one a line; None: everybody is. `people`: how many complete lists are wanted;
-    None: one of each list. `minutes`: without an answer for so long, a list is given to somebody else. `consent`,
-    `instructions`: files with a piece of HTML. `completion`: the address to return to.
-    """
+    """The organiser's settings."""
 
     id_parameter: Annotated[str, Field(pattern=f"^{_ID.pattern}$")] | None = None
+    """Parameter of the address with the recruiter's id; None: `person`, which may be missing."""
+
     ids: Path | None = None
+    """File with the ids of those invited, one a line; None: everybody is."""
+
     people: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Number of complete lists that are wanted; None: one of each list."""
+
     minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    """Time without an answer after which a list is given to somebody else."""
+
     consent: Path | None = None
+    """File with a piece of HTML, shown before a person begins."""
+
     instructions: Path | None = None
+    """File with a piece of HTML, shown before the first trial."""
+
     completion: Annotated[str, Field(pattern=r"^https?://[!-~]+$")] | None = None
+    """Address to return to at the end."""
 
 
 class PageVisit(BaseModel):
