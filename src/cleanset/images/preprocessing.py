@@ -27,6 +27,13 @@ MAX_RESIZED_PIXELS = 100_000_000
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
+Pixels = NDArray[np.uint8]
+"""RGB pixels of shape (height, width, 3), as images are stored and changed."""
+
+PixelPlanes = NDArray[np.uint8]
+"""RGB pixels of shape (3, height, width), red first, as networks take them."""
+
+
 class Preprocessing(Protocol):
     """A named preprocessing: from a decoded image to a network's input, before normalisation."""
 
@@ -36,7 +43,7 @@ class Preprocessing(Protocol):
     @property
     def size(self) -> int: ...
 
-    def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
+    def __call__(self, image: Image.Image) -> PixelPlanes:
         """The pixels, uint8 of shape (3, size, size), red first."""
 
 
@@ -53,7 +60,7 @@ class ResizeAndCrop:
     size: int
     interpolation: Literal["bilinear", "bicubic"]
 
-    def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
+    def __call__(self, image: Image.Image) -> PixelPlanes:
         """The pixels, uint8 of shape (3, size, size), red first. Raises ValueError for too elongated an image."""
         width, height = image.size
         # torchvision's Resize: the long side is truncated, not rounded
@@ -152,7 +159,7 @@ class Keras256:
     resize: int = 256
     size: int = 224
 
-    def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
+    def __call__(self, image: Image.Image) -> PixelPlanes:
         """The pixels before a model's own `preprocess_input`: uint8 of shape (3, size, size), red first."""
         rows = image.height
         columns = image.width
@@ -220,11 +227,8 @@ MAX_JPEG_QUALITY = 100
 
 GRAY = 127.5
 
-Pixels = NDArray[np.uint8]
-"""RGB pixels of shape (height, width, 3)."""
 
-
-def base_image(image: Image.Image) -> NDArray[np.uint8]:
+def base_image(image: Image.Image) -> Pixels:
     """The short side resized to 256 (bilinear) and the central 224 x 224 pixels: uint8 of shape (224, 224, 3).
 
     As the images of ImageNet-C and ImageNet-P were made. Raises ValueError for too elongated an image.
@@ -232,7 +236,7 @@ def base_image(image: Image.Image) -> NDArray[np.uint8]:
     return np.ascontiguousarray(RES256CROP224(image).transpose(1, 2, 0))
 
 
-def wide_image(image: Image.Image) -> NDArray[np.uint8]:
+def wide_image(image: Image.Image) -> Pixels:
     """The image before `base_image` crops it, uint8 of shape (height, width, 3), the shorter being 256.
 
     Perturbations that move an image bring in pixels from beside its central part. Raises ValueError as `base_image`
@@ -243,7 +247,7 @@ def wide_image(image: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(_resized(image, (width, height), Image.Resampling.BILINEAR))
 
 
-def central(image: NDArray[np.uint8], size: int = BASE_SIZE) -> NDArray[np.uint8]:
+def central(image: Pixels, size: int = BASE_SIZE) -> Pixels:
     """The central `size` x `size` pixels of an image at least as large, as torchvision's CenterCrop: half to even."""
     top = round((image.shape[0] - size) / 2)
     left = round((image.shape[1] - size) / 2)
@@ -265,14 +269,14 @@ class Resized:
         """Its name in tables, such as Res224."""
         return f"Res{self.size}"
 
-    def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
+    def __call__(self, image: Image.Image) -> PixelPlanes:
         """The pixels, uint8 of shape (3, size, size), red first."""
         resampling = Image.Resampling.NEAREST if self.is_nearest else Image.Resampling.BILINEAR
         resized = image.convert("RGB").resize((self.size, self.size), resampling)
         return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
 
 
-def jpeg(pixels: NDArray[np.uint8], quality: int) -> bytes:
+def jpeg(pixels: Pixels, quality: int) -> bytes:
     """The baseline JPEG of RGB pixels, uint8 of shape (height, width, 3), with colour at half the resolution (4:2:0).
 
     Its Huffman tables are the standard ones: optimised ones change the bytes, never the pixels. Raises ValueError for
@@ -286,7 +290,7 @@ def jpeg(pixels: NDArray[np.uint8], quality: int) -> bytes:
     return out.getvalue()
 
 
-def through_jpeg(pixels: NDArray[np.uint8], quality: int | None) -> NDArray[np.uint8]:
+def through_jpeg(pixels: Pixels, quality: int | None) -> Pixels:
     """The pixels after `jpeg` and decoding, of the same shape; without a quality as they are."""
     if quality is None:
         return pixels

@@ -34,7 +34,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
@@ -42,7 +41,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.images import codec
-from cleanset.images.preprocessing import NAMED, Preprocessing, ResizeAndCrop
+from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing, ResizeAndCrop
 from cleanset.measure.predictions import printed_answers, raised
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
@@ -126,7 +125,7 @@ class CheckedPreprocessing:
     function: Callable[[Image.Image], Any]
     size: int
 
-    def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
+    def __call__(self, image: Image.Image) -> PixelPlanes:
         """The pixels, uint8 of shape (3, size, size), red first."""
         pixels = _preprocessed(self.name, self.function, image)
         if pixels.shape != (3, self.size, self.size):
@@ -250,7 +249,7 @@ def random_image() -> Image.Image:
     return Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8))
 
 
-def _preprocessed(name: str, function: Callable[[Image.Image], Any], image: Image.Image) -> NDArray[np.uint8]:
+def _preprocessed(name: str, function: Callable[[Image.Image], Any], image: Image.Image) -> PixelPlanes:
     try:
         pixels = np.asarray(function(image.convert("RGB")))
     except (Exception, SystemExit) as error:  # whatever its code raises

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import Source, decode, unreadable_image
-from cleanset.images.preprocessing import Preprocessing
+from cleanset.images.preprocessing import PixelPlanes, Preprocessing
 
 PRELOADED = (
     "PIL.JpegImagePlugin", "PIL.PngImagePlugin",
@@ -45,7 +45,7 @@ class PixelBatch(NamedTuple):
     pixels: NDArray[np.uint8]
 
 
-def pixels_of(image_id: Any, read: Source, preprocessing: Preprocessing) -> NDArray[np.uint8]:
+def pixels_of(image_id: Any, read: Source, preprocessing: Preprocessing) -> PixelPlanes:
     """The preprocessed pixels of one image. Raises CleansetError, naming the image, if that fails."""
     try:
         data = read(image_id)

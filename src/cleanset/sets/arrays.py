@@ -18,7 +18,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.codec import Source, decode
-from cleanset.images.preprocessing import NAMED, Preprocessing
+from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import pixels_of
@@ -151,7 +151,7 @@ def _multi_hot(labels: Sequence[int], classes: int) -> NDArray[np.bool]:
     return row
 
 
-def _preprocessed(ids: Sequence[str], read: Source, preprocessing: Preprocessing) -> Iterator[NDArray[np.uint8]]:
+def _preprocessed(ids: Sequence[str], read: Source, preprocessing: Preprocessing) -> Iterator[PixelPlanes]:
     """The pixels of each image in order, a few at a time. Raises CleansetError for one that cannot be read."""
 
     # threads suffice: Pillow and numpy release the lock

@@ -10,7 +10,7 @@ gradients add up.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from cleanset.images.preprocessing import Pixels
+from cleanset.images.preprocessing import PixelPlanes
 from cleanset.studies.attacks.base import LEVELS, Ball, Norm, margins, to_levels, to_pixels
 
 # torch is imported when an attack searches, not when its parameters are read
@@ -125,7 +125,7 @@ def filled(direction: "Tensor", levels: "Tensor", ball: Ball) -> "Tensor":
 
 
 def finished(
-    answers: Answers, images: Sequence[Pixels], places: "Tensor", ascent: "Tensor", ball: Ball, files: int
+    answers: Answers, images: Sequence[PixelPlanes], places: "Tensor", ascent: "Tensor", ball: Ball, files: int
 ) -> "tuple[Tensor, Tensor]":
     """End a search with files in the ball: those with the largest margins, as pixels in 0..1, and these margins.
 

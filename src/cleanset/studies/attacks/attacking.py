@@ -27,7 +27,7 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
-from cleanset.images.preprocessing import Pixels
+from cleanset.images.preprocessing import PixelPlanes
 from cleanset.json_files import with_digest
 from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
@@ -383,7 +383,7 @@ def _answered(
     how = fresh.how
     files = SetImages(fresh.files)
 
-    def pixels(each: Asked) -> Pixels:
+    def pixels(each: Asked) -> PixelPlanes:
         if each.attack == ITSELF:
             return pixels_of(each.file, files, model.preprocessing)
         return pixels_of_png(each.png.read_bytes())

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from cleanset.images.preprocessing import Pixels
+from cleanset.images.preprocessing import PixelPlanes
 
 Norm = Literal["Linf", "L2"]
 LEVELS = 255
@@ -24,7 +24,7 @@ class Ball:
         """The radius in levels of 8 bits."""
         return self.eps * LEVELS + _TOLERANCE
 
-    def distance(self, one: Pixels, other: Pixels) -> float:
+    def distance(self, one: PixelPlanes, other: PixelPlanes) -> float:
         """The distance of two images, of pixels in 0..1."""
         # differences of uint8 would wrap around
         difference = one.astype(np.int64) - other
@@ -32,6 +32,6 @@ class Ball:
             return float(np.abs(difference).max()) / LEVELS
         return float(np.sqrt((difference**2).sum())) / LEVELS
 
-    def contains(self, center: Pixels, candidate: Pixels) -> bool:
+    def contains(self, center: PixelPlanes, candidate: PixelPlanes) -> bool:
         """Whether the candidate lies in the ball around the center."""
         return self.distance(center, candidate) * LEVELS <= self.levels()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from cleanset.errors import CleansetError
-from cleanset.images.preprocessing import Pixels
+from cleanset.images.preprocessing import PixelPlanes
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
 from cleanset.studies.attacks.balls import LEVELS as LEVELS
 from cleanset.studies.attacks.balls import Ball as Ball
@@ -96,7 +96,7 @@ class Subject:
     name: str
     image_id: str
     class_index: int
-    pixels: Pixels
+    pixels: PixelPlanes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,9 +108,9 @@ class Result:
     success, if one did. `is_converged`: whether more steps than asked for changed nothing; None: not told.
     """
 
-    candidate: Pixels
+    candidate: PixelPlanes
     queries: int
-    center: Pixels | None = None
+    center: PixelPlanes | None = None
     seed: int | None = None
     notices: tuple[str, ...] = ()
     broken_at: int | None = None
@@ -122,10 +122,10 @@ class Other:
     """An image that the model classifies correctly, from which an attack may start."""
 
     class_index: int
-    pixels: Callable[[], Pixels]
+    pixels: Callable[[], PixelPlanes]
 
 
-def _no_guess(subject: Subject) -> Pixels:
+def _no_guess(subject: Subject) -> PixelPlanes:
     raise CleansetError("guess: reads the stored predictions of a study; expected another attack")
 
 
@@ -141,7 +141,7 @@ class Known:
     seed: int
     others: Callable[[], Mapping[str, Other]] = dict
     sources: Callable[[], Mapping[str, "PixelNetwork"]] = dict
-    guess: Callable[[Subject], Pixels] = _no_guess
+    guess: Callable[[Subject], PixelPlanes] = _no_guess
     name: str = ""
 
 
@@ -229,8 +229,8 @@ def chosen(wanted: list[str] | None, known: Mapping[str, T], unknown: Callable[[
     return known if wanted is None else {name: known[name] for name in wanted}
 
 
-def to_unit(images: Sequence[Pixels], network: "PixelNetwork") -> "Tensor":
-    """Pixels in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
+def to_unit(images: Sequence[PixelPlanes], network: "PixelNetwork") -> "Tensor":
+    """PixelPlanes in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
     import torch
 
     from cleanset.scoring.devices import to_device
@@ -247,7 +247,7 @@ def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") 
 
 
 def to_levels(pixels: "Tensor") -> NDArray[np.float64]:
-    """Pixels in 0..1 as levels, 0 to 255, not rounded."""
+    """PixelPlanes in 0..1 as levels, 0 to 255, not rounded."""
     return pixels.detach().cpu().double().numpy() * LEVELS
 
 
@@ -258,7 +258,7 @@ def margins(logits: "Tensor", classes: "Tensor") -> "Tensor":
     return others.max(dim=1).values - of_class
 
 
-def to_pixels(levels: NDArray[np.float64], center: Pixels | None = None, ball: Ball | None = None) -> Pixels:
+def to_pixels(levels: NDArray[np.float64], center: PixelPlanes | None = None, ball: Ball | None = None) -> PixelPlanes:
     """The candidate as 8 bits, from levels 0 to 255: the nearest values, or near ones inside the ball.
 
     Candidates outside are projected onto the ball first. In an L2 ball, levels that were rounded away from the center

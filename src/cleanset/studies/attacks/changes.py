@@ -4,7 +4,7 @@ The unchanged image goes through the same loop as all attacks.
 
 Spatial: rotations and translations of an image that is scaled down onto black, of source 004's warm-up. The scaled
 image is made once, in 8 bits; a rotation and a translation after it are one bilinear interpolation: of the grid
-Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits. Pixels refer to an image of
+Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits. PixelPlanes refer to an image of
 224 x 224 and grow with the image. Common corruptions: the worst of them at severity 1, by the largest logit of another
 class.
 
@@ -22,7 +22,7 @@ import pandas as pd
 from PIL import Image
 from pydantic import Field
 
-from cleanset.images.preprocessing import BASE_SIZE, Pixels
+from cleanset.images.preprocessing import BASE_SIZE, PixelPlanes
 from cleanset.machine import available_cores
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Offsets = Annotated[list[Annotated[float, Field(ge=-360, le=360)]], Field(min_length=1)]
 
 
-def scaled_on_black(pixels: Pixels, scale: float) -> Pixels:
+def scaled_on_black(pixels: PixelPlanes, scale: float) -> PixelPlanes:
     """The image with its sides times `scale` (Pillow's bilinear), centered on black; of the same shape."""
     size = pixels.shape[-1]
     side = max(1, round(size * scale))
@@ -83,7 +83,7 @@ def rotated_and_moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     return torch.nn.functional.grid_sample(repeated, grid, "bilinear", "zeros", align_corners=False)
 
 
-def moved_by_pillow(image: Image.Image, dx: float, dy: float, angle: float) -> Pixels:
+def moved_by_pillow(image: Image.Image, dx: float, dy: float, angle: float) -> PixelPlanes:
     """The image rotated clockwise, in degrees, and then translated, in its pixels; black from outside.
 
     As torchvision 0.2.1 does it: half a pixel beside the center, bilinear, cut to whole values.
@@ -150,7 +150,7 @@ class SpatialGridAttack(OneByOne):
 
 
 class RandomSpatialAttack(OneByOne):
-    """One rotation and translation of each image, drawn uniformly within limits; makes no queries. Pixels refer to an
+    """One rotation and translation of each image, drawn uniformly within limits; makes no queries. PixelPlanes refer to an
     image of 224 x 224.
     """
 
@@ -174,7 +174,7 @@ class RandomSpatialAttack(OneByOne):
         dx, dy = generator.uniform(-self.max_translation, self.max_translation, size=2)
         return float(dx), float(dy), float(generator.uniform(-self.max_angle, self.max_angle))
 
-    def changed(self, subject: Subject, seed: int, name: str = "") -> Pixels:
+    def changed(self, subject: Subject, seed: int, name: str = "") -> PixelPlanes:
         """The changed image in 8 bits, computed in float64 on the CPU: the same on any machine."""
         import torch
 
@@ -185,7 +185,7 @@ class RandomSpatialAttack(OneByOne):
         return to_pixels(rotated_and_moved(torch.from_numpy(start).double(), change)[0].numpy())
 
 
-def center_of(subject: Subject, after: RandomSpatialAttack | None, known: Known) -> Pixels:
+def center_of(subject: Subject, after: RandomSpatialAttack | None, known: Known) -> PixelPlanes:
     """The center of the ball that is searched: the image, or the result of a change that comes before."""
     return subject.pixels if after is None else after.changed(subject, known.seed)
 

@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import Field
 
 from cleanset.errors import CleansetError
-from cleanset.images.preprocessing import Pixels
+from cleanset.images.preprocessing import PixelPlanes
 from cleanset.studies.attacks.ascent import FINISHING_FILES, filled, finished, pixel_answers
 from cleanset.studies.attacks.base import (
     LEVELS,
@@ -117,7 +117,7 @@ class PyAutoAttack(InBall):
         """One of these attacks."""
 
     def _found(
-        self, part: "Part", network: "PixelNetwork", pixels: Sequence[Pixels], label: "Tensor", seed: int
+        self, part: "Part", network: "PixelNetwork", pixels: Sequence[PixelPlanes], label: "Tensor", seed: int
     ) -> "tuple[Tensor, Tensor]":
         """The files that an attack leads to, as pixels in 0..1, and their margins."""
         import torch
@@ -316,8 +316,8 @@ class BoundaryAttack(Parameters):
         return results
 
     def _searched(
-        self, network: "PixelNetwork", asked: Sequence[tuple[Subject, Pixels, Pixels]], seed: int
-    ) -> list[tuple[Pixels, int]]:
+        self, network: "PixelNetwork", asked: Sequence[tuple[Subject, PixelPlanes, PixelPlanes]], seed: int
+    ) -> list[tuple[PixelPlanes, int]]:
         """The candidates of images, given with center and start, and the queries of each."""
         import torch
         from foolbox.attacks.boundary_attack import BoundaryAttack as FoolboxAttack
@@ -396,7 +396,7 @@ def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", bal
     return KeepNearest().eval()
 
 
-def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pixels:
+def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> PixelPlanes:
     """The pixels of one of the others of another class: the one with the smallest SHA-256 of seed and both names.
 
     Raises CleansetError if it is missing.

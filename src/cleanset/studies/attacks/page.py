@@ -21,7 +21,7 @@ from cleanset.csv_files import read_frame
 from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
 from cleanset.images import codec
-from cleanset.images.preprocessing import Pixels, Preprocessing, enlarged_difference, jpeg
+from cleanset.images.preprocessing import PixelPlanes, Preprocessing, enlarged_difference, jpeg
 from cleanset.metrics import write_metrics
 from cleanset.report.pages import page_environment
 from cleanset.scoring.decoding import pixels_of
@@ -453,7 +453,7 @@ def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
     return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"
 
 
-def small(pixels: Pixels) -> bytes:
+def small(pixels: PixelPlanes) -> bytes:
     """A copy of at most SHOWN_PIXELS a side, as a JPEG."""
     image = Image.fromarray(np.ascontiguousarray(pixels))
     return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), SHEET_QUALITY)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.images.preprocessing import Pixels
+from cleanset.images.preprocessing import PixelPlanes
 from cleanset.measure.consistency import batches_to_ask
 from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.ascent import gradient
@@ -64,7 +64,7 @@ class Tries(NamedTuple):
     success: Flags
     """Whether the network misclassifies the candidate of an image that it classifies correctly."""
 
-    candidates: list[Pixels]
+    candidates: list[PixelPlanes]
     queries: list[int]
 
 
@@ -136,7 +136,7 @@ def _of_batches(network: "PixelNetwork", subjects: Sequence[Subject]) -> SeenSig
     return rounded_dependence(answers_in_batches(network, asked, "no_grad"), network.precision)
 
 
-def answers_in_batches(network: "PixelNetwork", images: Sequence[Pixels], mode: str) -> list[NDArray[np.float64]]:
+def answers_in_batches(network: "PixelNetwork", images: Sequence[PixelPlanes], mode: str) -> list[NDArray[np.float64]]:
     """The logits of images in `batches_to_ask`, computed in one of torch's modes."""
     batches = batches_to_ask(len(images))
     return [logits_of(network, to_unit([images[each] for each in batch], network), mode) for batch in batches]
@@ -352,7 +352,7 @@ def _groups(subjects: Sequence[Subject], size: int) -> list[Sequence[Subject]]:
     return [subjects[start : start + size] for start in range(0, len(subjects), size)]
 
 
-def _errors(network: "PixelNetwork", group: Sequence[Subject], images: Sequence[Pixels]) -> Flags:
+def _errors(network: "PixelNetwork", group: Sequence[Subject], images: Sequence[PixelPlanes]) -> Flags:
     classes = np.array([subject.class_index for subject in group])
     return np.asarray(logits_of(network, to_unit(images, network)).argmax(axis=1) != classes)
 

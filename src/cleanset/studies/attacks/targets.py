@@ -32,7 +32,7 @@ from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec
-from cleanset.images.preprocessing import Pixels, Resized
+from cleanset.images.preprocessing import PixelPlanes, Resized
 from cleanset.measure.user_model import CheckedNetwork, load_member
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
@@ -92,7 +92,7 @@ class Judge:
         self.lpips = lpips
         self.precision = precision
 
-    def logits(self, image: Pixels, seed: int = 0) -> ImageLogits:
+    def logits(self, image: PixelPlanes, seed: int = 0) -> ImageLogits:
         """The logits of an image; `seed` is for a random model. Raises CleansetError if one is not finite."""
         network = self._network
         with arithmetic(network.precision), torch.inference_mode(), globally_seeded(seed, network.device):
@@ -140,21 +140,21 @@ class Judge:
         }
 
 
-def png_of(pixels: Pixels) -> bytes:
+def png_of(pixels: PixelPlanes) -> bytes:
     """The PNG of an image."""
     return codec.png(Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0))))
 
 
-def pixels_of_png(png: bytes) -> Pixels:
+def pixels_of_png(png: bytes) -> PixelPlanes:
     """The pixels in a PNG. Raises ValueError if it cannot be read."""
     image = codec.decode(png, ("PNG",)).convert("RGB")
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
-def distances(image: Pixels, candidate: Pixels, lpips: "Lpips | None" = None) -> dict[str, float | None]:
+def distances(image: PixelPlanes, candidate: PixelPlanes, lpips: "Lpips | None" = None) -> dict[str, float | None]:
     """The distances of a candidate from the image, by column; sides of at least 7 pixels.
 
-    Pixels are in 0..1, and all distances 0 (and SSIM 1) for the image itself. `l0`: the places where any color differs.
+    PixelPlanes are in 0..1, and all distances 0 (and SSIM 1) for the image itself. `l0`: the places where any color differs.
     `ssim`: structural similarity as scikit-image computes it by default. `lpips`: None where it is not measured.
     """
     from skimage.metrics import structural_similarity
@@ -172,7 +172,7 @@ def distances(image: Pixels, candidate: Pixels, lpips: "Lpips | None" = None) ->
 
 
 MIN_LPIPS_SIDE = 31
-"""Pixels; AlexNet has nothing left of a smaller image."""
+"""PixelPlanes; AlexNet has nothing left of a smaller image."""
 
 
 class Lpips:
@@ -207,7 +207,7 @@ class Lpips:
         self._device = device
         self._metric = metric.eval().to(device, torch.float64)
 
-    def __call__(self, image: Pixels, other: Pixels) -> float:
+    def __call__(self, image: PixelPlanes, other: PixelPlanes) -> float:
         """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for a smaller one."""
         if min(image.shape[1:]) < MIN_LPIPS_SIDE:
             raise CleansetError(
@@ -221,14 +221,14 @@ class Lpips:
 
 
 class ResizedPixels(nn.Module):
-    """Pixels of any side as square ones of another; unchanged if they have that side."""
+    """PixelPlanes of any side as square ones of another; unchanged if they have that side."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Pixels of shape (n, 3, size, size), through which gradients flow."""
+        """PixelPlanes of shape (n, 3, size, size), through which gradients flow."""
         if pixels.shape[-1] == self.size:
             return pixels
         # as Pillow and torchvision resize: without antialiasing a smaller image would be of other pixels
@@ -369,7 +369,7 @@ class AttackedModel:
         row = self.images[self.images["file"] == file].iloc[0]
         return {"class_index": int(row["class_index"]), "source_sha256": row["file_sha256"]}
 
-    def pixels(self, file: str) -> Pixels:
+    def pixels(self, file: str) -> PixelPlanes:
         """The pixels of an image that the model sees."""
         return pixels_of(file, SetImages(self.files), self.model.preprocessing)
 
@@ -465,7 +465,7 @@ def check_scores(study: AttackStudy, params: Params, target: AttackedModel, imag
     check_of_stored(study.edition, target.name, target.classes)(images, frame)
 
 
-def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], Pixels]:
+def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], PixelPlanes]:
     """The most confident known mistake of an image's class, by the stored predictions of a study, made again."""
     families = [family_named(name) for name in GUESSED]
     stored = (
@@ -484,14 +484,14 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callab
 
     # the images of a class, which follow each other, share a mistake
     @lru_cache(maxsize=16)
-    def pixels(name: ChangeName) -> Pixels:
+    def pixels(name: ChangeName) -> PixelPlanes:
         if name.change == CLEAN:
             return target.pixels(name.file)
         # of all families the unchanged images are the same; severities begin with 1
         family = "corruptions" if name.step or name.change == UNCHANGED_IMAGE else "scenarios"
         return whole(changed(family)(name))
 
-    def guess(subject: Subject) -> Pixels:
+    def guess(subject: Subject) -> PixelPlanes:
         mistake = mistakes.get(subject.class_index)
         return subject.pixels if mistake is None else pixels(mistake)
 
