@@ -1,4 +1,4 @@
-"""Facts about a set beyond its manifest: release, provenance, licences, notices, rejections; how to cite it."""
+"""Facts about a set beyond its manifest: release, provenance, licences, notices, rejections; the works to cite."""
 
 import json
 import re

@@ -1,1 +1,1 @@
-"""Finished sets that a git repository publishes through DVC: found with git, downloaded file by file, checked, kept."""
+"""Published sets, from a git repository and its DVC remote or from a release: downloaded, checked, kept."""

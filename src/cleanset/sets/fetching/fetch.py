@@ -1,6 +1,6 @@
-"""The command `fetch`: a finished set from a git repository or a release; `cleanset.load` and `table` use it, too.
+"""The command `fetch`: a finished set from a git repository or a release, kept in the cache and checked.
 
-The cache of fetched sets on this machine: revisions, locations of their files, and the files.
+`cleanset.load`, `cleanset.table` and the commands that take a set get it here, too. In the cache are:
 
 revisions/<address, revision>.json        the commit that a branch, tag or HEAD was when it was asked for
 sets/<address, commit, path>.json         the MD5 of a set's list of files, and the remote with the files

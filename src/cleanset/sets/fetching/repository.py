@@ -1,7 +1,7 @@
-"""Git repositories that publish a set: reading their files, and locating the set in their DVC remote.
+"""Addresses of published sets, and the git repositories behind them: their files, and where the set's images are.
 
-The program git reads the files without a full clone; dvc.lock, .dvc/config and the list of a folder's files say where
-the images are.
+The program git reads the files without a full clone. The images are on the DVC remote that .dvc/config names, under the
+digests in dvc.lock and in DVC's list of the set's folder. (`stores` reads the remote.)
 """
 
 import configparser
