@@ -230,7 +230,7 @@ def chosen(wanted: list[str] | None, known: Mapping[str, T], unknown: Callable[[
 
 
 def to_unit(images: Sequence[PixelPlanes], network: "PixelNetwork") -> "Tensor":
-    """PixelPlanes in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
+    """Pixels in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
     import torch
 
     from cleanset.scoring.devices import to_device
@@ -247,7 +247,7 @@ def logits_of(network: "PixelNetwork", pixels: "Tensor", mode: str = "no_grad") 
 
 
 def to_levels(pixels: "Tensor") -> NDArray[np.float64]:
-    """PixelPlanes in 0..1 as levels, 0 to 255, not rounded."""
+    """Pixels in 0..1 as levels, 0 to 255, not rounded."""
     return pixels.detach().cpu().double().numpy() * LEVELS
 
 

@@ -4,7 +4,7 @@ The unchanged image goes through the same loop as all attacks.
 
 Spatial: rotations and translations of an image that is scaled down onto black, of source 004's warm-up. The scaled
 image is made once, in 8 bits; a rotation and a translation after it are one bilinear interpolation: of the grid
-Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits. PixelPlanes refer to an image of
+Pillow's, as the warm-up's code has it, at random one about the center, rounded to 8 bits. Pixels refer to an image of
 224 x 224 and grow with the image. Common corruptions: the worst of them at severity 1, by the largest logit of another
 class.
 
@@ -150,7 +150,7 @@ class SpatialGridAttack(OneByOne):
 
 
 class RandomSpatialAttack(OneByOne):
-    """One rotation and translation of each image, drawn uniformly within limits; makes no queries. PixelPlanes refer to an
+    """One rotation and translation of each image, drawn uniformly within limits; makes no queries. Pixels refer to an
     image of 224 x 224.
     """
 

@@ -154,7 +154,7 @@ def pixels_of_png(png: bytes) -> PixelPlanes:
 def distances(image: PixelPlanes, candidate: PixelPlanes, lpips: "Lpips | None" = None) -> dict[str, float | None]:
     """The distances of a candidate from the image, by column; sides of at least 7 pixels.
 
-    PixelPlanes are in 0..1, and all distances 0 (and SSIM 1) for the image itself. `l0`: the places where any color differs.
+    Pixels are in 0..1, and all distances 0 (and SSIM 1) for the image itself. `l0`: the places where any color differs.
     `ssim`: structural similarity as scikit-image computes it by default. `lpips`: None where it is not measured.
     """
     from skimage.metrics import structural_similarity
@@ -172,7 +172,7 @@ def distances(image: PixelPlanes, candidate: PixelPlanes, lpips: "Lpips | None" 
 
 
 MIN_LPIPS_SIDE = 31
-"""PixelPlanes; AlexNet has nothing left of a smaller image."""
+"""Pixels; AlexNet has nothing left of a smaller image."""
 
 
 class Lpips:
@@ -221,14 +221,14 @@ class Lpips:
 
 
 class ResizedPixels(nn.Module):
-    """PixelPlanes of any side as square ones of another; unchanged if they have that side."""
+    """Pixels of any side as square ones of another; unchanged if they have that side."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """PixelPlanes of shape (n, 3, size, size), through which gradients flow."""
+        """Pixels of shape (n, 3, size, size), through which gradients flow."""
         if pixels.shape[-1] == self.size:
             return pixels
         # as Pillow and torchvision resize: without antialiasing a smaller image would be of other pixels
