@@ -13,6 +13,7 @@ from cleanset.studies.attacks.ascent import filled, losses
 from cleanset.studies.attacks.base import Ball, InBall, Known, Norm
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, SquareAttack
+from tests.properties import examples
 from tests.studies.attacks.networks import KNOWN, Linear, classified, on_cpu, subject
 
 pytestmark = pytest.mark.slow
@@ -43,6 +44,7 @@ def test_where_no_room_is_left_the_others_get_it() -> None:
     assert changes([8, 1, -1], 2, [254, 100, 1], "Linf") == [1, 2, -1]
 
 
+@examples(100)
 @given(st.lists(st.floats(-9, 9).filter(lambda value: abs(value) > 0.01), min_size=3, max_size=3), st.integers(1, 16))
 def test_it_is_near_the_best_of_all_files(direction: list[float], budget: int) -> None:
     """The best of all files gains at most one level of one value more."""

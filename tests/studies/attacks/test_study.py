@@ -177,7 +177,7 @@ def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     assert (found.search_precision, found.probe) == (defaults.search_precision, defaults.probe)
     same = ("none", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack")
     assert {name: found.attack(name) for name in same} == {name: defaults.attack(name) for name in same}
-    assert set(found.names) - set(defaults.names) == {"spsa_alone", "pgd_l2"}
+    assert set(found.names) - set(defaults.names) == {"spsa_alone", "pgd_l2", "pgd_more"}
 
 
 @pytest.mark.parametrize("edition", [".", "imagenet"])
