@@ -25,7 +25,8 @@ from cleanset import tables
 from cleanset.classes import imagenet
 from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
+from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import ANSWER_TABLES, DIGESTS
@@ -369,8 +370,8 @@ def study_tables() -> str:
     found |= {f"data/digests/{family}.parquet": table for family, table in DIGESTS.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     text = _tables(found)
-    for name, columns in {**MEASURE_FILES, "attack_measures.csv": AttackMeasure._fields}.items():
-        said = {**MEASURE_COLUMNS, **(OF_ATTACKS if columns == AttackMeasure._fields else {})}
+    for name, columns in {**MEASURE_FILES, "attack_measures.csv": ATTACK_COLUMNS}.items():
+        said = {**MEASURE_COLUMNS, **(OF_ATTACKS if columns == ATTACK_COLUMNS else {})}
         text += f"## `data/{name}`\n\n"
         text += _table(("column", "meaning"), ((f"`{key}`", said[key]) for key in columns)) + "\n\n"
     return text

@@ -18,7 +18,8 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from cleanset import tables
 from cleanset.classes import imagenet
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.studies.attacks.results import ATTACKED, AttackMeasure
+from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
 from cleanset.studies.robustness.answers import ANSWER_TABLES
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES
@@ -185,7 +186,7 @@ def test_every_column_of_a_study_is_there(site: Path) -> None:
         assert section.startswith(f"¶ Sorted by {table.key[0]}"), name
         for column, kind in table.columns.items():
             assert f"{column} {kind.type} {kind.expected(imagenet())}" in section, (name, column)
-    for name, columns in [*MEASURE_FILES.items(), ("attack_measures.csv", AttackMeasure._fields)]:
+    for name, columns in [*MEASURE_FILES.items(), ("attack_measures.csv", ATTACK_COLUMNS)]:
         section = text.partition(f"data/{name} ")[2].partition(" data/")[0]
         for column in columns:
             assert f" {column} " in section, (name, column)

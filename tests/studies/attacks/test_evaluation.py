@@ -175,7 +175,7 @@ def test_what_is_printed(both: AttackedModels) -> None:
 
 
 def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: AttackedModels) -> None:
-    wrong = [each._replace(value=1.0) if each.measure == "clean_error" else each for each in both.lines]
+    wrong = [replace(each, value=1.0) if each.measure == "clean_error" else each for each in both.lines]
     text = StringIO()
     Console(file=text, width=200, color_system=None).print(as_text(replace(both, lines=wrong)), highlight=False)
     assert (

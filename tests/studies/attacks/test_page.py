@@ -1,6 +1,7 @@
 """The page on attacks: what it shows of literal results, and the small images on it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import log10
 from typing import Any
@@ -238,8 +239,8 @@ WRAPPED = SETTINGS.model_copy(
 def test_wrapped_models() -> None:
     """They stand last; what was not run on them is left out; how many images, where these are fewer."""
     lines = data().lines
-    noisy = [line._replace(model="noisy") for line in lines if line.attack != "guess"]
-    few = [line._replace(model="two", images={5: 3}.get(line.images, line.images)) for line in noisy]
+    noisy = [replace(line, model="noisy") for line in lines if line.attack != "guess"]
+    few = [replace(line, model="two", images={5: 3}.get(line.images, line.images)) for line in noisy]
     of_two = {(name, "two"): answers(CLEAN[2:], ATTACKED[2:]) for name in ("none", "pgd", "far")}
     of_noisy = {(name, "noisy"): answers(CLEAN, ATTACKED) for name in ("none", "pgd", "far")}
     found = page(

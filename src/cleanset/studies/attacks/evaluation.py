@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
 from cleanset.studies.attacks.comparison import attack_card, attack_notes, misses_of, robust_pairs
 from cleanset.studies.attacks.results import (
+    MEASURE_COLUMNS,
     ROBUST_MEASURES,
     Attacked,
     AttackMeasure,
@@ -177,7 +178,7 @@ def run(
         warnings=records,
         problems=problems,
     )
-    write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
+    write_csv(out / "attack_measures.csv", MEASURE_COLUMNS, map(astuple, lines))
     write_text(out / ATTACK_RESULTS, json.dumps(with_digest(content_of(evaluated)), indent=2) + "\n")
     return evaluated
 

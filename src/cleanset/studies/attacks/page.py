@@ -5,7 +5,7 @@ when the page is made: the contest draws lines of accuracy over coverage without
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from math import floor, log10
 from pathlib import Path
@@ -29,7 +29,15 @@ from cleanset.scoring.logits import Groups, ScoreColumns, stored_columns
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
-from cleanset.studies.attacks.results import ATTACKED, AttackMeasure, by_name, measure_lines, metrics_of, probe_text
+from cleanset.studies.attacks.results import (
+    ATTACKED,
+    MEASURE_COLUMNS,
+    AttackMeasure,
+    by_name,
+    measure_lines,
+    metrics_of,
+    probe_text,
+)
 from cleanset.studies.attacks.signs import SIGNS
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.threats import radius_text
@@ -297,7 +305,7 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
         results = {name: read_table(study.results(name, model).table, ATTACKED, classes) for name in names}
         attacked[model] = attacked_model(results, read_warnings(study.warnings(model)))
     lines = measure_lines(attacked, params.threats, params.resampling)
-    write_csv(study.measures, AttackMeasure._fields, lines)
+    write_csv(study.measures, MEASURE_COLUMNS, map(astuple, lines))
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, metrics_of([line for line in lines if line.model in roles], params.threats))
 
@@ -356,7 +364,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     sizes = {model: each.size for model, each in seen_by.items()}
     lines = [
         AttackMeasure(*row)
-        for row in read_frame(study.measures, AttackMeasure._fields, "run dvc repro").itertuples(index=False)
+        for row in read_frame(study.measures, MEASURE_COLUMNS, "run dvc repro").itertuples(index=False)
     ]
     warnings = [read_warnings(study.warnings(model)) for model in models]
     texts = {each.role: probe_text(attacked_model(tables[each.role], each), settings.threats) for each in warnings}

@@ -4,9 +4,9 @@ The measures are computed from the stored results alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,22 +89,33 @@ WORST_CASE = "worst_case"
 """The folder of the lines by threat model in `dvc metrics show`."""
 DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
 NAN = float("nan")
+NOTHING = (NAN, NAN, NAN)
+"""No value, and no interval."""
 Numbers = npt.NDArray[np.float64]
 
 
-class AttackMeasure(NamedTuple):
-    """One measure of one attack, or of one threat model, on one model; NaN where it has no value.
-
-    `images`: how many images it is the mean over.
-    """
+@dataclass(frozen=True, slots=True)
+class AttackMeasure:
+    """One measure of one attack, or of one threat model, on one model."""
 
     attack: str
+    """The name of the attack, or of the threat model."""
+
     model: str
+
     measure: str
+
     images: int
+    """How many images it is the mean over."""
+
     value: float
-    low: float
-    high: float
+    """NaN where there is none."""
+
+    low: float = NAN
+    """The lower end of the interval; NaN without one."""
+
+    high: float = NAN
+    """The upper end of the interval; NaN without one."""
 
     @property
     def is_defined(self) -> bool:
@@ -115,6 +126,10 @@ class AttackMeasure(NamedTuple):
     def interval(self) -> tuple[float, float] | None:
         """The ends of the interval, if it has one."""
         return None if isnan(self.low) else (self.low, self.high)
+
+
+MEASURE_COLUMNS = tuple(field.name for field in fields(AttackMeasure))
+"""The columns of the CSV file of measures."""
 
 
 def by_name(lines: Iterable[AttackMeasure]) -> dict[tuple[str, str, str], AttackMeasure]:
@@ -144,11 +159,11 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     for name, of, among in (("clean_error", ~correct, every), ("error", error, every), ("success", success, correct)):
         images = int(among.sum())
         # a bootstrap within classes has no variation where an attack breaks all images, or none
-        numbers = (of[among].mean(), *wilson(int(of[among].sum()), images)) if images else (NAN, NAN, NAN)
-        yield AttackMeasure(attack, model, name, images, *map(nine_digits, numbers))
+        numbers = (of[among].mean(), *wilson(int(of[among].sum()), images)) if images else NOTHING
+        yield _measure(attack, model, name, images=images, numbers=numbers)
     converged = results["is_converged"][correct].dropna().astype(bool)
-    numbers = (converged.mean(), *wilson(int(converged.sum()), len(converged))) if len(converged) else (NAN, NAN, NAN)
-    yield AttackMeasure(attack, model, "converged", len(converged), *map(nine_digits, numbers))
+    numbers = (converged.mean(), *wilson(int(converged.sum()), len(converged))) if len(converged) else NOTHING
+    yield _measure(attack, model, "converged", images=len(converged), numbers=numbers)
     for name, column, of in (
         ("queries", "queries", every),
         *((each, each, success) for each in DISTANCES),
@@ -158,7 +173,15 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
         among = of & ~np.isnan(values)
         # values that do not count are multiplied by 0, which would leave a NaN one
         numbers = mean_among(np.nan_to_num(values), among, resamples)
-        yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, numbers))
+        yield _measure(attack, model, name, images=int(among.sum()), numbers=numbers)
+
+
+def _measure(
+    attack: str, model: str, measure: str, *, images: int, numbers: tuple[float, float, float]
+) -> AttackMeasure:
+    """A measure of these numbers: value, and the ends of the interval."""
+    value, low, high = map(nine_digits, numbers)
+    return AttackMeasure(attack=attack, model=model, measure=measure, images=images, value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,24 +337,23 @@ def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iter
     robust = int(found["is_robust"].sum())
     withstood = int((found["is_robust"] & attacked.trust.of(found["file"])).sum())
     is_known = is_searched and withstood == robust
-    nothing = (NAN, NAN, NAN)
     lines = {
         "clean_accuracy": (clean / count, *wilson(clean, count)),
-        "robust_accuracy": (robust / count, *wilson(robust, count)) if is_known else nothing,
-        "robust_low": (withstood / count, NAN, NAN) if is_searched else nothing,
+        "robust_accuracy": (robust / count, *wilson(robust, count)) if is_known else NOTHING,
+        "robust_low": (withstood / count, NAN, NAN) if is_searched else NOTHING,
         "robust_high": (robust / count, NAN, NAN),
     }
-    for measure, values in lines.items():
-        yield AttackMeasure(threat.name, model, measure, count, *map(nine_digits, values))
+    for measure, numbers in lines.items():
+        yield _measure(threat.name, model, measure, images=count, numbers=numbers)
     reached = found["reached"][found["was_correct"]].dropna()
     mean = float(reached.mean()) if len(reached) else NAN
-    yield AttackMeasure(threat.name, model, "reached", len(reached), nine_digits(mean), NAN, NAN)
+    yield _measure(threat.name, model, "reached", images=len(reached), numbers=(mean, NAN, NAN))
     all_files = set(every["file"])
     if len(all_files) > count:
         broken = pd.concat([every, *([tried[PROBE]] if PROBE in tried else [])])
         lost = set(broken["file"][~broken["was_correct"] | broken["is_error"]]) & all_files
-        share = nine_digits(1 - len(lost) / len(all_files))
-        yield AttackMeasure(threat.name, model, "robust_at_most", len(all_files), share, NAN, NAN)
+        share = 1 - len(lost) / len(all_files)
+        yield _measure(threat.name, model, "robust_at_most", images=len(all_files), numbers=(share, NAN, NAN))
 
 
 def nine_digits(value: float) -> float:
