@@ -64,25 +64,6 @@ class PixelNetwork(nn.Module):
         reseed(self._network, seed, self.device if device is None else device)
 
 
-class EightBit(nn.Module):
-    """A network on images of 8 bits: it rounds the pixels, and gradients pass straight through the rounding.
-
-    An image that an attack finds misclassified by it is still misclassified when stored.
-    """
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self._network = network
-        self.eval()
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """The logits of the nearest images of 8 bits."""
-        exact = pixels.detach()
-        # straight-through: rounded values, with the derivative of the identity
-        logits: Tensor = self._network(pixels + (torch.round(exact * 255) / 255 - exact))
-        return logits
-
-
 class GroupedNetwork(nn.Module):
     """One logit for each group of classes: the log-sum-exp of the logits of its members."""
 

@@ -10,7 +10,6 @@ from torch import nn
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import (
-    EightBit,
     GroupedNetwork,
     PixelNetwork,
     Uninteresting,
@@ -100,17 +99,6 @@ def test_groups_have_the_probability_of_their_members() -> None:
     found = torch.softmax(GroupedNetwork(network, [[0, 3], [4]])(torch.zeros(1)), dim=1)[0]
     shares = np.exp(logits.numpy()[0])
     assert float(found[0]) == pytest.approx((shares[0] + shares[3]) / (shares[0] + shares[3] + shares[4]))
-
-
-def test_eight_bits_are_rounded_and_gradients_pass() -> None:
-    network = on_cpu(random_linear(2))
-    pixels = torch.rand(2, 3, 12, 12, dtype=torch.float64, requires_grad=True)
-    stored = torch.from_numpy(np.rint(pixels.detach().numpy() * 255).astype(np.uint8)).double() / 255
-    logits = EightBit(network)(pixels)
-    assert torch.allclose(logits, network(stored), atol=1e-14)
-    assert not torch.allclose(logits, network(pixels), atol=1e-6)
-    (found,) = torch.autograd.grad(logits[:, 1].sum(), pixels)
-    assert torch.allclose(found.flatten(1), random_linear(2).weight[1].expand(2, -1))
 
 
 class TestUninteresting:
