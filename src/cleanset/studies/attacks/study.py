@@ -1,4 +1,4 @@
-"""The DVC project `studies/attacks`: the paths of its files, and its params.yaml.
+"""The DVC project `studies/attacks`: the paths of its files, its params.yaml, and the threat models of its attacks.
 
 params.yaml says which attacks are run, with which parameters, and on which wrapped models: models of the edition with
 something around them.
