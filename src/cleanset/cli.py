@@ -190,7 +190,7 @@ def make_edition(
         found = read_images(images, labels, names)
         about = read_about(card) if card else None
         models = models or models_of(scores, found.labels, found.classes)
-        digests = make_own_edition(folder, images, found, models, tables, about)
+        digests = make_own_edition(folder, images, found, models, tables=tables, about=about)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
     elif any((*tables.values(), card)):

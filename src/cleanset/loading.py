@@ -61,7 +61,11 @@ def load(
     """
     if images is not None:
         at = _published(
-            str(model), Path(images), PublishedChoice(role, unreviewed, tuple(map(Path, reviews))), digests, force
+            str(model),
+            Path(images),
+            PublishedChoice(role, unreviewed, tuple(map(Path, reviews))),
+            digests=digests,
+            force=force,
         )
         return _loaded(at, role, transform)
     role_of_set, edition = _role_and_place(model, edition)
@@ -71,7 +75,7 @@ def load(
 
         at = fetch(published_set(str(edition), rev, folder, role_of_set), update, force).folder
     else:
-        at = _local(role_of_set, edition, rev, folder, update or force)
+        at = _local(role_of_set, edition, rev=rev, folder=folder, afresh=update or force)
     return _loaded(at, role_of_set, transform)
 
 
@@ -136,7 +140,7 @@ def table(
 
         manifest, release = descriptions(published_set(str(edition), rev, folder, role), update)
     else:
-        at = _local(role, edition, rev, folder, update)
+        at = _local(role, edition, rev=rev, folder=folder, afresh=update)
         manifest = _checked_manifest(at)
         release = read_release(at)
     entries = _entries(manifest, role)

@@ -82,7 +82,13 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         f"{STUDY}/params.yaml": study,
         f"{ATTACKING}/params.yaml": _with_head(f"{ATTACKING}/params.yaml", "# See docs/attacks.md.\n"),
     }
-    _write_edition(folder, _dvc_config(folder), PROJECTS, {name: TEMPLATE / name for name in COPIED["imagenet"]}, texts)
+    _write_edition(
+        folder,
+        _dvc_config(folder),
+        projects=PROJECTS,
+        copied={name: TEMPLATE / name for name in COPIED["imagenet"]},
+        texts=texts,
+    )
 
 
 def make_own_edition(
@@ -139,7 +145,7 @@ def make_own_edition(
     }
     copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
     config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder), ".dvc/config", places=2)
-    _write_edition(folder, config, [TRAINING], copied, texts)
+    _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts)
     return digests
 
 

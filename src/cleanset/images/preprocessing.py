@@ -13,7 +13,7 @@ import io
 import math
 from dataclasses import dataclass
 from math import floor, log2
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +163,7 @@ class Keras256:
         """The pixels before a model's own `preprocess_input`: uint8 of shape (3, size, size), red first."""
         rows = image.height
         columns = image.width
-        pixels: NDArray[Any] = np.asarray(image.convert("RGB"))
+        pixels: NDArray[np.uint8 | np.float64] = np.asarray(image.convert("RGB"))
         for axis, length in ((1, columns), (0, rows)):
             target = length * self.resize // min(rows, columns)
             places, weights = taps(length, target, target // 2 - self.size // 2, self.size)
@@ -205,7 +205,7 @@ def _outer(distance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _weighted(
-    pixels: NDArray[Any], places: NDArray[np.intp], weights: NDArray[np.float64], axis: int
+    pixels: NDArray[np.uint8 | np.float64], places: NDArray[np.intp], weights: NDArray[np.float64], axis: int
 ) -> NDArray[np.float64]:
     """The weighted sum of the four pixels along an axis; term by term, so that every machine gives the same bits."""
     shape = [1, 1, 1]

@@ -70,7 +70,7 @@ class Wanted:
         weights = edition.folder if params else cache_folder()
         specs: list[Spec] = []
         if self.models or not self.predictions:
-            specs = parse_specs(self.models, self.architecture, roles, edition.folder, weights)
+            specs = parse_specs(self.models, self.architecture, roles, edition=edition.folder, weights=weights)
         elif self.architecture is not None:
             raise CleansetError(f"--architecture {self.architecture}: goes with --model; expected a file of weights")
         for folder in (self.out, self.report):
@@ -136,7 +136,7 @@ def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> 
         path = None if wanted.out is None else wanted.out / f"{stem}.csv"
         if path is not None:
             write_predictions_csv(path, predictions)
-        rows.append(measured_model(name, predictions, images, {"source_sha256": digest}, path))
+        rows.append(measured_model(name, predictions, images, {"source_sha256": digest}, path=path))
     return rows
 
 

@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from PIL import Image
 from rich.console import Console
 
 from cleanset.classes import ClassTable
@@ -40,6 +41,9 @@ from cleanset.progress import tracked
 from cleanset.scoring.logits import are_probabilities, top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.validation import shown
+
+if TYPE_CHECKING:
+    import torch
 
 WIDTH = 80
 """Columns of the printed results."""
@@ -180,7 +184,7 @@ def evaluate(
     if transform is None:
         raise CleansetError(f"{named}: no transform; expected one from a PIL image to a tensor, such as timm's")
 
-    predictions, deterministic = predict(model, opened, transform, named, batch_size)
+    predictions, deterministic = predict(model, opened, transform, name=named, batch_size=batch_size)
     return Results(opened, measured_model(named, predictions, opened, {"deterministic": deterministic}), predictions)
 
 
@@ -204,7 +208,7 @@ def _is_predictions(model: object) -> bool:
     return False
 
 
-def _checked(given: Any, name: str, images: EvaluationSet) -> tuple[pd.DataFrame, str | None]:
+def _checked(given: object, name: str, images: EvaluationSet) -> tuple[pd.DataFrame, str | None]:
     """The checked predictions, and the SHA-256 of their file if they are one."""
     if isinstance(given, str | Path):
         return read_predictions(Path(given), images)
@@ -231,7 +235,11 @@ def _array(given: Any, name: str) -> NDArray[Any]:
 
 
 def predict(
-    model: Callable[[Any], Any], images: EvaluationSet, transform: Callable[[Any], Any], name: str, batch_size: int
+    model: Callable[[Any], Any],
+    images: EvaluationSet,
+    transform: Callable[[Image.Image], object],
+    name: str,
+    batch_size: int,
 ) -> tuple[pd.DataFrame, bool]:
     """The predictions of a model, and whether its first batch gives the same logits again, and among other images.
 
@@ -244,7 +252,7 @@ def predict(
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
         raise CleansetError(f"batch_size {shown(batch_size)}; expected a whole number, at least 1")
     files = [item.file for item in images.items]
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     deterministic = True
     with ThreadPoolExecutor(available_cores()) as pool, _evaluating(model, name) as device, torch.inference_mode():
 
@@ -265,7 +273,7 @@ def predict(
 
 
 @contextmanager
-def _evaluating(model: object, name: str) -> Iterator[Any]:
+def _evaluating(model: object, name: str) -> Iterator["torch.device | None"]:
     """Set a network to evaluation, as it was before at the end; the device of its first parameter."""
     from torch import nn
 
@@ -285,12 +293,16 @@ def _evaluating(model: object, name: str) -> Iterator[Any]:
 
 
 def _inputs(
-    files: Sequence[str], images: EvaluationSet, transform: Callable[[Any], Any], name: str, pool: ThreadPoolExecutor
+    files: Sequence[str],
+    images: EvaluationSet,
+    transform: Callable[[Image.Image], object],
+    name: str,
+    pool: ThreadPoolExecutor,
 ) -> Any:
     """A batch of transformed images, put together as torch's DataLoader does."""
     from torch.utils.data import default_collate
 
-    def transformed(file: str) -> Any:
+    def transformed(file: str) -> object:
         image = images.read(file)
         try:
             return transform(image.convert("RGB"))
@@ -308,7 +320,12 @@ def _inputs(
 
 
 def _logits(
-    model: Callable[[Any], Any], batch: Any, files: Sequence[str], name: str, device: Any, classes: ClassTable
+    model: Callable[[Any], Any],
+    batch: Any,
+    files: Sequence[str],
+    name: str,
+    device: "torch.device | None",
+    classes: ClassTable,
 ) -> NDArray[np.float64]:
     """The logits of a batch, of shape (n, classes), in float64."""
     from cleanset.scoring.devices import to_device

@@ -131,7 +131,7 @@ def _as_five(columns: Columns) -> Columns:
     )
 
 
-def _five(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+def _five(names: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, list[object]]:
     return {name: [row[rank] for row in rows] for rank, name in enumerate(names)}
 
 
@@ -197,7 +197,7 @@ def _probability(value: Any, name: str, at: str) -> float:
 
 
 def _frame(
-    items: Sequence[EvaluationImage], classes: Sequence[Sequence[int]], probabilities: Sequence[Any]
+    items: Sequence[EvaluationImage], classes: Sequence[Sequence[int]], probabilities: Sequence[Sequence[float]]
 ) -> pd.DataFrame:
     """The predictions of these images; the probabilities rounded to float32, in which a model's are stored."""
     labels = [item.class_index for item in items]
@@ -300,7 +300,7 @@ def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, s
     return checked_table(columns, str(path), lines.__getitem__, images), sha256_of(path)
 
 
-def _parquet(path: Path) -> dict[str, list[Any]]:
+def _parquet(path: Path) -> dict[str, list[object]]:
     try:
         from cleanset.tables import parquet_content
     except ModuleNotFoundError:  # a CSV file does without it
@@ -320,7 +320,7 @@ def _parquet(path: Path) -> dict[str, list[Any]]:
 
 def write_predictions_csv(path: Path, predictions: pd.DataFrame) -> None:
     """Write checked predictions as CSV, sorted by file, in the columns that are read from such a file."""
-    columns: dict[str, list[Any]] = {"image": predictions["file"].tolist()}
+    columns: dict[str, list[object]] = {"image": predictions["file"].tolist()}
     if "top5_class" in predictions:
         columns |= _five(PREDICTED_CLASS_COLUMNS, predictions["top5_class"].tolist())
         if "top5_probability" in predictions:

@@ -116,7 +116,7 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: 
     for texts, cells in table.rows:
         name = texts[-1].partition("\n")[0]
         rows.append(((name,), [*cells, *(cells_of.get(name, (Cell(), Cell())) if tested else ())]))
-    return MeasureTable(("model",), titles, rows, caption, notes)
+    return MeasureTable(("model",), titles, rows, caption=caption, notes=notes)
 
 
 def tested_cells(pair: Pair) -> tuple[Cell, Cell]:

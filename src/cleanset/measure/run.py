@@ -168,7 +168,7 @@ def measure_models(
             model = NamedModel(model.name, replace(model.loaded, network=network), identity)
         path = None if out is None else out / f"{stem}.parquet"
         predictions, record = _predicted(model, images, settings, path, pixels)
-        found.append(measured_model(model.name, predictions, images, record, path))
+        found.append(measured_model(model.name, predictions, images, record, path=path))
     return found
 
 

@@ -74,7 +74,7 @@ def parse_specs(
             raise CleansetError(f"--model {text}: given twice; expected each model once")
     if architecture is not None and not any(_is_file(text, roles) for text in texts):
         raise CleansetError(f"--architecture {architecture}: no --model is a file of weights; expected one")
-    return [_parse(text, architecture, roles, edition, weights) for text in texts]
+    return [_parse(text, architecture, roles, edition=edition, weights=weights) for text in texts]
 
 
 def _is_file(text: str, roles: Mapping[str, Model]) -> bool:

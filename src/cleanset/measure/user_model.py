@@ -30,7 +30,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -122,7 +122,7 @@ class CheckedPreprocessing:
     """A callable as a preprocessing; its exceptions, and results of another kind, become a CleansetError."""
 
     name: str
-    function: Callable[[Image.Image], Any]
+    function: Callable[[Image.Image], object]
     size: int
 
     def __call__(self, image: Image.Image) -> PixelPlanes:
@@ -249,7 +249,7 @@ def random_image() -> Image.Image:
     return Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8))
 
 
-def _preprocessed(name: str, function: Callable[[Image.Image], Any], image: Image.Image) -> PixelPlanes:
+def _preprocessed(name: str, function: Callable[[Image.Image], object], image: Image.Image) -> PixelPlanes:
     try:
         pixels = np.asarray(function(image.convert("RGB")))
     except (Exception, SystemExit) as error:  # whatever its code raises

@@ -8,7 +8,7 @@ started on this machine. A node that joins during the run gets work; the work of
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -101,7 +101,7 @@ def score_shards_on_ray(run: ClusterRun, shards: Shards, on_progress: OnProgress
         on_progress(len(scores), 0.0)
 
 
-def _finished(run: ClusterRun, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[int, pd.DataFrame]]:
+def _finished(run: ClusterRun, rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[int, pd.DataFrame]]:
     """The numbers and scores of finished shards, from a process of their own: Ray ends one that loses the cluster."""
     context = get_context("forkserver")
     ours, theirs = context.Pipe(duplex=False)
@@ -125,7 +125,7 @@ def _finished(run: ClusterRun, rows: Sequence[dict[str, Any]]) -> Iterator[tuple
         process.kill()
 
 
-def _run_job(pipe: "Connection[Any, Any]", run: ClusterRun, rows: Sequence[dict[str, Any]]) -> None:
+def _run_job(pipe: "Connection[Any, Any]", run: ClusterRun, rows: Sequence[Mapping[str, object]]) -> None:
     """Send the number and scores of each shard as it is finished, or an error, and at the end None."""
     # Ray reports of its own accord on what it retries
     for stream in (1, 2):

@@ -10,7 +10,7 @@ import pickle
 import signal
 import sys
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
@@ -18,7 +18,7 @@ from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError
 from cleanset.images.codec import Source, decode, unreadable_image
 from cleanset.images.preprocessing import PixelPlanes, Preprocessing
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import SynchronizedArray
 
 PRELOADED = (
     "PIL.JpegImagePlugin", "PIL.PngImagePlugin",
@@ -45,7 +48,7 @@ class PixelBatch(NamedTuple):
     pixels: NDArray[np.uint8]
 
 
-def pixels_of(image_id: Any, read: Source, preprocessing: Preprocessing) -> PixelPlanes:
+def pixels_of(image_id: Hashable, read: Source, preprocessing: Preprocessing) -> PixelPlanes:
     """The preprocessed pixels of one image. Raises CleansetError, naming the image, if that fails."""
     try:
         data = read(image_id)
@@ -59,7 +62,7 @@ def pixels_of(image_id: Any, read: Source, preprocessing: Preprocessing) -> Pixe
 
 
 def in_threads(
-    groups: Iterable[Sequence[Any]], read: Source, preprocessing: Preprocessing, batch_size: int, workers: int
+    groups: Iterable[Sequence[Hashable]], read: Source, preprocessing: Preprocessing, batch_size: int, workers: int
 ) -> Generator[PixelBatch, None, None]:
     """A batch for each group of at most `batch_size` image ids, in order, decoded ahead in threads.
 
@@ -67,10 +70,10 @@ def in_threads(
     """
     shape = (batch_size, 3, preprocessing.size, preprocessing.size)
 
-    def fill(pixels: NDArray[np.uint8], place: int, image_id: Any) -> None:
+    def fill(pixels: NDArray[np.uint8], place: int, image_id: Hashable) -> None:
         pixels[place] = pixels_of(image_id, read, preprocessing)
 
-    def start(group: Sequence[Any]) -> tuple[PixelBatch, list[Future[None]]]:
+    def start(group: Sequence[Hashable]) -> tuple[PixelBatch, list[Future[None]]]:
         pixels = np.zeros(shape, np.uint8)
         return PixelBatch(group, pixels), [pool.submit(fill, pixels, *item) for item in enumerate(group)]
 
@@ -132,7 +135,7 @@ class SharedBatches:
         raw = context.RawArray("B", int(np.prod(shape)))
         self._taken = context.Array("i", PREFETCHED_BATCHES + 1)  # images of each batch that a worker has taken
         self.memory: NDArray[np.uint8] = np.frombuffer(raw, np.uint8).reshape(shape)
-        self._workers: list[tuple[BaseProcess, Connection[Any, Any]]] = []
+        self._workers: list[tuple[BaseProcess, Connection[tuple[int, Sequence[Hashable]], Exception | None]]] = []
         # consecutive images to one worker: they may be made of the same file
         portion = -(-batch_size // (PORTIONS * workers))
         # sent when all processes are starting: as an argument it would hold up each until the one before has imported
@@ -157,7 +160,7 @@ class SharedBatches:
         for process, _ in self._workers:
             process.join()
 
-    def batches(self, groups: Iterable[Sequence[Any]]) -> Generator[PixelBatch, None, None]:
+    def batches(self, groups: Iterable[Sequence[Hashable]]) -> Generator[PixelBatch, None, None]:
         """A batch for each group of image ids, in order. Raises CleansetError as `pixels_of` does."""
         pending: deque[PixelBatch] = deque()
         for number, group in zip(count(), groups):
@@ -196,7 +199,12 @@ def _ended(process: BaseProcess, batch: PixelBatch) -> CleansetError:
 
 
 def _fill(
-    pipe: "Connection[Any, Any]", raw: Any, shape: tuple[int, ...], taken: Any, portion: int, seconds: float
+    pipe: "Connection[Exception | None, tuple[int, Sequence[Hashable]]]",
+    raw: Any,
+    shape: tuple[int, ...],
+    taken: "SynchronizedArray[int]",
+    portion: int,
+    seconds: float,
 ) -> None:
     """The worker process: decode images of each batch into their places, until the pipe is closed.
 
@@ -228,7 +236,7 @@ def _fill(
             return
 
 
-def _take(taken: Any, slot: int, portion: int, seconds: float) -> int:
+def _take(taken: "SynchronizedArray[int]", slot: int, portion: int, seconds: float) -> int:
     """Take the next images of a batch; return the place of the first. Ends this process if the lock is never free."""
     if not taken.get_lock().acquire(timeout=seconds):
         sys.exit("a process that decodes images ended while it held the lock")

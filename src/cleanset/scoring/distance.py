@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -90,15 +89,18 @@ def _side(both: pd.DataFrame, side: str) -> pd.DataFrame:
 
 
 def _differences(
-    classes: NDArray[Any], scores: NDArray[Any], other_classes: NDArray[Any], other_scores: NDArray[Any]
-) -> NDArray[Any]:
+    classes: NDArray[np.int16],
+    scores: NDArray[np.float64],
+    other_classes: NDArray[np.int16],
+    other_scores: NDArray[np.float64],
+) -> NDArray[np.float64]:
     """The largest difference in each row, over the classes of one table."""
     same_class = classes[:, :, None] == other_classes[:, None, :]
     of_same_class = (same_class * other_scores[:, None, :]).sum(axis=2)
     # the other table has no more than five: a class it lacks has at most the fifth's probability
     above_fifth = (scores - other_scores.min(axis=1, keepdims=True, initial=1)).clip(min=0)
     differences = np.where(same_class.any(axis=2), np.abs(scores - of_same_class), above_fifth)
-    largest: NDArray[Any] = differences.max(axis=1, initial=0)
+    largest: NDArray[np.float64] = differences.max(axis=1, initial=0)
     return largest
 
 

@@ -2,13 +2,13 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -90,15 +90,15 @@ class DevicePipeline(ExitStack):
 
     def load(self, model: LoadedModel, precision: Precision, notify: Notify = ignore, read_off: ReadOff = top5) -> None:
         """Move a model to the device, in place of the one before."""
-        self._scorer = Scorer(model, self.device, precision, notify, read_off)
+        self._scorer = Scorer(model, self.device, precision, notify=notify, read_off=read_off)
 
-    def score(self, groups: Iterable[Sequence[Any]]) -> Generator[Scored, None, None]:
+    def score(self, groups: Iterable[Sequence[Hashable]]) -> Generator[Scored, None, None]:
         """The scores of each group of at most a batch of images, in order."""
         # closing ends the decoding threads when the network fails
         with closing(self._decoded(groups)) as batches:
             yield from self._scorer(batches, self._settings.workers)
 
-    def table(self, names: Sequence[Any], on_progress: OnProgress) -> pd.DataFrame:
+    def table(self, names: Sequence[Hashable], on_progress: OnProgress) -> pd.DataFrame:
         """The scores of images, in their order."""
         parts: list[Scored] = []
         with closing(self.score(grouped(names, self._settings.batch_size))) as scores:
@@ -107,7 +107,7 @@ class DevicePipeline(ExitStack):
                 on_progress(len(scored.image_ids), self.waiting_share())
         return to_table(parts)
 
-    def _decoded(self, groups: Iterable[Sequence[Any]]) -> Generator[PixelBatch, None, None]:
+    def _decoded(self, groups: Iterable[Sequence[Hashable]]) -> Generator[PixelBatch, None, None]:
         if self._shared is None:
             return in_threads(groups, *self._decoding)
         batches = self._shared.batches(groups)
@@ -134,7 +134,7 @@ def score_few(
     model: LoadedModel,
     read: Source,
     settings: Settings,
-    names: Sequence[Any],
+    names: Sequence[Hashable],
     on_progress: OnProgress = ignore,
     read_off: ReadOff = top5,
 ) -> pd.DataFrame:
@@ -245,7 +245,7 @@ class ScoringRun(ExitStack):
             if compute is not None:
                 compute(shards, done)
             elif shards.missing:
-                score_shards(self.model, self._pipelines, self.settings, shards, done, print_notice)
+                score_shards(self.model, self._pipelines, self.settings, shards, on_progress=done, notify=print_notice)
         return shards.table()
 
     def _table(self, names: Sequence[str], precision: Precision, on_progress: OnProgress) -> pd.DataFrame:

@@ -26,7 +26,7 @@ ReadOff = Callable[[NDArray[np.float64], Sequence[Any]], ScoreColumns]
 """From logits of shape (n, classes) and the ids of the images to columns; ValueError if a logit is not finite."""
 
 
-def top5(logits: NDArray[np.float64], _ids: Sequence[Any] = ()) -> ScoreColumns:
+def top5(logits: NDArray[np.float64], _ids: Sequence[object] = ()) -> ScoreColumns:
     """The columns of SCORES from logits of shape (n, classes): `ranked`, and the log-odds of the top-1 class.
 
     The log-odds, log(p / (1 - p)), are its logit minus the logsumexp of the others: the same order as p, also where p

@@ -38,7 +38,7 @@ _STANDARD = "resnet50.IMAGENET1K_V1"
 _URL_DIGEST = re.compile(r"-([0-9a-f]{8,64})\.pth$")
 
 
-def published_weights(name: str) -> Any:
+def published_weights(name: str) -> "models.WeightsEnum":
     """torchvision's entry of published weights, of the type WeightsEnum, for NAME.WEIGHTS.
 
     Raises CleansetError unless these are weights of a classifier of ImageNet's 1,000 classes.
@@ -80,7 +80,7 @@ def network_of(name: str) -> nn.Module:
     """
     weights = published_weights(name)
     architecture = name.partition(".")[0]
-    options: dict[str, Any] = {}  # what torchvision's builders choose when they load published weights
+    options: dict[str, object] = {}  # what torchvision's builders choose when they load published weights
     if architecture.startswith("vit_"):
         options = {"image_size": weights.meta["min_size"][0]}
     elif architecture in _PORTED:
@@ -166,9 +166,9 @@ def preprocessing_of(model: Model) -> ResizeAndCrop:
         raise CleansetError(f"{model.name}: {error}") from None
 
 
-def _preprocessing_of_timm(of: Any) -> ResizeAndCrop:
+def _preprocessing_of_timm(of: "timm.models.PretrainedCfg") -> ResizeAndCrop:
     """The preprocessing in timm's configuration of a model. Raises ValueError as `timm_preprocessing` does."""
-    config: dict[str, Any] = timm.data.resolve_data_config({}, pretrained_cfg=of.to_dict())
+    config = timm.data.resolve_data_config({}, pretrained_cfg=of.to_dict())
     return timm_preprocessing(
         config["input_size"][-1], config["crop_pct"], config["interpolation"], config["crop_mode"]
     )
@@ -238,7 +238,7 @@ def _web_origin(name: str) -> Web:
     return Web(url, digest[1] if digest else "")
 
 
-def _timm_config(model: Model) -> Any:
+def _timm_config(model: Model) -> "timm.models.PretrainedCfg":
     """timm's configuration of a pretrained model."""
     expected = f"expected a model name of timm {timm.__version__}"
     if ":" in model.name:  # hf-hub:… would read a configuration from elsewhere

@@ -8,7 +8,7 @@ import copy
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from time import perf_counter
@@ -43,7 +43,7 @@ def ignore(*_: object) -> None:
 class Scored(NamedTuple):
     """The results read from the logits of n images."""
 
-    image_ids: Sequence[Any]
+    image_ids: Sequence[Hashable]
     columns: ScoreColumns
 
 
@@ -161,7 +161,7 @@ class Scorer:
     def _ahead(self, batches: Iterable[PixelBatch]) -> Generator[Scored, None, None]:
         """While the device computes one batch, the next is decoded and copied, and the one before is ranked."""
 
-        def collect(image_ids: Sequence[Any], logits: Tensor, wait: Wait) -> Scored:
+        def collect(image_ids: Sequence[Hashable], logits: Tensor, wait: Wait) -> Scored:
             wait()
             self.waiting.end()
             return self._scored(image_ids, logits)
@@ -210,7 +210,7 @@ class Scorer:
             logits: Tensor = self._network(pixels.to(DTYPES[self._precision]) / 255)
         return logits
 
-    def _scored(self, image_ids: Sequence[Any], logits: Tensor) -> Scored:
+    def _scored(self, image_ids: Sequence[Hashable], logits: Tensor) -> Scored:
         values = logits.numpy()
         try:
             return Scored(image_ids, self._read_off(values, image_ids))
@@ -240,8 +240,8 @@ def _mapped_ahead(
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
     """Scores as a table: the image ids (a column for each part of named tuples), and the columns read off."""
-    image_ids = list[Any]()
-    columns = dict[str, list[Any]]()
+    image_ids = list[Hashable]()
+    columns = dict[str, list[object]]()
     for each in scored:
         image_ids.extend(each.image_ids)
         for name, values in each.columns.items():

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,13 @@ class Shards:
         self,
         folder: Path,
         fingerprint: str,
-        image_ids: Sequence[Any],
+        image_ids: Sequence[Hashable],
         batch_size: int,
         *,
         classes: ClassTable,
         min_images: int = MIN_SHARD_IMAGES,
         table: Table = SCORES,
-        only: Container[Any] | None = None,
+        only: Container[object] | None = None,
     ) -> None:
         self._all = folder
         self._folder = folder / fingerprint

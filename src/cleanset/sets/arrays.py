@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -137,7 +136,7 @@ def write_arrays(
     write_text(folder / "arrays.json", json.dumps(about) + "\n")
 
 
-def _write_rows(path: Path, dtype: str, shape: tuple[int, ...], rows: Iterable[NDArray[Any]]) -> None:
+def _write_rows(path: Path, dtype: str, shape: tuple[int, ...], rows: Iterable[NDArray[np.generic]]) -> None:
     """Write an array of that shape row by row: the pages of a memory map would count as memory of this process."""
     with path.open("wb") as file:
         write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})

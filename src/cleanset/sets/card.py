@@ -1,7 +1,6 @@
 """The data card of a finished set: contents, provenance, terms, loading, and its front matter."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 import yaml
@@ -86,7 +85,9 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     )
 
 
-def _rendered(model: str, release: Release, *, manifest_sha256: str, images: int, reviewed: bool, **values: Any) -> str:
+def _rendered(
+    model: str, release: Release, *, manifest_sha256: str, images: int, reviewed: bool, **values: object
+) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES_OF_SETS),
         undefined=StrictUndefined,

@@ -38,7 +38,7 @@ def templates(name: str) -> JsonObject:
     return found
 
 
-def filled(template: Any, values: JsonMapping) -> Any:
+def filled(template: object, values: JsonMapping) -> Any:
     """A template with the values of its `$names`.
 
     A table with the keys if, then and else is one of two; None is left out of tables and lists; a

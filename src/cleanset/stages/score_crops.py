@@ -60,7 +60,7 @@ def score_all(
     by_name = {str(crop): crop for crop in crops}
     source = partial(part, verified_images(edition, params.dataset.images, index, classes).read, by_name)
     with rate_bar(len(crops), f"score_crops {role}") as done:
-        return score_few(model, source, settings, list(by_name), done)
+        return score_few(model, source, settings, list(by_name), on_progress=done)
 
 
 def check_weights(edition: Edition, role: str, model: "LoadedModel") -> None:

@@ -20,7 +20,7 @@ with two and two in each, intervals of small shares begin too high. bench/interv
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,7 @@ class Resamples:
     `seed`: the name that the pseudo-images are drawn from, together with the name of the statistic they are added to.
     """
 
-    classes: npt.NDArray[Any]
+    classes: npt.NDArray[np.generic]
     counts: npt.NDArray[np.uint16]
     weights: tuple[tuple[Ints, float], ...]
     seed: str = ""
@@ -131,7 +131,7 @@ def seed_of(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
 
 
-def strata(classes: npt.NDArray[Any]) -> list[Ints]:
+def strata(classes: npt.NDArray[np.generic]) -> list[Ints]:
     """The positions of the images of each stratum: one for each class, sorted; classes of one image together last."""
     # stable: the order of the images within a class is part of the seed
     order = np.argsort(classes, kind="stable").astype(np.int64)

@@ -88,7 +88,7 @@ def run_page(
     people = {name: token or ("" if is_open else secrets.token_urlsafe(24)) for name, token in people.items()}
     # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)
-    guarded = Guard(application(), hosts, people, command, public)
+    guarded = Guard(application(), hosts, people, command=command, public=public)
     # open tabs keep their connections: without a limit Ctrl+C would wait for them
     config = uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     site = address(host, port) if public is None else f"{public}/"
@@ -255,7 +255,7 @@ class AnnouncingServer(uvicorn.Server):
         super().__init__(config)
         self._announcement = announcement
         self._open_in_browser = open_in_browser
-        self._waiting: set[tuple[Any, Any]] = set()
+        self._waiting: set[tuple[Any, object]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then print the announcement."""

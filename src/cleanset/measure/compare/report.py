@@ -1,10 +1,9 @@
 """The command `compare` of two score tables or two exports: their differences, for people or as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -39,7 +38,7 @@ def run(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) 
             "make bench NAME=published_lists"
         )
     if not kinds[0]:
-        return _of_scores(a, b, edition, role, most)
+        return _of_scores(a, b, edition, role, most=most)
     if edition or role:
         raise CleansetError("compare: --edition and --model go with score tables; these are exports")
     return diff(a, b)
@@ -109,7 +108,7 @@ def _classes_of(a: Path, b: Path, edition: Edition | None) -> ClassTable:
     return Edition((own or folders)[0]).read_classes()
 
 
-def _score_lines(found: ScoreComparison, rows: list[dict[Any, Any]]) -> Iterator[str]:
+def _score_lines(found: ScoreComparison, rows: Sequence[Mapping[Hashable, object]]) -> Iterator[str]:
     only = f"{len(found.only_a)} only in A, {len(found.only_b)} only in B"
     yield f"images             {found.images} in both, {only}"
     yield f"other scores         {len(found.different)}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment
 
@@ -167,7 +167,7 @@ def note_buttons() -> str:
     return _templates().get_template("note.html").render()
 
 
-def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
+def _content(tab: Tab, shown: list[Card]) -> dict[str, object]:
     library = tab.session.library
     options = tab.options()
     return {
@@ -209,7 +209,7 @@ def _examples(cursor: Cursor) -> list[IndexedImage]:
     return cursor.session.library.surest(cursor.class_index, others, MAX_EXAMPLES)
 
 
-def _progress(tab: Tab) -> dict[str, Any]:
+def _progress(tab: Tab) -> dict[str, object]:
     session = tab.session
     left = len(session.unsettled())
     count = len(session.share.classes)

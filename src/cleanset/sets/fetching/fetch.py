@@ -23,7 +23,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -44,7 +43,7 @@ from cleanset.files import (
     workspace_for,
     write_text,
 )
-from cleanset.json_files import parse_json
+from cleanset.json_files import JsonObject, parse_json
 from cleanset.progress import tracked
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
@@ -278,7 +277,7 @@ def _name(*parts: str) -> str:
     return sha256("\n".join(parts).encode())[:16]
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> JsonObject:
     """An object; an empty one for a file that is missing or damaged."""
     try:
         found = json.loads(path.read_bytes())

@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -20,7 +19,7 @@ from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.git import GitError, run_git
 from cleanset.errors import CleansetError, reason
 from cleanset.files import md5
-from cleanset.json_files import parse_json
+from cleanset.json_files import JsonObject, parse_json
 from cleanset.validation import ROLE_FORM, shown
 
 MAX_TEXT_BYTES = 1 << 24
@@ -331,10 +330,10 @@ def _path_and_md5(entry: object, what: str) -> tuple[str, str]:
     return path, digest
 
 
-def _outs(text: str, where: str) -> dict[str, dict[str, Any]]:
+def _outs(text: str, where: str) -> dict[str, JsonObject]:
     """The outs of all stages in a dvc.lock, by path."""
     try:
-        outs: dict[str, dict[str, Any]] = {}
+        outs: dict[str, JsonObject] = {}
         for out in (out for stage in stages_in(text, with_aliases=False).values() for out in stage.get("outs", ())):
             if not isinstance(out, dict) or not isinstance(out["path"], str):
                 raise TypeError(f"the out {shown(out)}")

@@ -28,7 +28,7 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.json_files import with_digest
+from cleanset.json_files import JsonObject, with_digest
 from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
@@ -150,7 +150,7 @@ class Attacking:
     further: str = ""
     table: Table = ATTACKED
 
-    def record(self, images: pd.DataFrame) -> dict[str, Any]:
+    def record(self, images: pd.DataFrame) -> JsonObject:
         """The provenance record of the results of some rows of STUDY_IMAGES.
 
         Of the machine it has only the device and libraries of the search.
@@ -238,7 +238,7 @@ class Attacking:
         if read_finished(self.folder.record, self.made_from(images), self.folder.table) is None:
             self.run(known, images, keep_facts=True)
 
-    def write(self, shards: pd.DataFrame, record: dict[str, Any]) -> None:
+    def write(self, shards: pd.DataFrame, record: JsonObject) -> None:
         """Write the table, the PNGs and the record, from rows of SHARD: all or nothing."""
         ids = {file: each.image_id for file, each in self.target.files.items()}
         with replacing(self.folder.folder) as unfinished:
@@ -248,7 +248,7 @@ class Attacking:
                 path.write_bytes(content)
             replace(self, folder=AttackedFolder(unfinished)).save(attacked_rows(shards, ids), record)
 
-    def save(self, rows: pd.DataFrame, record: dict[str, Any]) -> None:
+    def save(self, rows: pd.DataFrame, record: JsonObject) -> None:
         """Write the table and the record."""
         write_table(self.folder.table, rows, self.table, self.target.classes)
         if "code" in record:  # all facts, as nothing else pins the results
@@ -340,7 +340,7 @@ class Attacking:
         return b64encode((self.folder.folder / png).read_bytes()).decode("ascii")
 
 
-def _stored_row(target: AttackedModel, file: str, row: dict[str, Any]) -> dict[str, Any]:
+def _stored_row(target: AttackedModel, file: str, row: dict[str, Any]) -> dict[str, object]:
     """A row of SHARD from a verdict."""
     # float32 halves the table; verdicts were taken in float64
     logits = {name: row[name].astype(np.float32).tolist() for name in ("logits_before", "logits_after")}
@@ -569,7 +569,7 @@ def evaluate(
         finished = list[Attacking]()
         for name, attack in params.attacks.items():
             further = json.dumps([*facts, *(made_on if attack.kind == "transfer" else [])])
-            attacking = _attacking(request, name, target, stem, further)
+            attacking = _attacking(request, name, target, stem, further=further)
             try:
                 # loaded anew for each attack: what a random source has drawn before must not count
                 attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))

@@ -137,7 +137,13 @@ def evaluate(
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device)
     params = evaluation.attack_params(attacks, eps, limit, norm)
-    request = AttackRequest(params, out, Path(attacks).parent, straight_through or (), warnings)
+    request = AttackRequest(
+        params,
+        out,
+        lpips_folder=Path(attacks).parent,
+        straight_through=straight_through or (),
+        warnings=warnings,
+    )
     with only_run(out):
         evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
     show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))

@@ -83,7 +83,7 @@ def attack_params(
             if value is not None:
                 raise CleansetError(f"--{option} {value}: goes with names of attacks; expected {option} in {where}")
         read = read_yaml(Path(attacks), "expected the params of attacks, as of a study")
-        content: dict[str, Any] = dict(read) if isinstance(read, dict) else {}
+        content: dict[str, object] = dict(read) if isinstance(read, dict) else {}
         if content.pop("wrapped", None):
             raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
     else:
@@ -103,8 +103,8 @@ def attack_params(
     return validate(AttackParams, content, where)
 
 
-def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, Any]]:
-    found = dict[str, dict[str, Any]]()
+def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, object]]:
+    found = dict[str, dict[str, object]]()
     for name in (each.strip() for each in attacks.split(",")):
         if name == GUESS:
             raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
@@ -115,7 +115,7 @@ def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, An
     return found
 
 
-def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, Any]:
+def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
     """Parameters with which an attack searches the ball of `norm` and `eps` around the image, if it may.
 
     Raises CleansetError for an attack that has a ball of another norm only.
@@ -213,7 +213,7 @@ def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
             )
 
 
-def content_of(evaluated: AttackedModels) -> dict[str, Any]:
+def content_of(evaluated: AttackedModels) -> dict[str, object]:
     """The content of the JSON file of results; shares are between 0 and 1; an undefined one is None."""
     images = evaluated.images
     params = evaluated.params
@@ -247,14 +247,14 @@ def _card(evaluated: AttackedModels, threat: ThreatModel) -> ComparabilityCard:
     return attack_card(images.images, evaluated.params, threat, models, predicted=len(images.classes))
 
 
-def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str, Any]:
+def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str, object]:
     """The robust accuracies in a threat model, as `cleanset compare` reads them."""
     images = evaluated.images
     card = _card(evaluated, threat)
     models = []
     for model in card.models:
         measures = {name: evaluated.value(threat.name, model, name) for name in ROBUST_MEASURES}
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "model": model,
             "measures": {
                 name: {"value": line.value if line.is_defined else None, "interval": line.interval}
@@ -281,8 +281,8 @@ def _limits(evaluated: AttackedModels, model: str) -> list[str]:
     return found
 
 
-def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
-    measured: dict[str, dict[str, Any]] = {}
+def _model(evaluated: AttackedModels, model: str) -> dict[str, object]:
+    measured: dict[str, dict[str, object]] = {}
     for line in evaluated.lines:
         if line.model == model:
             value = line.value if line.is_defined else None

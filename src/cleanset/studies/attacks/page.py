@@ -74,7 +74,9 @@ class CoverageLine:
 
 def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence[str]) -> CoverageLine:
     """The line of a model; `names` break ties, the lower first. Raises CleansetError as `coverage.covered` does."""
-    found = [at_coverage(confidence, correct, names, REPORTED, ranking) for ranking in ("plain", "as_published")]
+    found = [
+        at_coverage(confidence, correct, names, REPORTED, ranking=ranking) for ranking in ("plain", "as_published")
+    ]
     full = at_coverage(confidence, correct, names, 1.0)
     counts = np.arange(1, len(correct) + 1)
     accuracies = np.cumsum(correct[ranked(confidence, names)]) / counts
@@ -428,7 +430,7 @@ class SheetImages:
     prefix: str
     """The beginning of the names of the copies."""
 
-    def row(self, row: dict[str, Any], place: int) -> dict[str, Any]:
+    def row(self, row: dict[str, Any], place: int) -> dict[str, object]:
         """A row of ATTACKED as it is shown: its class, the predictions before and after, and three small copies.
 
         `factor`: the difference is multiplied by it and added to a medium gray.

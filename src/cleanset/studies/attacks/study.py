@@ -7,7 +7,7 @@ something around them.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
+from typing import TYPE_CHECKING, Annotated, Literal, Self, Union
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WrapValidator, field_validator, model_validator
 
@@ -119,7 +119,7 @@ ATTACK_KINDS = {str(attack.model_fields["kind"].default): attack for attack in A
 """The attacks by kind, their name in params.yaml."""
 
 
-def _of_kind(entry: Any, _: object) -> Parameters:
+def _of_kind(entry: object, _: object) -> Parameters:
     # by its own class alone: a union would put the names of its parts into the keys that errors name
     kind = ATTACK_KINDS[entry["kind"]] if isinstance(entry, dict) else Parameters
     return kind.model_validate(entry)
@@ -167,7 +167,7 @@ def _with_kinds(attacks: object) -> object:
     """Each attack with its kind: its own name, unless another one is given."""
     if not isinstance(attacks, dict):
         return attacks
-    found: dict[Any, Any] = {}
+    found: dict[object, object] = {}
     for name, entry in attacks.items():
         if name == GUESS:
             raise ValueError(f"{GUESS} is always there; leave it out")

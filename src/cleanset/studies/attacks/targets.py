@@ -364,7 +364,7 @@ class AttackedModel:
         row = self.images[self.images["file"] == file].iloc[0]
         return Subject(file, row["image_id"], self.label(int(row["class_index"])), self.pixels(file))
 
-    def stored(self, file: str) -> dict[str, Any]:
+    def stored(self, file: str) -> dict[str, object]:
         """Columns of ATTACKED: the class of an image, which the model may know as a group only, and its SHA-256."""
         row = self.images[self.images["file"] == file].iloc[0]
         return {"class_index": int(row["class_index"]), "source_sha256": row["file_sha256"]}

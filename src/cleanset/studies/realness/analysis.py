@@ -330,11 +330,11 @@ def content(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
+def _effect(effect: Effect) -> dict[str, object]:
     return effect._asdict() | {"t": effect.estimate / effect.standard_error, "interval": interval(effect, 0.95)}
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> object:
     if isinstance(value, float):
         # + 0.0 turns -0.0 into 0.0
         return round(value, REPORT_DIGITS) + 0.0 if math.isfinite(value) else None

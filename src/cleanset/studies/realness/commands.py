@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, help="Plan and analyse a rating study of
 Settings = TypeVar("Settings")
 
 
-def settings_of(kind: type[Settings], text: str, option: str, **more: Any) -> Settings:
+def settings_of(kind: type[Settings], text: str, option: str, **more: object) -> Settings:
     """The settings of a text such as `bound=0.1,alpha=0.01`; keys left out have their defaults.
 
     Raises CleansetError for an unknown key and a value that is not valid.
@@ -77,7 +77,7 @@ def plan(
     from cleanset.studies.realness.plan import PlanRequest
 
     wish = settings_of(PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
-    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), out))
+    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot=pilot), out))
 
 
 @app.command()
@@ -105,7 +105,7 @@ def serve(
     from cleanset.studies.realness import serving
 
     wanted = settings_of(serving.ServeSettings, settings, "--settings")
-    serving.run(plan, host, port, browser, wanted, public_url)
+    serving.run(plan, host, port, browser=browser, settings=wanted, public_url=public_url)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -164,8 +164,8 @@ def rated_lists(images: Sequence[StudyImage], wish: PlanRequest) -> list[list[St
     source_of = {(each.kind, each.name): each.source for each in images}
     people = wish.people or 0
     seed = wish.seed
-    real = balanced_lists(of_kind["real"], people, wish.real, seed, "real")
-    modified = balanced_lists(of_kind["modified"], people, wish.modified, seed, "modified")
+    real = balanced_lists(of_kind["real"], people, wish.real, seed=seed, purpose="real")
+    modified = balanced_lists(of_kind["modified"], people, wish.modified, seed=seed, purpose="modified")
     modified = _Swaps(real, modified, source_of).separated()
     lists = []
     for person, (some, others) in enumerate(zip(real, modified, strict=True)):
@@ -262,7 +262,10 @@ def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
     seed = wish.seed
     pairs = _pairs([each for each in images if each.kind == "real"], wish.pairs * PAIRS_FOR_EACH, seed)
     trials = tuple(
-        (*_pair_trials(pairs, chosen, wish.pairs, seed, person), *_mixed(chosen, wish.attention, seed, person))
+        (
+            *_pair_trials(pairs, chosen, wish.pairs, seed=seed, person=person),
+            *_mixed(chosen, wish.attention, seed, person),
+        )
         for person, chosen in enumerate(lists)
     )
     return StudyPlan(
@@ -356,7 +359,7 @@ def trials_csv(plan: StudyPlan) -> str:
     )
 
 
-def page_data(plan: StudyPlan, texts: Mapping[str, Any], size: tuple[int, int]) -> dict[str, Any]:
+def page_data(plan: StudyPlan, texts: Mapping[str, object], size: tuple[int, int]) -> dict[str, object]:
     """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list.
 
     `size`: width and height of all images, in pixels.

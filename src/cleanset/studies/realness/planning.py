@@ -278,7 +278,9 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
-        sources = write_stimuli(folder / PAGE_IMAGES, plan, size, set_folder, entries, attacked)
+        sources = write_stimuli(
+            folder / PAGE_IMAGES, plan, size, set_folder=set_folder, entries=entries, attacked=attacked
+        )
         write_text(folder / KEY, key_csv(plan, sources, classes))
         write_text(folder / TRIALS, trials_csv(plan))
         pinned = with_digest(record(outcome) | {"sha256": digests(folder)})

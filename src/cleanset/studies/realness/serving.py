@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -180,7 +180,7 @@ class StudyServer:
         for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
             if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
                 raise CleansetError(f"{where}: not a person of this plan: {RESTORE_FILE}")
-            one = Participant(row["id"], row["key"], row["person"], lists[row["list"]], 0.0)
+            one = Participant(row["id"], row["key"], row["person"], number=lists[row["list"]], active=0.0)
             seen = float(row["began"])
             answered = self.plan / ANSWERS_FOLDER / one.file
             if answered.exists():
@@ -198,7 +198,7 @@ class StudyServer:
         """Number of people who answered their whole list."""
         return sum(self._is_complete(each) for each in self._by_key.values())
 
-    def visit(self, visit: PageVisit) -> dict[str, Any]:
+    def visit(self, visit: PageVisit) -> dict[str, object]:
         """The page for a browser: consent, the open list, the end, or one of the texts, by its key."""
         with self._lock:
             known = self._by_key.get(visit.key)
@@ -267,7 +267,7 @@ class StudyServer:
         one.active = time.monotonic()
         return True
 
-    def _newcomer(self, visit: PageVisit, identity: str) -> dict[str, Any]:
+    def _newcomer(self, visit: PageVisit, identity: str) -> dict[str, object]:
         if (self.settings.id_parameter and not identity) or (self._invited and identity not in self._invited):
             return {"state": "no_id"}
         if self.complete >= self.wanted:
@@ -282,13 +282,13 @@ class StudyServer:
         key = visit.key if is_free else secrets.token_urlsafe(16)
         # not the key itself: whoever reads published answers must not be able to continue a list
         person = sha256(key.encode())[:16]
-        one = Participant(identity, key, person, free[0], time.monotonic())
+        one = Participant(identity, key, person, number=free[0], active=time.monotonic())
         row = (f"{time.time():.0f}", one.id, one.key, one.person, one.number)
         append_line(self.plan / PEOPLE, *_lines(PEOPLE_COLUMNS, row))
         self._by_key[one.key] = one
         return self._opened(one)
 
-    def _opened(self, one: Participant) -> dict[str, Any]:
+    def _opened(self, one: Participant) -> dict[str, object]:
         return {
             "state": "open",
             "key": one.key,
@@ -336,7 +336,7 @@ def run(
 Sent = TypeVar("Sent", bound=BaseModel)
 
 
-async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], Any]) -> Response:
+async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], object]) -> Response:
     body = b""
     # in parts: request.body() would take one of any size into memory
     async for part in request.stream():

@@ -6,7 +6,7 @@ No model runs, no image is read. The tables are CSV files in the folder `data/me
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from cleanset.csv_files import read_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
-from cleanset.json_files import json_record
+from cleanset.json_files import JsonObject, json_record
 from cleanset.measure.comparability import CardModel, ComparabilityCard
 from cleanset.measure.notes import MeasuredSet
 from cleanset.metrics import Lines, metric_lines, write_metrics
@@ -276,7 +276,7 @@ def measure(
             found[name] = Measured(lines, differences)
             card = studied.card(family) if cards is None else cards[name]
             for selection in dict.fromkeys(line.selection for line in lines):
-                of_selection = family_notes(card, studied.about, lines, selection, [notices[name], *limits])
+                of_selection = family_notes(card, studied.about, lines, selection, limits=[notices[name], *limits])
                 notes += [(name, selection, *note) for note in of_selection]
             if not lines:
                 raise CleansetError(
@@ -323,7 +323,7 @@ def metrics_of(family: Family, lines: Iterable[MeasureLine], selection: str) -> 
     )
 
 
-def read_record(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> JsonObject:
     """A record of answers. Raises CleansetError if it is missing or invalid."""
     return json_record(
         path, "the record of answers, with weights, parameters, seed and images", RESTORE, ["parameters"]

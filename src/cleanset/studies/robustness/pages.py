@@ -213,7 +213,7 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
         rows = measure_rows(
             lines[is_whole].to_dict("records"), family, label="model", column="measure", columns=list(titles)
         )
-        return MeasureTable(("model",), list(titles.values()), rows, caption, notes)
+        return MeasureTable(("model",), list(titles.values()), rows, caption=caption, notes=notes)
     # a measure that is missing over all changes has the reason there
     reasons = lines[is_whole & (lines["measure"] == f"m{measure}")]["problem"].dropna()
     lines = lines[~is_whole]
@@ -223,7 +223,7 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     lines = lines[lines["measure"] == measure]
     models = lines["model"].unique().tolist()
     rows = measure_rows(lines.to_dict("records"), family, label="change", column="model", columns=models)
-    return MeasureTable(("change",), models, rows, f"{measure}; {caption}", notes)
+    return MeasureTable(("change",), models, rows, caption=f"{measure}; {caption}", notes=notes)
 
 
 def notes_in(table: pd.DataFrame, family: str, selection: str) -> list[Note]:

@@ -7,7 +7,6 @@ robustness are listed for `cleanset models`, too.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import timm
 import torch
@@ -121,7 +120,7 @@ def normalised(source: str, name: str, classes: int, size: int, weights: Path | 
         return nn.Sequential(Normalise(MEAN, STD), _of_torchvision(name, classes, size, weights))
     if source != "timm" or ":" in name or not timm.is_model(name.partition(".")[0]):
         raise CleansetError(f"{source}:{shown(name)}: no such network; expected a name of timm {timm.__version__}")
-    config: Any = timm.get_pretrained_cfg(name)
+    config = timm.get_pretrained_cfg(name)
     mean, std = (MEAN, STD) if config is None else (config.mean, config.std)
     return nn.Sequential(Normalise(mean, std), _of_timm(name, classes, size, weights))
 

@@ -130,7 +130,7 @@ def _within_terms(factor: str, names: Sequence[object], means: Floats) -> Iterat
     for place, name in enumerate(names[1:], start=1):
         differences = means[:, place] - means[:, 0]
         error = float(differences.std(ddof=1) / np.sqrt(images)) if images > 1 else NAN
-        yield _term(factor, name, float(differences.mean()), error, images - 1)
+        yield _term(factor, name, float(differences.mean()), error=error, df=images - 1)
 
 
 def _between_terms(factor: str, names: Sequence[object], means: Floats, classes: Ints) -> Iterator[Term]:
@@ -141,7 +141,7 @@ def _between_terms(factor: str, names: Sequence[object], means: Floats, classes:
     for name in names[1:]:
         group = means[classes == name]
         error = float(np.sqrt(variance * (1 / len(group) + 1 / len(first))))
-        yield _term(factor, name, float(group.mean() - first.mean()), error, residual_df)
+        yield _term(factor, name, float(group.mean() - first.mean()), error=error, df=residual_df)
 
 
 def _within_classes(means: Floats, classes: Ints) -> tuple[float, int]:

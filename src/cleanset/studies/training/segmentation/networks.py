@@ -12,7 +12,7 @@ the last block's only; here all four go through it.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import segmentation_models_pytorch as smp
 import timm
@@ -37,7 +37,7 @@ class VitPyramid(nn.Module):
     Raises ValueError for another network, one of fewer than four blocks, and patches of other than 16 x 16 pixels.
     """
 
-    def __init__(self, name: str, **options: Any) -> None:
+    def __init__(self, name: str, **options: object) -> None:
         super().__init__()
         # images may be of another size than the network was made for
         vit = timm.create_model(name, num_classes=0, dynamic_img_size=True, **options)
@@ -140,7 +140,7 @@ def _averaging(parts: int, length: int) -> Tensor:
 class UPerNetOverVit(nn.Module):
     """UPerNet over four sizes of features of a ViT, in mmsegmentation's words LN-MLN; `options` go to the ViT."""
 
-    def __init__(self, encoder: str, labels: int, decoder_channels: int = 256, **options: Any) -> None:
+    def __init__(self, encoder: str, labels: int, decoder_channels: int = 256, **options: object) -> None:
         super().__init__()
         self.encoder = VitPyramid(encoder, **options)
         # the decoder takes features of the whole and half the image, too, and passes over them
@@ -155,15 +155,15 @@ class UPerNetOverVit(nn.Module):
         return logits
 
 
-def _dpt(encoder: str, labels: int, **options: Any) -> nn.Module:
+def _dpt(encoder: str, labels: int, **options: object) -> nn.Module:
     """DPT over a ViT without the last norm and the classifier, which it does not use."""
     network = _from_library(smp.DPT, dynamic_img_size=True, num_classes=0)(encoder, labels, **options)
     network.get_submodule("encoder.model").norm = nn.Identity()
     return network
 
 
-def _from_library(kind: Callable[..., nn.Module], **fixed: Any) -> Callable[..., nn.Module]:
-    def build(encoder: str, labels: int, *, pretrained: bool = False, **options: Any) -> nn.Module:
+def _from_library(kind: Callable[..., nn.Module], **fixed: object) -> Callable[..., nn.Module]:
+    def build(encoder: str, labels: int, *, pretrained: bool = False, **options: object) -> nn.Module:
         if encoder.startswith("swin"):
             # else the size of images is fixed
             options = {"strict_img_size": False, **options}
@@ -186,7 +186,7 @@ DECODERS: Final[Mapping[str, Callable[..., nn.Module]]] = {
 
 
 def segmentation_network(
-    name: str, encoder: str | None, labels: int, *, weights: Path | None = None, **options: Any
+    name: str, encoder: str | None, labels: int, *, weights: Path | None = None, **options: object
 ) -> SegmentationNetwork:
     """The network of that name for `labels` labels, background included.
 
