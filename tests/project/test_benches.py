@@ -89,6 +89,7 @@ NOT_RUN = {
     "beside_authors": "needs the authors' programs",
     "checkpoints": "needs weights of timm's ResNet-50s",
     "hints": "needs the built sample",
+    "masking": "needs the built sample",
 }
 LONG = {"effort", "presses", "score"}
 EXHAUSTIVE = {"full_size", "waiting"}

@@ -186,7 +186,7 @@ def evaluated(folder: Path) -> object:
     return json.loads((folder / "out" / "results.json").read_text())
 
 
-@of_row("`results.json`")
+@of_row("`results.json`, `attack_results.json`")
 def results(folder: Path) -> Files:
     images_and_module(folder)
     evaluated(folder)
