@@ -37,6 +37,8 @@ from cleanset.tables import read_table, write_table
 from cleanset.validation import Section
 from tests.studies.robustness.sources import sources_of
 
+pytestmark = pytest.mark.slow
+
 
 class Fades(FamilySection):
     """A section with one change."""

@@ -33,6 +33,8 @@ from cleanset.tables import read_table, write_table
 from tests.documents import blocks
 from tests.studies.robustness.entries import entry
 
+pytestmark = pytest.mark.slow
+
 ROLES = ["standard", "robust"]
 
 
