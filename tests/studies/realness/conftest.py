@@ -98,6 +98,8 @@ def plan(planned: Path, tmp_path: Path) -> Path:
 
 ANSWERABLE = "#jspsych-html-button-response-btngroup button:enabled"
 """The answers of a trial whose images have been seen for the set time."""
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+"""To be waited for: after a change of the window, the page lays itself out at the next frame."""
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route
 
 from tests.browser_tab import PATIENCE, Server
-from tests.studies.realness.conftest import ANSWERABLE, rows
+from tests.studies.realness.conftest import ANSWERABLE, FITS, rows
 
 BUTTONS = "#jspsych-html-button-response-btngroup button"
 
@@ -127,7 +127,7 @@ def test_the_scale_is_one_row_on_a_phone(page: Page, serving: Server) -> None:
     boxes = page.locator(BUTTONS).evaluate_all("all => all.map(e => e.getBoundingClientRect().toJSON())")
     assert len({box["top"] for box in boxes}) == 1
     assert all(one["right"] <= two["left"] for one, two in pairwise(boxes))
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.wait_for_function(FITS)
     assert page.locator(BUTTONS).evaluate_all("all => all.every(e => e.scrollWidth <= e.clientWidth)")
 
 

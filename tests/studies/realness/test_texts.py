@@ -13,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.realness.plan_files import USUAL_TEXTS, read_texts
 from tests.browser_tab import PATIENCE, Server
 from tests.report.pages import violations
-from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
+from tests.studies.realness.conftest import ANSWERABLE, FITS, SIZES, command, rows
 
 USUAL: dict[str, Any] = yaml.safe_load(USUAL_TEXTS.read_text())
 CONSENT = "<p>\N{ARABIC LETTER SEEN} I take part.</p>"
@@ -61,7 +61,7 @@ def test_a_whole_list_in_another_language(plan: Path, translation: Path, browser
     def check(kind: str, width: int) -> None:
         page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate(UNTRANSLATED) == [], kind
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), kind
+        page.wait_for_function(FITS)
         if (kind, width) not in seen:
             assert violations(page) == [], kind
         seen.add((kind, width))
