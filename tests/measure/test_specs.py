@@ -68,3 +68,14 @@ def test_a_file_goes_with_an_architecture(tmp_path: Path) -> None:
         parse(str(tmp_path / "a.pt"))
     with pytest.raises(CleansetError, match="--architecture resnet50: no --model is a file of weights"):
         parse("standard", architecture="resnet50")
+
+
+def test_weights_with_a_record_are_read_by_what_is_registered_for_it(tmp_path: Path) -> None:
+    """A training's own reader; an architecture that is named comes first."""
+    file = tmp_path / "weights.safetensors"
+    file.write_bytes(b"weights")
+    (tmp_path / "record.json").write_text("{}")
+    module = "cleanset.studies.training.networks"
+    assert parse(str(file)) == [ModuleModel(str(file), module, "trained_network", weights=file)]
+    (named,) = parse(str(file), architecture="resnet50")
+    assert isinstance(named, ZooModel)

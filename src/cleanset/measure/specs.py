@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from cleanset.edition.models import zoo_fields
@@ -13,8 +14,9 @@ from cleanset.files import sha256_of
 from cleanset.validation import shown, validate
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
-# the module and callable of what a training study has trained; named, because studies import this package
-TRAINED = "cleanset.studies.training.networks", "trained_network"
+WEIGHTS_READERS = "cleanset.weights"
+"""The entry points of callables that read weights by a record beside them, each under the record's name."""
+
 EXPECTED_SPEC = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
     "MODULE:CALLABLE, command:PROGRAM, or a role of the edition"
@@ -120,10 +122,10 @@ def _file(text: str, architecture: str | None) -> Spec:
     path = Path(text).absolute()
     if not path.is_file():
         raise CleansetError(f"--model {text}: missing; expected a file of weights")
-    if architecture is None and (path.parent / "record.json").is_file():
-        module, name = TRAINED
-        return ModuleModel(text, module, name, weights=path)
     if architecture is None:
+        for reader in entry_points(group=WEIGHTS_READERS):
+            if (path.parent / reader.name).is_file():
+                return ModuleModel(text, reader.module, reader.attr, weights=path)
         raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
     source, _, name = architecture.rpartition(":")
     if source not in ("", "timm", "torchvision") or not name:
