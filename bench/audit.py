@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from cleanset.review.calibration import ALARM, evidence_of_misses
-from cleanset.statistics.finite import Draws, fixed_bound, lower_limit, lower_limit_at_any_time, open_bound
+from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.statistics.shares import lower_limit, lower_limit_at_any_time
 from measuring import REAL, print_machine, print_table
 
 SETS = 10_000

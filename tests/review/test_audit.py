@@ -32,7 +32,8 @@ from cleanset.review.calibration import GoldScore
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review, Vote
 from cleanset.stages import count, review_apply
-from cleanset.statistics.finite import Draws, fixed_bound, lower_limit, lower_limit_at_any_time, open_bound
+from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.statistics.shares import lower_limit, lower_limit_at_any_time
 from cleanset.tables import REJECTED
 from tests.measure.compare.command import cleanset, says
 from tests.stages.test_stages import REJECTED_ROWS, ROLES, edition_in, put, sha, val

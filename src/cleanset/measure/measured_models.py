@@ -22,7 +22,7 @@ from cleanset.measure.comparability import (
 from cleanset.measure.measures import Measures, measure_predictions
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.sets import EvaluationSet
-from cleanset.statistics.finite import in_percent
+from cleanset.statistics.shares import in_percent
 
 Provenance = Mapping[str, JsonValue]
 """The record of a model's predictions: preprocessing, weights, precision, versions; or `source_sha256` of a file."""

@@ -16,7 +16,7 @@ from cleanset.statistics.calibration import (
     calibration_error,
     debiased_calibration_error,
 )
-from cleanset.statistics.paired import wilson
+from cleanset.statistics.shares import wilson
 from cleanset.vocabulary import TIERS
 
 # images below which an accuracy is not called at chance: of fewer, a poor model may classify none correctly

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from pydantic import JsonValue
 
-from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p
+from cleanset.statistics.differences import PairedCounts, difference_interval, holm, mcnemar_p
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from cleanset.measure.notes import UNCHECKED, Note, table_notes
 from cleanset.measure.pairs import Pair
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell
-from cleanset.statistics.finite import in_percent
+from cleanset.statistics.shares import in_percent
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6

@@ -17,7 +17,7 @@ from cleanset.report.thumbnails import PageImage
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
-from cleanset.statistics.finite import in_percent
+from cleanset.statistics.shares import in_percent
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
 from cleanset.statistics import raters
-from cleanset.statistics.finite import in_percent
+from cleanset.statistics.shares import in_percent
 from cleanset.vocabulary import VERDICTS
 
 VerdictCounts = NDArray[np.int64]

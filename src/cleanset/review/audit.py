@@ -19,13 +19,8 @@ from cleanset.review.calibration import GoldScore
 from cleanset.review.verdicts import Vote
 from cleanset.selection.selected import boxes_of
 from cleanset.statistics.basics import LEVEL
-from cleanset.statistics.finite import (
-    Draws,
-    fixed_bound,
-    lower_limit,
-    lower_limit_at_any_time,
-    open_bound,
-)
+from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.statistics.shares import lower_limit, lower_limit_at_any_time
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cleanset.review.gold import GoldAnswer
-from cleanset.statistics.finite import exact_interval, likelihood_ratio
+from cleanset.statistics.shares import exact_interval, likelihood_ratio
 from cleanset.vocabulary import REASONS
 
 ACCEPTABLE_MISSES = 0.15

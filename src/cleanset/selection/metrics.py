@@ -8,7 +8,7 @@ import pandas as pd
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
 from cleanset.selection.selected import boxes_of
-from cleanset.statistics.finite import in_percent
+from cleanset.statistics.shares import in_percent
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
 
 

@@ -1,94 +1,15 @@
-"""Exact intervals and bounds of a share: independent trials, draws without replacement, and anytime-valid evidence.
+"""Bounds of the number of flawed images in a finite set, from draws without replacement.
 
-Draws without replacement bound the number of flawed images in a finite set. A flawed image that is drawn is found with
-probability `sensitivity`, each independently of the others; a lower sensitivity than the true one only raises a bound.
+A flawed image that is drawn is found with probability `sensitivity`, each independently of the others; a lower
+sensitivity than the true one only raises a bound.
 """
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from cleanset.statistics.basics import LEVEL, Floats
-
-_HALVINGS = 60
-_MIXED_SHARES = 64
-
-
-def in_percent(share: float, digits: int = 2) -> float:
-    """A share in percent, rounded: 261 of 480 is 54.38 %, although 100 * (261 / 480) is 54.37499999999999."""
-    return round(round(100 * share, 9), digits)
-
-
-def lower_limit(successes: int, trials: int, level: float = LEVEL) -> float:
-    """The one-sided lower limit of a share, 0 to 1; 0 without a success, or without a trial.
-
-    The share with which as many successes or more have the probability 1 - `level` (C. J. Clopper and E. S. Pearson,
-    1934): no true share is below it with more than that probability.
-    """
-    from scipy.stats import beta
-
-    _check(successes, trials)
-    return float(beta.ppf(1 - level, successes, trials - successes + 1)) if successes else 0.0
-
-
-def exact_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The two-sided interval of Clopper and Pearson, within 0 to 1; all of it without a trial."""
-    one_sided = (1 + LEVEL) / 2
-    return lower_limit(successes, trials, one_sided), 1 - lower_limit(trials - successes, trials, one_sided)
-
-
-def likelihood_ratio(successes: int, trials: int, share: float, other: float) -> float:
-    """The likelihood of the trials with the one share, divided by that with the other, both between 0 and 1.
-
-    An e-value against every share on the far side of `other`: for `share` > `other`, the probability that it ever
-    reaches 1 / a, at any number of trials, is at most a if the true share is `other` or less (A. Wald, "Sequential
-    tests of statistical hypotheses", 1945; J. Ville, 1939).
-    """
-    _check(successes, trials)
-    logarithm = successes * math.log(share / other) + (trials - successes) * math.log((1 - share) / (1 - other))
-    # exp overflows above 709
-    return math.exp(min(logarithm, 700.0))
-
-
-def lower_limit_at_any_time(successes: int, trials: int, level: float = LEVEL) -> float:
-    """The one-sided lower limit of a share, 0 to 1, valid at whatever number of trials one stops.
-
-    The smallest share whose evidence, the mean of its likelihood ratios to larger shares, spread evenly, is below
-    1 / (1 - `level`): as a mixture of e-values it is one, too (H. Robbins, "Statistical methods related to the law of
-    the iterated logarithm", 1970), so that no limit of the whole sequence is above the true share with more than that
-    probability.
-    """
-    _check(successes, trials)
-    if successes == 0:
-        return 0.0
-
-    def evidence(share: float) -> float:
-        larger = (share + (1 - share) * (place + 0.5) / _MIXED_SHARES for place in range(_MIXED_SHARES))
-        return math.fsum(likelihood_ratio(successes, trials, each, share) for each in larger) / _MIXED_SHARES
-
-    return _root(lambda share: evidence(share) * (1 - level) < 1)
-
-
-def _check(successes: int, trials: int) -> None:
-    if not 0 <= successes <= trials:
-        raise ValueError(f"{successes} of {trials}; expected a share")
-
-
-def _root(is_above: Callable[[float], bool]) -> float:
-    """The share at which a condition becomes true, from below: never above it."""
-    low = 0.0
-    high = 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if is_above(middle):
-            high = middle
-        else:
-            low = middle
-    return low
-
 
 # above the error of a sum of probabilities, so that equal ones compare the same on every processor
 _ROUNDING = 1e-9

@@ -19,7 +19,7 @@ from cleanset.classes import ClassTable
 from cleanset.metrics import Lines, metric_lines
 from cleanset.statistics.basics import Flags
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
-from cleanset.statistics.paired import wilson
+from cleanset.statistics.shares import wilson
 from cleanset.studies.attacks.balls import LEVELS, Ball
 from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
 from cleanset.tables import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, Table, any_value, between, nullable

@@ -21,8 +21,8 @@ from cleanset.files import new_folder, write_text
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.review.opinions import look_again_columns
-from cleanset.statistics.paired import wilson
 from cleanset.statistics.raters import Coefficient, ordinal_alpha
+from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound, Equivalence, equivalence, interval
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples
-from cleanset.statistics.paired import holm, sign_test_p
+from cleanset.statistics.differences import holm, sign_test_p
 from cleanset.studies.robustness.answer_arrays import Answers, Chosen
 from cleanset.studies.robustness.sampled import Sampled
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Interval
-from cleanset.statistics.paired import fold_interval, wilson
+from cleanset.statistics.differences import fold_interval
+from cleanset.statistics.shares import wilson
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, SCENARIOS
 
 CELL = ["run", "fold", "scenario", "class_index"]

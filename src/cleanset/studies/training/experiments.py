@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Interval
-from cleanset.statistics.paired import fold_interval, unpaired_difference
+from cleanset.statistics.differences import fold_interval, unpaired_difference
 from cleanset.studies.robustness.results import DEFINITIONS
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread, squared_deviations
 from cleanset.studies.robustness.scenarios.params import ORIGINAL

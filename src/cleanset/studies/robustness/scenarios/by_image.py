@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from cleanset.statistics.basics import LEVEL, Floats, Ints
-from cleanset.statistics.paired import holm
+from cleanset.statistics.differences import holm
 
 TERM_COLUMNS = ("factor", "level", "estimate", "standard_error", "low", "high", "t", "df", "p", "p_holm")
 ANOVA_COLUMNS = ("source", "df", "residual_df", "epsilon", "f", "p")
