@@ -326,7 +326,7 @@ def test_the_page_and_the_table(attacked: AttackStudy, settings: AttackParams, t
     assert set(lines["images"][(lines["model"] == "grouped") & (lines["measure"] == "error")]) == {3}
     of_masked = lines[(lines["model"] == "random") & (lines["attack"] == "Linf 4/255")].set_index("measure")["value"]
     assert of_masked.notna().to_dict() == {
-        "clean_accuracy": True, "robust_accuracy": False, "robust_low": True, "robust_high": True,
+        "clean_accuracy": True, "robust_accuracy": False, "robust_low": True, "robust_high": True, "reached": True,
     }  # fmt: skip
     attacked.params_yaml.write_text(settings.model_dump_json(exclude_none=True))
     found = attacks_data(attacked, tmp_path)

@@ -5,7 +5,7 @@ torch is imported when a model is loaded.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -84,7 +84,7 @@ class ModelDefence:
         ]
         network = PixelNetwork(self._model.network, self._settings.devices[0].torch, "float64", PROBED)
         with searching("float64"):
-            return [WarningSign(**asdict(each)) for each in of_answers(network, [subjects])]
+            return [WarningSign(sign=each.sign, text=each.text) for each in of_answers(network, [subjects])]
 
 
 def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:
