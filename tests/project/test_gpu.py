@@ -145,7 +145,7 @@ def test_verdicts_and_signs(gpu: Gpu) -> None:
     for each in (CPU, GPU):
         known = Known(3, sources=lambda each=each: {"a": asked(SOURCE, each)})  # type: ignore[misc]
         found.append(probe(asked(network(), each), group, known, PGD, [spsa]))
-    assert found[0] == found[1]
+    np.testing.assert_equal(found[0], found[1])
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ gradients add up.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.studies.attacks.base import LEVELS, Ball, Norm, margins, to_levels, to_pixels
 
@@ -134,9 +136,9 @@ def finished(
     """
     import torch
 
-    levels = torch.stack([torch.from_numpy(image) for image in images]).to(places)
+    levels = _levels(images, places)
     near = [to_pixels(found, image, ball) for found, image in zip(to_levels(places), images, strict=True)]
-    best = torch.stack([torch.from_numpy(each) for each in near]).to(places) / LEVELS
+    best = _levels(near, places) / LEVELS
     largest, _ = answers(best)
     direction = torch.zeros_like(places)
     for _ in range(files):
@@ -147,6 +149,15 @@ def finished(
         largest = torch.where(better, margin, largest)
         best = torch.where(better[:, None, None, None], file, best)
     return best, largest
+
+
+def _levels(images: Sequence[PixelPlanes], places: "Tensor") -> "Tensor":
+    """The pixels, 0 to 255, on the device of `places` and in its dtype: shape (n, 3, size, size)."""
+    import torch
+
+    from cleanset.scoring.devices import to_device
+
+    return to_device(torch.from_numpy(np.stack(images)), places.device).to(places.dtype)
 
 
 Loss = Literal["cross_entropy", "margin", "dlr"]

@@ -378,9 +378,12 @@ def _with_gradients(
     """
     import torch
 
-    pixels = to_unit([subject.pixels for subject in group], network)
-    if images is not None:
-        pixels = torch.from_numpy(images).to(pixels)
+    from cleanset.scoring.devices import to_device
+
+    if images is None:
+        pixels = to_unit([subject.pixels for subject in group], network)
+    else:
+        pixels = to_device(torch.from_numpy(images), network.device).to(network.dtype)
     pixels = pixels.requires_grad_()
     label = torch.tensor([subject.class_index for subject in group], device=network.device)
     # in batches as without a gradient
