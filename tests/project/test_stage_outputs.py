@@ -81,10 +81,13 @@ def of_run(path: Path) -> object:
     return finished.read_fold(RunFiles(path.parent), "one", "fold_01")
 
 
+COMMON_MEASURES = ("measures/models.csv", "measures/notes.csv", "measures/flips_by_frame.csv")
+
+
 def measures(path: Path) -> object:
     """The tables of one family, of which all but one are whole."""
     for name, columns in measuring.MEASURE_FILES.items():
-        if name.startswith("measures/perturbation") or name in ("measures/models.csv", "measures/flips_by_frame.csv"):
+        if name.startswith("measures/perturbation") or name in COMMON_MEASURES:
             other = path.parent / Path(name).name
             if other != path:
                 other.write_text(",".join(columns) + "\n" + ",".join("1" for _ in columns) + "\n")

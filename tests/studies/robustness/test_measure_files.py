@@ -10,7 +10,9 @@ from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.measuring import MEASURE_FILES, MEASURE_REMEDY, TEXT_COLUMNS, read_measures
 
 MODELS = ["standard", "robust"]
-STEMS = ("models", "notices", "corruptions", "corruption_differences", "corruption_errors", "errors_by_severity")
+STEMS = (
+    "models", "notes", "notices", "corruptions", "corruption_differences", "corruption_errors", "errors_by_severity",
+)  # fmt: skip
 
 
 @pytest.fixture
