@@ -4,6 +4,7 @@ A `ClassTable` belongs to what was opened: an edition, a finished set, a study, 
 reads, checks or prints their classes, so that several datasets can be worked on in one process.
 """
 
+import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -84,6 +85,11 @@ class ClassTable:
     def indices(self) -> dict[str, int]:
         """Class index by key."""
         return {key: index for index, key in enumerate(self.keys)}
+
+    @cached_property
+    def keys_sha256(self) -> str:
+        """SHA-256 of the keys in their order, which tells what class each index stands for."""
+        return hashlib.sha256("\n".join(self.keys).encode()).hexdigest()
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

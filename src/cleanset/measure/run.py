@@ -38,6 +38,7 @@ from cleanset.measure.user_model import (
 from cleanset.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.engine import ScoringRun, Settings, below_float64, score_few
+from cleanset.scoring.fingerprints import program_fingerprint
 from cleanset.scoring.logits import ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
@@ -95,13 +96,15 @@ def check_model(spec: Spec) -> None:
 def load(spec: Spec, settings: Settings, classes: ClassTable) -> NamedModel:
     """Load a model. Raises CleansetError if that fails, or if it does not give a logit for each of the classes."""
     if isinstance(spec, CommandModel):
-        # what the program is made of is not known
         network = CommandNetwork(spec.text, spec.command, classes).eval()
-        loaded = LoadedModel(network, RES256CROP224, sha256(spec.text.encode()), classes=len(classes))
-        return NamedModel(spec.text, loaded, spec.text)
+        code = program_fingerprint(spec.command)
+        # in place of weights, which only the program knows
+        loaded = LoadedModel(network, RES256CROP224, code, classes=len(classes), code=code)
+        return NamedModel(spec.text, loaded, code)
     if isinstance(spec, ModuleModel):
         loaded = load_module(spec, classes)
-        return NamedModel(spec.text, loaded, _tried(spec.text, loaded, settings))
+        tried = _tried(spec.text, loaded, settings)
+        return NamedModel(spec.text, loaded, f"{tried}, code {loaded.code}")
     try:
         loaded = load_member(spec.model, spec.folder, classes)
     except CleansetError as error:
@@ -261,6 +264,7 @@ def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> 
         "precision": settings.precision,
         "images": len(listed),
         "images_sha256": sha256(json.dumps(listed).encode())[:32],
+        "classes_sha256": images.classes.keys_sha256,
         "versions": library_versions(),
         "code": code_of("scoring"),
     }

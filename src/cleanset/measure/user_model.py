@@ -45,6 +45,7 @@ from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing, Res
 from cleanset.measure.predictions import printed_answers, raised
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
+from cleanset.scoring.fingerprints import module_fingerprint
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.validation import shown
 
@@ -146,7 +147,12 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     checked = CheckedNetwork(spec.text, network, classes).eval().requires_grad_(False)
     # the engine only asks for the size and calls it
     named_preprocessing = cast(ResizeAndCrop, preprocessing)
-    return LoadedModel(checked, named_preprocessing, tensors_sha256(network), classes=len(classes))
+    # its parts may be of other modules, as those of a trained network are
+    parts = {type(part).__module__ for part in network.modules()}
+    # the record says which network the weights are of, and of which classes
+    files = () if spec.weights is None else (spec.weights, spec.weights.with_name("record.json"))
+    code = module_fingerprint(spec.module, files, parts)
+    return LoadedModel(checked, named_preprocessing, tensors_sha256(network), classes=len(classes), code=code)
 
 
 def returned_by(spec: ModuleModel, *arguments: object) -> tuple[nn.Module, Preprocessing]:

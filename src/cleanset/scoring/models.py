@@ -101,6 +101,10 @@ class LoadedModel:
     classes: int
     """Number of classes of the images, for each of which a logit is expected."""
 
+    code: str = ""
+    """Fingerprint of the code of a custom model (see `scoring.fingerprints`); empty for a network of a zoo, whose
+    library's version is known."""
+
 
 class Normalise(nn.Module):
     """(x - mean) / std for each of the three channels."""

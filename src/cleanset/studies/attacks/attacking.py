@@ -14,11 +14,12 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +27,9 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, replacing, sha256, write_text
+from cleanset.files import read_text, replacing, sha256, sha256_of, write_text
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.json_files import JsonObject, with_digest
+from cleanset.json_files import JsonMapping, JsonObject, with_digest
 from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
@@ -73,8 +74,9 @@ from cleanset.studies.attacks.targets import (
 )
 from cleanset.studies.attacks.threats import PROBE
 from cleanset.studies.attacks.warnings import Candidate, WarningRecord, write_warnings
+from cleanset.studies.robustness.answers import CORRUPTING, installed_versions
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import SetImages, StudyFile, first_images, images_sha256
+from cleanset.studies.robustness.images import SetImages, StudyFile, first_images, images_sha256, rows_sha256
 from cleanset.tables import Table, read_table, write_table
 
 SETTLED = "judged_anew"
@@ -100,13 +102,16 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     target = open_target(study, params, model, is_measured=True)
     images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, images)
-    sources = cache(lambda: target.sources(other_models(study, params, target.name)))
-    known = Known(settings.seed, target.others, sources)
-    further = ""
-    if settings.attack(name).reads_predictions:
+    others = cache(partial(other_models, study, params, target.name))
+    known = Known(settings.seed, target.others, cache(lambda: target.sources(others())))
+    attack = settings.attack(name)
+    further: JsonObject = {}
+    if attack.reads_predictions:
         known = replace(known, guess=guess_of(study.robustness, params.robustness, target))
-        predictions = [study.robustness.answers.predictions(family, target.name) for family in GUESSED]
-        further = " ".join(sha256(path.read_bytes()) for path in predictions)
+        predictions = {family: study.robustness.answers.predictions(family, target.name) for family in GUESSED}
+        further["predictions_sha256"] = {family: sha256_of(path) for family, path in predictions.items()}
+    if attack.reads_other_models:
+        further["made_on"] = {role: [each.weights_sha256, each.code] for role, each in others().items()}
     attacking = Attacking(settings, name, target, study.results(name, model), further=further)
     attacking.run(known, images)
     # networks of a zoo remember nothing
@@ -140,14 +145,15 @@ class Asked(NamedTuple):
 class Attacking:
     """An attack, by its name in the params, on a model, and where its results are written.
 
-    `further`: the results' dependencies beside code and record. `table`: the table of the results.
+    `further`: facts that the results depend on beside record, images, model and code, by name. `table`: the table of
+    the results.
     """
 
     params: AttackParams
     name: str
     target: AttackedModel
     folder: AttackedFolder
-    further: str = ""
+    further: JsonMapping = field(default_factory=dict)
     table: Table = ATTACKED
 
     def record(self, images: pd.DataFrame) -> JsonObject:
@@ -181,9 +187,24 @@ class Attacking:
         }
 
     def made_from(self, images: pd.DataFrame) -> MadeFrom:
-        """The record, and the other dependencies of the results: the code, and the further facts."""
-        code = code_of("scoring", "studies/robustness", "studies/attacks")
-        return MadeFrom(self.record(images) | {"code": code, "further": self.further})
+        """The record, and the other dependencies of the results: classes, code, other images, and the further facts."""
+        target = self.target
+        attack = self.params.attack(self.name)
+        facts = {
+            "code": code_of("scoring", "studies/robustness", "studies/attacks"),
+            "rows_sha256": rows_sha256(images),
+            "classes_sha256": target.classes.keys_sha256,
+            "model_code": target.model.code,
+            **self.further,
+        }
+        if target.how.precision != "float64":
+            facts["batch_size"] = target.how.batch_size
+        if attack.reads_other_images:
+            facts["begins_with_sha256"] = rows_sha256(target.images)
+        # the library alone does not decide a corruption's pixels
+        if CORRUPTING in attack.libraries:
+            facts["changed_by"] = installed_versions()
+        return MadeFrom(self.record(images) | facts)
 
     def run(self, known: Known, images: pd.DataFrame, *, keep_facts: bool = False) -> None:
         """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
@@ -235,8 +256,19 @@ class Attacking:
     def run_unfinished(self, known: Known) -> None:
         """Attack the first images of each class, unless the results of an earlier run are there."""
         images = first_images(self.target.images, self.params.images_of(self.name, self.target.name))
-        if read_finished(self.folder.record, self.made_from(images), self.folder.table) is None:
+        is_finished = read_finished(self.folder.record, self.made_from(images), self.folder.table) is not None
+        if not is_finished or self._has_other_files():
             self.run(known, images, keep_facts=True)
+
+    def _has_other_files(self) -> bool:
+        """Whether a PNG is missing, or is not the one that was judged; prints the first."""
+        found = self.results()
+        for png, digest in zip(found["png"], found["png_sha256"], strict=True):
+            path = self.folder.folder / png
+            if not path.is_file() or sha256_of(path) != digest:
+                print_notice(f"{path}: missing or changed since it was judged: the attack is computed again")
+                return True
+        return False
 
     def write(self, shards: pd.DataFrame, record: JsonObject) -> None:
         """Write the table, the PNGs and the record, from rows of SHARD: all or nothing."""
@@ -543,6 +575,8 @@ def evaluate(
     results = dict[tuple[str, str], pd.DataFrame]()
     problems = dict[tuple[str, str], str]()
     records = dict[str, WarningRecord | None]()
+    # each is loaded once for this, whatever number of models is attacked
+    facts_of_others = cache(partial(_facts_of, others, settings, classes))
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
         try:
             named = load(spec, settings, classes)
@@ -564,13 +598,16 @@ def evaluate(
         )
 
         sources = partial(_loaded, spec, others, settings, target)
-        made_on = [other.text for other in others]
-        facts = [named.identity, settings.precision, *request.straight_through]
+        facts = {
+            "identity": named.identity,
+            "judged_in": settings.precision,
+            "straight_through": [*request.straight_through],
+        }
         finished = list[Attacking]()
         for name, attack in params.attacks.items():
-            further = json.dumps([*facts, *(made_on if attack.kind == "transfer" else [])])
-            attacking = _attacking(request, name, target, stem, further=further)
             try:
+                made_on = {"made_on": facts_of_others()} if attack.reads_other_models else {}
+                attacking = _attacking(request, name, target, stem, further=facts | made_on)
                 # loaded anew for each attack: what a random source has drawn before must not count
                 attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))
             except CleansetError as error:
@@ -595,10 +632,18 @@ def evaluate(
     return results, {model: each for model, each in records.items() if each is not None}, problems
 
 
-def _attacking(request: AttackRequest, name: str, target: AttackedModel, stem: str, further: str = "") -> Attacking:
+def _attacking(
+    request: AttackRequest, name: str, target: AttackedModel, stem: str, further: JsonMapping = MappingProxyType({})
+) -> Attacking:
     """An attack whose results are below the folder of the request."""
     folder = AttackedFolder(request.out / "attacks" / name / stem)
     return Attacking(request.params, name, target, folder, further=further, table=NAMED_ATTACKED)
+
+
+def _facts_of(others: Sequence[Spec], settings: Settings, classes: ClassTable) -> dict[str, list[str]]:
+    """The digest of the weights and the identity of each of some models, by name."""
+    loaded = (load(each, settings, classes) for each in others)
+    return {each.name: [each.loaded.weights_sha256, each.identity] for each in loaded}
 
 
 def settled_with_probe(

@@ -156,6 +156,10 @@ class Parameters(Section):
     changes_images: ClassVar[bool] = True
     reads_predictions: ClassVar[bool] = False
     """Whether it needs a model's stored predictions, which only the edition's models have."""
+    reads_other_images: ClassVar[bool] = False
+    """Whether it begins with other images, which the model classifies correctly."""
+    reads_other_models: ClassVar[bool] = False
+    """Whether it makes its images on other models."""
     is_of_image: ClassVar[bool] = True
     """Whether a candidate is made of the image itself: only such an attack can break the image."""
     minimizes_distance: ClassVar[bool] = False

@@ -254,6 +254,7 @@ class TransferAttack(InBall):
     """
 
     uses: ClassVar[Uses] = "classes"
+    reads_other_models: ClassVar[bool] = True
     kind: Literal["transfer"] = "transfer"
     steps: Steps = 20
     sources: Annotated[list[Role], EachOnce, Field(min_length=1)] | None = None

@@ -267,6 +267,7 @@ class BoundaryAttack(Parameters):
 
     libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
     uses: ClassVar[Uses] = "classes"
+    reads_other_images: ClassVar[bool] = True
     minimizes_distance: ClassVar[bool] = True
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100

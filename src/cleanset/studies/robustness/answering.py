@@ -60,7 +60,7 @@ from cleanset.studies.robustness.families import (
     change_plan,
     family_named,
 )
-from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, StudyFile, images_for
+from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, StudyFile, images_for, rows_sha256
 from cleanset.studies.robustness.params import ListedModel
 from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.trained_models import load_further
@@ -274,8 +274,18 @@ class AnsweringModel:
         return sum(each.numel() for each in self.model.network.parameters())
 
     def made_from(self, wanted: StudyParams, plan: ChangePlan) -> MadeFrom:
-        """The record, and the answers' other dependencies: libraries that change images, the way the model runs."""
-        further = {"changed_by": installed_versions(), **below_float64(self.settings)}
+        """The record, and the answers' other dependencies.
+
+        Libraries that change images, classes, a custom model's code, the way the model runs.
+        """
+        further = {
+            "changed_by": installed_versions(),
+            "rows_sha256": rows_sha256(plan.images),
+            "classes_sha256": plan.classes.keys_sha256,
+            "edition_classes": [*map(int, self.edition_classes)],
+            "model_code": self.model.code,
+            **below_float64(self.settings),
+        }
         return MadeFrom(self.record(wanted, plan) | further)
 
 

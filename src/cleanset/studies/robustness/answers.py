@@ -37,7 +37,7 @@ from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.families import CHANGING, FAMILIES, ChangePlan, OpenedStudy, StudyParams, change_plan
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import ChangeName, Sources, Study
+from cleanset.studies.robustness.images import ChangeName, Sources, Study, rows_sha256
 from cleanset.tables import (
     CLASS,
     CROP_SCORES,
@@ -56,8 +56,10 @@ from cleanset.tables import (
     write_table,
 )
 
+CORRUPTING = "imagecorruptions-imaug"
+"""The library of the corruptions."""
 LIBRARIES = {
-    "imagecorruptions-imaug": ("imagecorruptions-imaug",),
+    CORRUPTING: (CORRUPTING,),
     "numba": ("numba",),
     "numpy": ("numpy",),
     # one library, with and without windows
@@ -261,6 +263,8 @@ class DigestRun:
         """A digest of everything that the digests depend on."""
         record = {
             **self.plan.as_record(),
+            "rows_sha256": rows_sha256(self.plan.images),
+            "classes_sha256": self.plan.classes.keys_sha256,
             "jpeg": self.plan.family.jpeg(self.wanted),
             "seed": self.wanted.seed,
             "versions": installed_versions(),

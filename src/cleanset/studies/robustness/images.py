@@ -316,6 +316,15 @@ def images_sha256(images: pd.DataFrame) -> str:
     return sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode())
 
 
+def rows_sha256(images: pd.DataFrame) -> str:
+    """A digest of what results on some rows of STUDY_IMAGES depend on: files, bytes, classes and ids, in their order.
+
+    Draws follow from the ids.
+    """
+    columns = images[["file", "file_sha256", "class_index", "image_id"]].astype(str)
+    return sha256("\n".join(map("\t".join, columns.itertuples(index=False))).encode())
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sources:
     """The sources of changed images."""
