@@ -18,12 +18,15 @@ from importlib.metadata import packages_distributions
 from itertools import islice
 from pathlib import Path
 
+from cleanset.edition.versions import installed_version
 from cleanset.errors import PACKAGE
 from cleanset.files import sha256, sha256_of
 from cleanset.scoring.validity import code_of, library_versions
 
 MAX_FILES = 1_000
 """Files of a folder that are read; a folder of more counts by its name alone."""
+_RECORDED = (PACKAGE, "PIL", "numpy", "robustbench", "timm", "torch")
+"""Modules whose versions every record has."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _SUFFIXES = tuple(all_suffixes())
 
@@ -72,7 +75,7 @@ def module_fingerprint(module: str, files: Sequence[Path] = (), others: Collecti
         "files": [sha256_of(path) for path in files if path.is_file()],
         "code": code,
         "source": source,
-        "libraries": library_versions(_distributions(elsewhere - {PACKAGE})),
+        "libraries": library_versions(_distributions(elsewhere)),
     }
     return sha256(json.dumps(found, sort_keys=True).encode())
 
@@ -112,11 +115,14 @@ def _of_package(root: Path, top: str) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): sha256_of(path) for path in files}
 
 
-def _distributions(modules: set[str]) -> list[str]:
+def _distributions(modules: Iterable[str]) -> list[str]:
     """The installed distributions that modules without dots belong to, sorted."""
-    modules = modules - sys.stdlib_module_names
-    owners = packages_distributions() if modules else {}
-    return sorted({name for module in modules for name in owners.get(module, ())})
+    wanted = {each for each in modules if each not in sys.stdlib_module_names and each not in _RECORDED}
+    found = {name for name in wanted if installed_version(name) is not None}
+    unknown = {name for name in wanted - found if _root_of(name) is not None}
+    # takes a second: it reads the files of all distributions
+    owners = packages_distributions() if unknown else {}
+    return sorted(found | {name for module in unknown for name in owners.get(module, ())})
 
 
 def _module_digests(module: str, root: Path) -> object:
@@ -230,6 +236,8 @@ def _imported(path: Path, package: str) -> list[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names = package.split(".") if package else []
+            if node.level > len(names):
+                continue
             above = names[: len(names) - node.level + 1] if node.level else []
             base = [*above, *(node.module.split(".") if node.module else [])]
             found |= {".".join([*base, *member]) for member in ([], *([alias.name] for alias in node.names))}

@@ -154,6 +154,8 @@ def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun"
         {
             "record": record_of(inputs, model).model_dump(mode="json"),
             "index_sha256": inputs.index_sha256,
+            "classes_sha256": inputs.classes.keys_sha256,
+            "model_code": model.code,
             **below_float64(settings),
         }
     )

@@ -73,11 +73,12 @@ def test_several_processes_write_one_file(tmp_path: Path) -> None:
 def test_the_usual_folder_names_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path))
     monkeypatch.setattr(text_cache, "can_read_text", lambda: True)
-    monkeypatch.setattr(text_cache, "version", lambda name: {"rapidocr": "3.10.0"}[name])
+    versions = {"rapidocr": "3.10.0", "onnxruntime": "1.32.0"}
+    monkeypatch.setattr(text_cache, "installed_version", versions.get)
     cache = usual_text_cache()
     assert cache is not None
     cache.keep(DIGEST, LINES)
-    assert (tmp_path / "hints" / "text-2-rapidocr-3.10.0" / f"{DIGEST}.json").is_file()
+    assert (tmp_path / "hints" / "text-2-rapidocr-3.10.0-onnxruntime-1.32.0" / f"{DIGEST}.json").is_file()
     monkeypatch.setattr(text_cache, "can_read_text", lambda: False)
     assert usual_text_cache() is None
 

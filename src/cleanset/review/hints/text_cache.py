@@ -5,12 +5,12 @@ Reading the text of an image takes 0.15 to 0.65 s, and gives the same lines each
 
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.cache import cache_folder
+from cleanset.edition.versions import installed_version
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, remove_abandoned, write_bytes
 from cleanset.review.hints.text import TextLine, can_read_text
@@ -54,8 +54,9 @@ class TextCache:
 def usual_text_cache() -> TextCache | None:
     """The cache that all editions on this machine share; None without the extra `text`.
 
-    Its folder is named after the version of RapidOCR, whose package holds the models.
+    Its folder is named after the versions of RapidOCR, whose package holds the models, and of what computes them.
     """
     if not can_read_text():
         return None
-    return TextCache(cache_folder() / "hints" / f"text-{VERSION}-rapidocr-{version('rapidocr')}")
+    libraries = "-".join(f"{name}-{installed_version(name)}" for name in ("rapidocr", "onnxruntime"))
+    return TextCache(cache_folder() / "hints" / f"text-{VERSION}-{libraries}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason
-from cleanset.files import read_text, replacing, sha256, write_text
+from cleanset.files import read_bytes, read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
+from cleanset.json_files import parse_json
 from cleanset.measure.notes import UNCHECKED, MeasuredSet
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.progress import tracked
@@ -260,7 +262,11 @@ def generate_missing(
         )
         for file in files.values()
     }
-    made = save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options))
+    made_of = {
+        file.image_id: [file.sha256, scene_masks[file.path].file.sha256, scene_masks[file.path].wnid]
+        for file in files.values()
+    }
+    made = save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options), made_of)
     return len(list(tracked(made, len(paint), "generate")))
 
 
@@ -339,20 +345,24 @@ def paint_background(
 
 
 def save_missing(
-    folder: Path, images: Mapping[str, Callable[[], Pixels]], made_with: Mapping[str, object]
+    folder: Path,
+    images: Mapping[str, Callable[[], Pixels]],
+    made_with: Mapping[str, object],
+    sources: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Write the images that are not there, by image id, as PNG, and yield the id of each.
 
-    Raises CleansetError if existing ones were made with something else.
+    `sources`: the digests of original and mask of each, and its class; an image of other ones is made again. Raises
+    CleansetError if existing images were made with something else.
     """
-    record = json.dumps(made_with, indent=2, sort_keys=True) + "\n"
     path = folder / MADE_WITH
-    if path.is_file() and path.read_text(encoding="utf-8") != record:
-        raise CleansetError(
-            f"{path}: the images beside it were made with another pipeline, prompt, seed, option or version; expected "
-            "the same: remove the folder's images and this file"
-        )
-    write_text(path, record)
+    before = _sources_before(path, made_with) if path.is_file() else {}
+    for image_id, found in sources.items():
+        # before the record names the new sources, so that a kill in between loses nothing
+        if image_id in before and before[image_id] != [*found]:
+            (folder / f"{image_id}.png").unlink(missing_ok=True)
+    whole = {**made_with, "images": {**before, **sources}}
+    write_text(path, json.dumps(whole, indent=2, sort_keys=True) + "\n")
     for image_id, paint in images.items():
         target = folder / f"{image_id}.png"
         if not target.is_file():
@@ -360,6 +370,19 @@ def save_missing(
             with replacing(target) as partial:
                 Image.fromarray(pixels).save(partial, "PNG")
             yield image_id
+
+
+def _sources_before(path: Path, made_with: Mapping[str, object]) -> dict[str, list[str]]:
+    """The sources of the images that a record tells of. Raises CleansetError if it tells of something else."""
+    record = parse_json(read_bytes(path), str(path), "what generated images were made with")
+    sources = record.pop("images", None) if isinstance(record, dict) else None
+    # through JSON, where tuples become lists
+    if not isinstance(sources, dict) or record != json.loads(json.dumps(made_with)):
+        raise CleansetError(
+            f"{path}: the images beside it were made with another pipeline, prompt, seed, option or version; expected "
+            "the same: remove the folder's images and this file"
+        )
+    return sources
 
 
 def generation_record(pipeline: Path, prompts: Mapping[str, str], options: PaintOptions) -> dict[str, Any]:

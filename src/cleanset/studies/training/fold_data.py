@@ -1,5 +1,6 @@
 """The images of a fold of a run: to train on, to validate on, and to test on."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,12 +10,12 @@ import pandas as pd
 from cleanset.csv_files import read_frame
 from cleanset.dataset.folder import GROUP
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
-from cleanset.studies.robustness.scenarios.params import ORIGINAL
+from cleanset.files import sha256, sha256_of
+from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL
 from cleanset.studies.training.division import rows_of_fold, set_aside, split_as_coded
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.params import TrainingParams
-from cleanset.studies.training.pixels import TrainingPixels, scenes_of
+from cleanset.studies.training.pixels import TrainingPixels, generated_file, photographs_for, scenes_of
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import read_table
@@ -121,6 +122,26 @@ class FoldData:
             "data_sha256": sha256(self.study.images.read_bytes()),
             "folds_sha256": sha256(self.study.folds.read_bytes()),
             **({"split_by": GROUP} if GROUP in self.training else {}),
+        }
+
+    def beside(self) -> dict[str, object]:
+        """Digests of the other files that the training images are made of in the run's scenario, of JSON's types."""
+        scenario = self.run.scenario
+        photographs = {
+            each.path.relative_to(self.study.robustness.backgrounds).as_posix(): each.sha256
+            for each in photographs_for(self.study, [scenario])
+        }
+        generated = {}
+        if scenario == GENERATED:
+            folder = self.study.folder / self.params.data.generated
+            for file in [*self.training["file"], *self.validation["file"]]:
+                # of an image without a mask none is needed
+                with suppress(CleansetError):
+                    generated[file] = sha256_of(generated_file(folder, file))
+        return {
+            "mask_format": self.params.data.mask_format,
+            "photographs": photographs,
+            "generated": generated,
         }
 
 

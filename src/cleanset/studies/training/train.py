@@ -20,8 +20,10 @@ from torch import Tensor, distributed, nn
 
 from cleanset.errors import CleansetError
 from cleanset.files import only_run, remove_abandoned, replacing, sha256, write_bytes, write_text
+from cleanset.measure.user_model import tensors_sha256
 from cleanset.progress import training_bar
 from cleanset.scoring.devices import Device, choose_devices, device_of
+from cleanset.scoring.fingerprints import module_fingerprint
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
@@ -133,11 +135,13 @@ def train_fold(inputs: StudyInputs, name: str, fold: str, *, device: Device, sha
     with deterministic(inputs.params.threads):
         task = task_of(data)
         if (module := data.run.network.module) is not None:  # imported by now
-            settings["module_sha256"] = sha256(Path(str(sys.modules[module].__file__)).read_bytes())
+            settings["module_sha256"] = module_fingerprint(module)
+        # of a state alone: the record names what these follow from
+        begun_with = {"first_weights_sha256": tensors_sha256(task.network), **data.beside()}
         check_length(data.run, task.steps_per_epoch, data.name)
         with training_bar(data.name, is_shown=share.rank == 0) as move:
             # mypy infers no type of batch from a union
-            trained = train(task, data.run, StateFolder(folder, settings), report=move, share=share)  # type: ignore[misc]
+            trained = train(task, data.run, StateFolder(folder, settings | begun_with), report=move, share=share)  # type: ignore[misc]
         if share.rank:
             return
         task.network.load_state_dict(trained.weights)
