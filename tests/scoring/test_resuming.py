@@ -3,12 +3,14 @@
 import os
 import re
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
@@ -102,6 +104,38 @@ def test_shards_of_other_weights_images_or_precision_are_not_taken(
     write_table(edition.index, read_table(edition.index, INDEX, imagenet())[1:], INDEX, imagenet())
     other_images = run()
     assert len({first, single, single_in_twos, other_weights, other_images}) == 5
+
+
+def test_shards_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network's code changes where its weights do not: also in what its module imports."""
+    edition = make_edition(tmp_path, 3)
+    params = yaml.safe_load(edition.params_yaml.read_text())
+    params["models"]["standard"] = {"source": "module", "name": "of_edition:make"}
+    edition.params_yaml.write_text(yaml.safe_dump(params))
+    (tmp_path / "of_edition.py").write_text(
+        "import torch\nfrom beside_it import SCALE\n"
+        "class Sized(torch.nn.Module):\n"
+        "    def forward(self, pixels):\n"
+        "        return pixels.mean(dim=(1, 2, 3))[:, None] * torch.arange(1000).to(pixels) * SCALE\n"
+        "def make():\n    return Sized(), 'timm-bilinear-32-32'\n"
+    )
+    monkeypatch.setattr(Shards, "remove", lambda self: None)  # as if killed at the very end
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def run(scale: float) -> str:
+        (tmp_path / "beside_it.py").write_text(f"SCALE = {scale}\n")
+        for name in ("of_edition", "beside_it"):
+            sys.modules.pop(name, None)
+        score.run(edition, "standard")
+        (folder,) = edition.partial_scores("standard").iterdir()
+        return folder.name
+
+    first = run(1.0)
+    assert run(1.0) == first
+    assert run(2.0) != first
+    for name in ("of_edition", "beside_it"):
+        del sys.modules[name]
 
 
 @pytest.mark.parametrize("obstacle", ["file", "link", "notes.txt", "mine"])

@@ -121,3 +121,27 @@ def test_only_what_is_missing_is_made(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "b.png", MADE_WITH}
     with pytest.raises(CleansetError, match="were made with another pipeline, prompt, seed, option or version"):
         list(save_missing(tmp_path, images, {"seed": 1}))
+
+
+def test_an_image_of_another_original_or_mask_is_made_again(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def paint(name: str) -> NDArray[np.uint8]:
+        made.append(name)
+        return IMAGE
+
+    images = {name: (lambda name=name: paint(name)) for name in "abc"}
+    first = {name: ["1" * 64, "2" * 64, "n01443537"] for name in "abc"}
+    assert list(save_missing(tmp_path, images, {"seed": 0}, first)) == ["a", "b", "c"]
+    assert list(save_missing(tmp_path, images, {"seed": 0}, first)) == []
+    changed = {"a": ["3" * 64, "2" * 64, "n01443537"], "b": ["1" * 64, "3" * 64, "n01443537"], "c": first["c"]}
+    assert list(save_missing(tmp_path, images, {"seed": 0}, changed)) == ["a", "b"]
+    # killed before the second was painted
+    (tmp_path / "b.png").unlink()
+    assert list(save_missing(tmp_path, images, {"seed": 0}, changed)) == ["b"]
+    # an image that somebody else made stays
+    (tmp_path / "d.png").write_bytes(b"by hand")
+    assert list(save_missing(tmp_path, {"d": images["a"]}, {"seed": 0}, {"d": first["a"]})) == []
+    (tmp_path / MADE_WITH).write_text('{"seed": 0}')
+    with pytest.raises(CleansetError, match="were made with another pipeline"):
+        list(save_missing(tmp_path, images, {"seed": 0}, changed))
