@@ -25,10 +25,12 @@ from cleanset.images.preprocessing import Resized
 from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import read_fold
+from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.networks import trained_network
 from cleanset.studies.training.recipes import Standard
 from cleanset.studies.training.records import model_entry
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
+from cleanset.tables import write_table
 from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
 from tests.forked_commands import forking
@@ -249,6 +251,85 @@ def test_a_resumed_run_with_other_settings_is_refused(study: TrainingStudy) -> N
     with pytest.raises(CleansetError, match=r"begun with rate 0.003, now 0.01; expected the same settings"):
         train.run(study, "one")
     assert not study.run("one").exists()
+
+
+OF_TWO_FILES = {
+    "two_files.py": "from two_files_sizes import SIZE\n"
+    + WITH_DROPOUT.replace("AdaptiveAvgPool2d(4)", "AdaptiveAvgPool2d(SIZE)"),
+    "two_files_sizes.py": "SIZE = 4\n",
+}
+
+
+class BegunError(Exception):
+    """Raised in place of a training."""
+
+
+def begun_with(study: TrainingStudy, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Everything that a state of run one has to agree with to be continued."""
+    given: list[dict[str, Any]] = []
+
+    def state_folder(folder: Path, settings: dict[str, Any]) -> None:
+        given.append(json.loads(json.dumps(settings)))
+        raise BegunError
+
+    for name in ("two_files", "two_files_sizes"):
+        sys.modules.pop(name, None)
+    monkeypatch.setattr(train, "StateFolder", state_folder)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    with pytest.raises(BegunError):
+        train.run(study, "one")
+    return given[0]
+
+
+def differing(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
+    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+
+
+def test_a_state_names_each_file_that_it_follows_from(study: TrainingStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in OF_TWO_FILES.items():
+        (study.folder / name).write_text(text)
+    write_params(study, one={"network": "two_files:network", "epochs": 12})
+    before = begun_with(study, monkeypatch)
+    assert begun_with(study, monkeypatch) == before
+    # of a file that the module imports, and which only the comment changes
+    (study.folder / "two_files_sizes.py").write_text("SIZE = 4  # as it was\n")
+    assert differing(before, begun_with(study, monkeypatch)) == {"module_sha256"}
+    (study.folder / "two_files_sizes.py").write_text(OF_TWO_FILES["two_files_sizes.py"])
+    # other first weights by the same code
+    content = study.folder / "two_files.py"
+    content.write_text(
+        content.read_text().replace("    return nn", "    nn.init.zeros_(layers[0].weight)\n    return nn")
+    )
+    assert differing(before, begun_with(study, monkeypatch)) == {"module_sha256", "first_weights_sha256"}
+    content.write_text(OF_TWO_FILES["two_files.py"])
+    folds = study.folds.read_text()
+    study.folds.write_text(folds + "\n")
+    assert differing(before, begun_with(study, monkeypatch)) == {"folds_sha256"}
+    study.folds.write_text(folds)
+    table = study.images.read_bytes()
+    frame = pd.read_parquet(study.images)
+    write_table(study.images, frame.assign(mask_sha256="0" * 64), TRAINING_IMAGES, imagenet())
+    assert "data_sha256" in differing(before, begun_with(study, monkeypatch))
+    study.images.write_bytes(table)
+    assert begun_with(study, monkeypatch) == before
+
+
+@pytest.mark.parametrize("fact", ["generated", "photographs"])
+def test_a_state_names_the_images_that_scenarios_take(fact: str, study: TrainingStudy) -> None:
+    scenario = {"generated": "generated_background", "photographs": "random_background"}[fact]
+    write_params(study, one={"scenario": scenario, "test": None})
+    inputs = StudyInputs.read(study)
+    fold = read_fold(inputs, "one", FOLD, torch.device("cpu"))
+    folder = study.folder / inputs.params.data.generated if fact == "generated" else study.robustness.backgrounds
+    file = (folder / fold.training["file"].iloc[0]).with_suffix(".png")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (256, 256), (1, 2, 3)).save(file)
+    first = fold.beside()
+    assert first[fact]
+    Image.new("RGB", (256, 256), (3, 2, 1)).save(file)
+    assert differing(first, fold.beside()) == {fact}
+    Image.new("RGB", (256, 256), (1, 2, 3)).save(file)
+    assert fold.beside() == first
 
 
 def test_bfloat16(study: TrainingStudy) -> None:
