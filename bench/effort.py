@@ -176,7 +176,7 @@ def ask_all(classes: Mapping[int, ByRole], truth: Truth, decided_before: Mapping
             if not to_ask:
                 break
             key = class_index, to_ask[0].image_id
-            (asked.boxes if to_ask[0].box_unknown else asked.verdicts).add(key)
+            (asked.boxes if to_ask[0].only_box else asked.verdicts).add(key)
             decided[key] = truth[key]
     return asked
 

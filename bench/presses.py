@@ -75,7 +75,7 @@ WIDE: ViewportSize = {"width": 1920, "height": 940}
 DRAW = "Control+ArrowRight"
 """Begins a box by moving its left edge."""
 
-KEY_OF = {reason: key for key, reason in REASON_KEYS.items()}
+KEY_OF: dict[str, str] = {reason: key for key, reason in REASON_KEYS.items()}
 
 CARDS = """
 () => { const view = document.querySelector("#view");
@@ -191,7 +191,7 @@ def published(edition: Edition) -> tuple[Mapping[str, pd.DataFrame], dict[str, V
     reasons: dict[tuple[str, int | None], list[str]] = defaultdict(list)
     for (class_index, _), review in sorted(reviews.items()):
         for place in (class_index, None):
-            reasons[review.verdict, place].append(str(review.reason))
+            reasons[review.verdict.kind, place].append(str(review.reason))
     rng = Random(SEED)
     truth = {}
     for key, decision in sorted(decisions.items()):
@@ -397,7 +397,7 @@ class OnServer:
         return self._tab.wnid, [
             {
                 "number": card.number, "id": card.image.image_id, "reason": card.likeliest, "focus": card.in_focus,
-                "queued": card.queued and not (card.question and card.question.box_unknown),
+                "queued": card.queued and not (card.question and card.question.only_box),
             }
             for card in self._cards
         ]  # fmt: skip

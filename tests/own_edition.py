@@ -12,7 +12,7 @@ from PIL import Image
 from cleanset.cli import STAGES
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.review.verdicts import Review
+from cleanset.review.file_format import parse_review
 from cleanset.tables import INDEX, read_table
 from tests.measure.compare.command import cleanset, says
 from tests.review.texts import save
@@ -61,7 +61,7 @@ def review(edition: Edition, reviewer: str, others: dict[str, dict[str, Any]] | 
     index = read_table(edition.index, INDEX, classes)
     for image_id, digest, labels in zip(index["image_id"], index["sha256"], index["real_classes"], strict=True):
         entry = (others or {}).get(image_id, {"verdict": "clean"}) | {"sha256": digest}
-        given = Review.model_validate(entry)
+        given = parse_review(entry, "here")
         save(edition.reviews, reviewer, classes.keys[labels[0]], image_id, given, classes=classes)
 
 

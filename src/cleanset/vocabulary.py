@@ -6,7 +6,9 @@ Tier = Literal["top5", "reserve", "relaxed"]
 TIERS: tuple[str, ...] = get_args(Tier)
 """The tiers, in the order of filling a class."""
 
-Verdict = Literal["clean", "crop", "reject", "unsure"]
+VerdictKind = Literal["clean", "crop", "reject", "unsure"]
+"""The names of the verdicts, whose classes are in `review/verdicts.py`."""
+
 Reason = Literal[
     "watermark",
     "text",
@@ -28,8 +30,8 @@ Basis = Literal["explicit", "implied", "default"]
 Seen = Literal["grid", "single"]
 """The way an image was seen: among those taken as clean together, or opened by itself."""
 
-VERDICTS: tuple[str, ...] = get_args(Verdict)
-REASONS: tuple[str, ...] = get_args(Reason)
+VERDICTS: tuple[VerdictKind, ...] = get_args(VerdictKind)
+REASONS: tuple[Reason, ...] = get_args(Reason)
 """A reviewer's reasons for verdict crop or reject; modification: a visible one that is not further specified."""
 
 BASES: tuple[str, ...] = get_args(Basis)

@@ -17,8 +17,8 @@ from dvc.dirs import site_cache_dir
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Model, ReviewPolicy
+from cleanset.review.file_format import parse_reviews
 from cleanset.review.page.shares import share_in_team
-from cleanset.review.verdicts import parse_reviews
 from cleanset.sets.manifest import MANIFEST_COLUMNS
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images

@@ -18,17 +18,12 @@ from cleanset.dataset.ilsvrc import image_number, timm_info
 from cleanset.dataset.labels import read_ground_truth, read_reassessed
 from cleanset.review.agreement import fleiss_kappa
 from cleanset.review.consensus import Policy, consensus
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Clean, Rejected, Unsure, Verdict
 from cleanset.selection.fill import Decision
 
 QUESTIONS, ANSWERS = 184_962, 5
 NO, MAYBE, YES = 0, 1, 2
-SHA = "0" * 64
-REVIEWS = {
-    NO: Review(verdict="reject", reason="wrong_class", sha256=SHA),
-    MAYBE: Review(verdict="unsure", sha256=SHA),
-    YES: Review(verdict="clean", sha256=SHA),
-}
+VERDICTS: dict[int, Verdict] = {NO: Rejected("wrong_class"), MAYBE: Unsure(), YES: Clean()}
 
 
 def raters(path: Path) -> Iterator[NDArray[np.float64]]:
@@ -59,9 +54,8 @@ def decided(answers: NDArray[np.int8], policy: Policy) -> Counter[Decision]:
     distinct, counts = np.unique(answers, axis=0, return_counts=True)
     found: Counter[Decision] = Counter()
     for row, count in zip(distinct, counts, strict=True):
-        found[consensus([REVIEWS[int(answer)] for answer in row], None, policy, 5 if policy != "single" else 1)] += int(
-            count
-        )
+        votes = [VERDICTS[int(answer)] for answer in row]
+        found[consensus(votes, None, policy, 5 if policy != "single" else 1)] += int(count)
     assert sum(found.values()) == QUESTIONS
     return found
 

@@ -18,7 +18,7 @@ from cleanset.report.fates import Fate, HardClass, ReportedCandidate
 from cleanset.report.figures import FunnelStep, Rejects, distinct_images, overlaps, rejects
 from cleanset.report.pages import pages
 from cleanset.report.thumbnails import PageImage
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Rejected, Review
 from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, SELECTION, read_table, write_table
@@ -153,7 +153,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     states = tuple(
         replace(state, kept={HOSTILE: 1}, open={HOSTILE: 1}, short={HOSTILE: HOSTILE}) for state in plain.states
     )
-    review = Review.model_construct(verdict=HOSTILE, reason=HOSTILE, basis=None, note=HOSTILE)
+    review = Review(verdict=Rejected(HOSTILE), sha256=HOSTILE, note=HOSTILE)  # type: ignore[arg-type]
     fates = Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5), Fate(HOSTILE, HOSTILE, 1, 0.5, reason=HOSTILE)
     candidate = ReportedCandidate(0, HOSTILE, None, fates, {HOSTILE: review})
     tainted = replace(

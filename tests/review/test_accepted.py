@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,7 +183,7 @@ def test_verdicts_that_are_saved_meanwhile_stay(folder: Path, monkeypatch: pytes
         while not ended.is_set() or len(notes) < 20:
             (before,) = (vote.review for vote in read_file(path, classes) if vote.image_id == "dog/0.png")
             notes.append(f"number {len(notes)}")
-            after = before.model_copy(update={"note": notes[-1]})
+            after = replace(before, note=notes[-1])
             save_all(edition.reviews, "ada", "dog", {"dog/0.png": VerdictChange(after, before)}, classes=classes)
             begun.set()
 

@@ -28,8 +28,9 @@ from cleanset.review.agreement import (
 )
 from cleanset.review.agreement_report import AgreementReport, agreement_as_json, agreement_table
 from cleanset.review.consensus import consensus
+from cleanset.review.file_format import parse_review
 from cleanset.review.store import Votes
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Cropped, Review, Vote
 from cleanset.statistics.raters import ac1
 from tests.checkouts import Checkout
 from tests.properties import examples
@@ -147,7 +148,7 @@ def review(word: str) -> Review:
     """ "clean", "unsure", "reject blur", "crop text" or "crop2 text"."""
     verdict, *reason = word.split()
     box = {"crop": [0, 0, 99, 99], "crop2": [0, 0, 98, 99]}.get(verdict)
-    return Review.model_validate(
+    return parse_review(
         {
             "verdict": verdict.removesuffix("2"),
             "reason": reason[0] if reason else None,
@@ -155,7 +156,8 @@ def review(word: str) -> Review:
             "object_fully_visible": True if box else None,
             "sha256": SHA,
             "note": "seen",
-        }
+        },
+        "here",
     )
 
 
@@ -206,12 +208,9 @@ def test_differences_in_verdict_and_box_but_not_in_reason() -> None:
 
 def test_the_report_says_which_of_several_boxes_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
     boxes = {"ann": (0, 0, 90, 80), "bob": (0, 0, 90, 81)}
-    reviewed = {
-        name: Review(verdict="crop", reason="text", crop=box, object_fully_visible=True, sha256="0" * 64)
-        for name, box in boxes.items()
-    }
+    reviewed = {name: Review(verdict=Cropped("text", box), sha256="0" * 64) for name, box in boxes.items()}
     difference = Difference(0, IMAGES[0], reviewed, None)
-    decision = consensus(list(reviewed.values()), None, "single", 1, 0.02)
+    decision = consensus([review.verdict for review in reviewed.values()], None, "single", 1, 0.02)
     report = AgreementReport(
         classes=imagenet(),
         reviewers={"ann": 1, "bob": 1},

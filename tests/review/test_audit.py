@@ -30,7 +30,7 @@ from cleanset.review.audit import (
 from cleanset.review.audit_files import read_audit_json, read_plan, write_plan
 from cleanset.review.calibration import GoldScore
 from cleanset.review.store import read_reviews
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Clean, Rejected, Review, Vote
 from cleanset.stages import count, review_apply
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
 from cleanset.statistics.shares import lower_limit, lower_limit_at_any_time
@@ -47,8 +47,8 @@ def key(image: SetImage) -> tuple[int, str]:
 
 
 def vote(verdict: str) -> Vote:
-    reason = "text" if verdict == "reject" else None
-    return Vote("n01440764", val(1), Review(verdict=verdict, reason=reason, sha256=sha(1)), "")  # type: ignore[arg-type]
+    given = Rejected("text") if verdict == "reject" else Clean()
+    return Vote("n01440764", val(1), Review(verdict=given, sha256=sha(1)), "")
 
 
 def votes_on(images: Collection[SetImage], flawed: int = 0, auditor: str = "cy") -> Verdicts:

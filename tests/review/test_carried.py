@@ -14,9 +14,9 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.review.carried import read_old_reviews
+from cleanset.review.file_format import parse_review
 from cleanset.review.save import with_reviews
 from cleanset.review.store import read_reviews
-from cleanset.review.verdicts import Review
 from cleanset.stages import preprocess
 from tests.ten_images import drawn_image
 
@@ -123,7 +123,7 @@ def test_two_images_that_have_changed_names(tmp_path: Path, edition: Run) -> Non
 def test_a_verdict_of_its_own_stays_where_a_copy_moves_in() -> None:
     """The text of a file in one step: entries that stay, that move, that go, in the order of their ids."""
     text = "cat:\n" + "".join(entry(f"cat/{name}.png", SHA) for name in ("b", "d", "c", "e"))
-    unsure = Review.model_validate({"verdict": "unsure", "sha256": SHA})
+    unsure = parse_review({"verdict": "unsure", "sha256": SHA}, "here")
     changed = with_reviews(text, "cat", {"cat/d.png": None, "cat/a.png": unsure, "cat/f.png": unsure}, "cat.yaml")
     moved = "".join(entry(f"cat/{name}.png", SHA) for name in ("b", "c", "e"))
     said = "verdict: unsure"
@@ -137,7 +137,7 @@ def test_5000_changed_images_of_a_class_take_seconds() -> None:
     def seconds(count: int) -> float:
         names = [f"cat/{number:05d}.png" for number in range(count)]
         text = "cat:\n" + "".join(entry(name, SHA) for name in names)
-        review = Review.model_validate({"verdict": "unsure", "sha256": SHA})
+        review = parse_review({"verdict": "unsure", "sha256": SHA}, "here")
         begun = time.process_time()
         changed = with_reviews(
             text, "cat", {name: review if number % 2 else None for number, name in enumerate(names)}, "x"

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from cleanset.images.boxes import parse_box
 from cleanset.review.consensus import Policy, consensus
-from cleanset.review.verdicts import Review
+from cleanset.review.file_format import parse_review
+from cleanset.review.verdicts import Cropped, Verdict, crop_box, reason_of
 from cleanset.selection.fill import Decision
 from tests.properties import examples
 from tests.review.texts import SHA
 
 
-def vote(word: str) -> Review:
+def vote(word: str) -> Verdict:
     """ "clean", "unsure", "reject blur", "crop text", or "crop2 text": a crop with another box."""
     verdict, *reason = word.split()
     fields: dict[str, object] = {
@@ -26,7 +27,7 @@ def vote(word: str) -> Review:
     if verdict.startswith("crop"):
         box = [0, 0, 99, 99] if verdict == "crop" else [0, 0, 98, 99]
         fields |= {"crop": box, "object_fully_visible": True}
-    return Review.model_validate(fields)
+    return parse_review(fields, "here").verdict
 
 
 BOX, BOX2 = (0, 0, 99, 99), (0, 0, 98, 99)
@@ -123,8 +124,8 @@ def test_the_order_of_the_reviewers_does_not_matter(
     assert consensus(mixed, None, policy, least) == consensus(votes, None, policy, least)
 
 
-def cropped(*box: int) -> Review:
-    return Review(verdict="crop", reason="watermark", crop=parse_box(box), object_fully_visible=True, sha256=SHA)
+def cropped(*box: int) -> Cropped:
+    return Cropped("watermark", parse_box(box))
 
 
 NEAR: list[tuple[list[tuple[int, ...]], Policy, tuple[int, ...] | None]] = [
@@ -155,17 +156,17 @@ def test_boxes_that_are_nearly_the_same_agree(
             assert consensus([cropped(*box) for box in order], None, policy, 1, 0.0) == CONFLICT
 
 
-def exact(votes: list[Review], policy: Policy) -> Decision:
+def exact(votes: list[Verdict], policy: Policy) -> Decision:
     """The decision where only equal boxes agree, counted another way."""
-    if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
+    if policy == "unanimous" and any(vote.kind == "unsure" for vote in votes):
         return UNSURE
     needed = len(votes) if policy != "majority" else len(votes) // 2 + 1
     for chosen in votes:
-        agreeing = [vote for vote in votes if (vote.verdict, vote.crop) == (chosen.verdict, chosen.crop)]
+        agreeing = [vote for vote in votes if (vote.kind, crop_box(vote)) == (chosen.kind, crop_box(chosen))]
         if len(agreeing) >= needed:
-            reasons = sorted(vote.reason or "" for vote in agreeing)
+            reasons = sorted(reason_of(vote) or "" for vote in agreeing)
             reason = max(reasons, key=lambda each: (reasons.count(each), -reasons.index(each))) or None
-            return UNSURE if chosen.verdict == "unsure" else Decision(chosen.verdict, reason, chosen.box)
+            return UNSURE if chosen.kind == "unsure" else Decision(chosen.kind, reason, crop_box(chosen))
     return CONFLICT
 
 
@@ -178,13 +179,13 @@ POLICIES: list[Policy] = ["single", "majority", "unanimous"]
 @examples(300)
 @given(st.lists(A_VOTE, min_size=1, max_size=5), st.sampled_from(POLICIES), st.sampled_from([0.0, 0.01, 0.02, 0.03]),
        st.randoms(use_true_random=False))  # fmt: skip
-def test_any_tolerance(votes: list[Review], policy: Policy, tolerance: float, random: Random) -> None:
+def test_any_tolerance(votes: list[Verdict], policy: Policy, tolerance: float, random: Random) -> None:
     """No order matters, the box is a drawn one, 0 means equal boxes, and more tolerance loses no decision."""
     found = consensus(votes, None, policy, 1, tolerance)
     mixed = list(votes)
     random.shuffle(mixed)
     assert consensus(mixed, None, policy, 1, tolerance) == found
-    assert found.box is None or found.box in [vote.box for vote in votes]
+    assert found.box is None or found.box in [crop_box(vote) for vote in votes]
     equal = consensus(votes, None, policy, 1, 0.0)
     assert equal == exact(votes, policy)
     if equal != CONFLICT:

@@ -13,7 +13,9 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.review.calibration import calibrations, evidence_of_misses
+from cleanset.review.file_format import parse_review
 from cleanset.review.gold import (
     GoldAnswer,
     GoldItem,
@@ -26,7 +28,7 @@ from cleanset.review.gold import (
 from cleanset.review.gold_files import gold_key_text, parse_gold_key
 from cleanset.review.gold_images import PLANTERS, _known
 from cleanset.review.store import read_reviews
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Cropped, Review, Vote
 from cleanset.sets.description import determining_params
 from cleanset.stages import crops, review_apply
 from cleanset.tables import SELECTION, VOTES, read_table
@@ -43,7 +45,8 @@ n01443537,{val(5)},{"b" * 64},,settled
 
 
 def review(verdict: str, sha256: str) -> Review:
-    return Review(verdict=verdict, reason="text" if verdict == "reject" else None, sha256=sha256)  # type: ignore[arg-type]
+    reason = "text" if verdict == "reject" else None
+    return parse_review({"verdict": verdict, "reason": reason, "sha256": sha256}, "here")
 
 
 def vote(verdict: str, sha256: str) -> Vote:
@@ -97,8 +100,8 @@ def test_answers_are_told_apart_by_the_bytes_alone() -> None:
 
 @pytest.mark.parametrize("verdict", ["clean", "crop", "reject", "unsure"])
 def test_any_verdict_but_clean_finds_a_flaw(verdict: str) -> None:
-    given_ = {"crop": "unknown", "object_fully_visible": True, "reason": "text"} if verdict == "crop" else {}
-    found = review(verdict, "a" * 64) if not given_ else Review(verdict="crop", sha256="a" * 64, **given_)  # type: ignore[arg-type]
+    cropped = Review(verdict=Cropped("text", UNKNOWN_BOX), sha256="a" * 64)
+    found = cropped if verdict == "crop" else review(verdict, "a" * 64)
     assert GoldAnswer("ada", FLAWED, found).is_correct == (verdict != "clean")
     assert GoldAnswer("ada", CLEAN, found).is_correct == (verdict == "clean")
 

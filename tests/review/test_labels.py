@@ -12,13 +12,14 @@ import pytest
 from cleanset.classes import class_table
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.review.file_format import parse_reviews
 from cleanset.review.labels import Contradiction, contradictions, write_corrected
 from cleanset.review.page.library import label_library, open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import render
 from cleanset.review.store import read_reviews
-from cleanset.review.verdicts import Review, parse_reviews
+from cleanset.review.verdicts import Clean, Rejected, Review
 from tests import own_edition
 from tests.measure.compare.command import cleanset, says
 from tests.review.texts import save, sent
@@ -127,7 +128,7 @@ def test_invalid_correct_classes(fields: str, message: str) -> None:
 
 def test_any_class_is_written_and_read_back(tmp_path: Path) -> None:
     for key in ("dog", "null"):
-        review = Review(verdict="reject", reason="wrong_class", correct_class=key, sha256=SHA)
+        review = Review(verdict=Rejected("wrong_class", key), sha256=SHA)
         save(tmp_path, "ada", "cat", "cat/1.png", review, classes=CATS)
         ((votes,),) = (read_reviews(tmp_path, CATS).values(),)
         assert votes["ada"].review == review
@@ -204,8 +205,8 @@ def test_the_images_are_looked_at_and_the_class_is_named(edition: Edition) -> No
         for key, by_reviewer in read_reviews(edition.reviews, edition.read_classes()).items()
     }
     cat, dog = votes["cat/3.png"], votes["dog/3.png"]
-    assert (cat.verdict, cat.reason, cat.correct_class) == ("reject", "wrong_class", "dog")
-    assert (dog.verdict, dog.correct_class) == ("clean", None)
+    assert cat.verdict == Rejected("wrong_class", "dog")
+    assert dog.verdict == Clean()
     # another reviewer is not asked any more
     other = open_session(edition, library, "ben", of_models=of_models)
     assert other.unsettled() == []
@@ -228,7 +229,7 @@ def test_another_reason_takes_the_class_back(edition: Edition) -> None:
     own = session.own(0, "cat/3.png")
     session.hints.close()
     assert own is not None
-    assert (own.reason, own.correct_class) == ("blur", None)
+    assert own.verdict == Rejected("blur")
 
 
 def test_the_corrected_table(edition: Edition) -> None:

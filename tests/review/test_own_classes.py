@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from cleanset.classes import class_table
 from cleanset.dataset.folder import check_image_names
 from cleanset.errors import CleansetError
+from cleanset.review.file_format import parse_reviews
 from cleanset.review.gold import GoldItem
 from cleanset.review.gold_files import gold_key_text, parse_gold_key
 from cleanset.review.save import with_reviews
 from cleanset.review.store import read_reviews, review_file
-from cleanset.review.verdicts import Review, parse_reviews
+from cleanset.review.verdicts import Clean, Review, Unsure
 from tests.properties import examples
 from tests.review.texts import save
 
@@ -29,7 +30,7 @@ IDS = (
     "1e5/true.png",
     "a,b.jpg",
 )
-CLEAN = Review(verdict="clean", sha256="0" * 64)
+CLEAN = Review(verdict=Clean(), sha256="0" * 64)
 
 
 CLASSES = class_table([(key, key) for key in KEYS], "here")
@@ -56,7 +57,7 @@ def test_a_review_file_holds_any_image_ids(key: str, images: list[str], data: st
         images, CLEAN
     )
     changed = data.draw(st.sampled_from(images))
-    unsure = Review(verdict="unsure", sha256="0" * 64)
+    unsure = Review(verdict=Unsure(), sha256="0" * 64)
     text = with_reviews(text, key, {changed: unsure}, "here")
     expected = dict.fromkeys(images, CLEAN) | {changed: unsure}
     assert {vote.image_id: vote.review for vote in parse_reviews(text, key, "here", CLASSES)} == expected

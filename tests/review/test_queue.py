@@ -23,7 +23,7 @@ from cleanset.review.queue import (
     questions,
 )
 from cleanset.review.store import BOARD
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Clean, Cropped, Rejected, Review, Unsure
 from cleanset.selection.crop_check import Prediction, after_crop
 from cleanset.selection.fill import UNREVIEWED, Decision, fill
 from cleanset.vocabulary import TIERS
@@ -271,9 +271,9 @@ def test_decisions_of_a_class() -> None:
 # One reviewer
 
 SHA256 = "0" * 64
-CLEAN = Review(verdict="clean", sha256=SHA256)
-REJECT = Review(verdict="reject", reason="blur", sha256=SHA256)
-UNSURE = Review(verdict="unsure", sha256=SHA256)
+CLEAN = Review(verdict=Clean(), sha256=SHA256)
+REJECT = Review(verdict=Rejected("blur"), sha256=SHA256)
+UNSURE = Review(verdict=Unsure(), sha256=SHA256)
 
 Votes = Mapping[str, Mapping[str, Review]]
 """By reviewer and image id."""
@@ -285,7 +285,8 @@ def to_ask(
     def decide(image_id: str) -> Decision:
         of_image = {name: reviews[image_id] for name, reviews in votes.items() if image_id in reviews}
         board = of_image.pop(BOARD, None)
-        return consensus(list(of_image.values()), board, policy, min_reviewers)
+        others = [review.verdict for review in of_image.values()]
+        return consensus(others, board.verdict if board else None, policy, min_reviewers)
 
     theirs = for_reviewer(reviewer, votes.get(reviewer, {}), decide)
     return [each.image_id for each in questions({"a": candidates_of(ranked)}, {"a": theirs}, places)]
@@ -332,7 +333,7 @@ def test_reviewers_who_agree_are_each_asked_the_fewest(
 ) -> None:
     """As many as are needed, in turns that chance decides; nobody is asked twice, or of more than must be asked."""
     ranked, truth = models[0]
-    crop = Review(verdict="crop", reason="watermark", crop=(0, 0, 9, 9), object_fully_visible=True, sha256=SHA256)
+    crop = Review(verdict=Cropped("watermark", (0, 0, 9, 9)), sha256=SHA256)
     answers = {"clean": CLEAN, "crop": crop, "reject": REJECT}
     votes: dict[str, dict[str, Review]] = {name: {} for name in ("ann", "bob", "cy")[:min_reviewers]}
     while still := {

@@ -1,6 +1,7 @@
 """One verdict changed in the text of a review file: literal texts, and what must hold for any."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,18 @@ from hypothesis import strategies as st
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.review.file_format import parse_review, parse_reviews
 from cleanset.review.save import with_reviews
-from cleanset.review.verdicts import Review, parse_reviews
+from cleanset.review.verdicts import Clean, Cropped, Rejected, Review
 from tests.properties import examples
 
 TENCH = "n01440764"
 SHA, OTHER_SHA = "3f6c0a" + "0" * 58, "b" * 64
 FIRST, SECOND, THIRD = (f"ILSVRC2012_val_0000000{number}" for number in (1, 2, 3))
 
-CLEAN = Review(verdict="clean", sha256=SHA)
-BLURRED = Review(verdict="reject", reason="blur", sha256=OTHER_SHA, note="soft all over")
-CROPPED = Review(verdict="crop", reason="text", crop=(0, 0, 480, 330), object_fully_visible=True, sha256=SHA)
+CLEAN = Review(verdict=Clean(), sha256=SHA)
+BLURRED = Review(verdict=Rejected("blur"), sha256=OTHER_SHA, note="soft all over")
+CROPPED = Review(verdict=Cropped("text", (0, 0, 480, 330)), sha256=SHA)
 
 
 def changed(text: str, image_id: str, review: Review | None) -> str:
@@ -98,11 +100,11 @@ EDITS: dict[str, tuple[str, Review | None, str, str]] = {
         f"          # this far\n    ILSVRC2012_val_00000005:\n          verdict: clean\n          sha256: {SHA}\n",
     ),
     "other verdict, comment kept": (
-        FIRST, Review.model_validate(DARK),
+        FIRST, parse_review(DARK, "here"),
         "'clean'   # at last", "unsure   # at last",
     ),
     "with a reason": (
-        FIRST, Review.model_validate(DARK | {"reason": "blur"}),
+        FIRST, parse_review(DARK | {"reason": "blur"}, "here"),
         "'clean'   # at last\n", "unsure   # at last\n          reason: blur\n",
     ),
     "note gone": (
@@ -110,7 +112,7 @@ EDITS: dict[str, tuple[str, Review | None, str, str]] = {
         "          note: >-\n              stamp\n              bottom right\n", "",
     ),
     "other note": (
-        THIRD, CROPPED.model_copy(update={"note": "a: b"}),
+        THIRD, replace(CROPPED, note="a: b"),
         "note: >-\n              stamp\n              bottom right\n", "note: 'a: b'\n",
     ),
     "entry gone": (
@@ -157,7 +159,7 @@ def test_an_entry_in_braces() -> None:
     assert changed(first + third, FIRST, CLEAN) == first.replace("unsure", "clean") + third
     assert changed(first + third, THIRD, None) == first
     assert changed(first + third, SECOND, CLEAN) == first + second + third
-    noted = CLEAN.model_copy(update={"note": "a, b"})
+    noted = replace(CLEAN, note="a, b")
     assert changed(first + third, THIRD, noted) == first + third.replace("}", ", note: 'a, b'}")
 
 
@@ -177,7 +179,7 @@ def test_a_file_that_is_written_anew_is_sorted() -> None:
     first = f"  {FIRST}:\n    verdict: crop\n    reason: text\n    {{}}\n    object_fully_visible: true\n"
     first += f"    sha256: {SHA}\n"
     before = first.format("? crop\n    : - 0\n      - 0\n      - 480\n      - 330")
-    found = changed(f"{TENCH}:\n{third}{before}", FIRST, CROPPED.model_copy(update={"crop": (1, 2, 3, 4)}))
+    found = changed(f"{TENCH}:\n{third}{before}", FIRST, replace(CROPPED, verdict=Cropped("text", (1, 2, 3, 4))))
     assert found == f"{TENCH}:\n{first.format('crop: [1, 2, 3, 4]')}{third}"
 
 
@@ -223,7 +225,7 @@ def test_comments_within_a_field_are_not_dropped_unseen(fields: str, expected: s
         f"{TENCH}:\n  {FIRST}:\n    verdict: crop\n    reason: text\n",
         f"    object_fully_visible: true\n    sha256: {SHA}\n",
     )
-    other = CROPPED.model_copy(update={"crop": (1, 2, 3, 4), "note": "softer"})
+    other = replace(CROPPED, verdict=Cropped("text", (1, 2, 3, 4)), note="softer")
     if expected is None:
         with pytest.raises(CleansetError, match=rf"yaml: written in a way in which {FIRST} cannot be changed alone"):
             changed(head + fields + tail, FIRST, other)
@@ -234,7 +236,7 @@ def test_comments_within_a_field_are_not_dropped_unseen(fields: str, expected: s
 
 def test_half_a_character_does_not_break_the_file() -> None:
     with pytest.raises(CleansetError, match=rf"yaml: this verdict on {FIRST} cannot be written as YAML"):
-        changed("", FIRST, CLEAN.model_copy(update={"note": "x\ud83d"}))
+        changed("", FIRST, replace(CLEAN, note="x\ud83d"))
 
 
 def test_the_committed_files_are_as_they_would_be_written(repository: Path) -> None:
@@ -268,7 +270,7 @@ def any_review(draw: st.DrawFn) -> Review:
         left, top = draw(st.integers(0, 9999)), draw(st.integers(0, 9999))
         fields["crop"] = [left, top, left + draw(st.integers(1, 9)), top + draw(st.integers(1, 9))]
     fields["object_fully_visible"] = True if verdict == "crop" else draw(st.none() | st.booleans())
-    return Review.model_validate(fields)
+    return parse_review(fields, "here")
 
 
 STEPS = st.lists(st.tuples(st.sampled_from([FIRST, SECOND, THIRD]), st.none() | any_review()), max_size=8)

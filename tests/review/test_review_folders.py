@@ -19,7 +19,7 @@ from cleanset.review.page.library import _seen_by
 from cleanset.review.page.stored import CropScores, StoredVotes
 from cleanset.review.status import read_decisions
 from cleanset.review.store import check_reviews, read_reviews
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Review, Unsure
 from cleanset.selection.fill import Decision
 from tests.review.texts import GOLDFISH, IMAGE, OTHER_SHA, SHA, TENCH, clean, crop, entry, save
 from tests.stages.test_stages import edition_in
@@ -50,7 +50,7 @@ def test_votes_of_two_reviewers(tmp_path: Path) -> None:
     write(tmp_path, ".gitkeep", "")
     votes = read_reviews(tmp_path, imagenet())
     check_reviews(votes, INDEX, imagenet())
-    assert {key: {name: vote.review.verdict for name, vote in of.items()} for key, of in votes.items()} == {
+    assert {key: {name: vote.review.verdict.kind for name, vote in of.items()} for key, of in votes.items()} == {
         (0, IMAGE): {"ann": "clean", "bob": "crop"}
     }
     assert decisions_under(ReviewPolicy(), votes) == {(0, IMAGE): Decision("undecided", "conflict")}
@@ -207,7 +207,7 @@ def test_a_linked_file_is_neither_read_nor_replaced_by_the_page(tmp_path: Path, 
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to \S+; expected a reviewer's own folder"):
         StoredVotes(tmp_path, {}, imagenet(), 1).read(0)
     with pytest.raises(CleansetError, match=rf"bob/{TENCH}\.yaml: a link to"):
-        save(tmp_path, "bob", TENCH, IMAGE, Review(verdict="unsure", sha256=SHA))
+        save(tmp_path, "bob", TENCH, IMAGE, Review(verdict=Unsure(), sha256=SHA))
     assert link.is_symlink()
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,15 @@ from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError
 from cleanset.review.page.stored import StoredVotes
 from cleanset.review.store import read_reviews
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Clean, Rejected, Review, Vote
 from tests.review.texts import save
 from tests.small_disks import small_disk_at
 
 TENCH, TENCH_INDEX = "n01440764", 0
 SHA = "3f6c0a" + "0" * 58
 FIRST, SECOND = "ILSVRC2012_val_00000001", "ILSVRC2012_val_00000002"
-CLEAN = Review(verdict="clean", sha256=SHA)
-BLURRED = Review(verdict="reject", reason="blur", sha256=SHA, note="soft all over")
+CLEAN = Review(verdict=Clean(), sha256=SHA)
+BLURRED = Review(verdict=Rejected("blur"), sha256=SHA, note="soft all over")
 TEXT_OF_FIRST = f"{TENCH}:\n  {FIRST}:\n    verdict: clean\n    sha256: {SHA}\n"
 TEXT_OF_BOTH = TEXT_OF_FIRST + (
     f"  {SECOND}:\n    verdict: reject\n    reason: blur\n    sha256: {SHA}\n    note: soft all over\n"
@@ -185,7 +186,7 @@ def test_the_error_is_that_of_the_disk(reviews: Path) -> None:
 def test_half_a_character_is_refused(reviews: Path, note: str) -> None:
     save(reviews, "ann", TENCH, FIRST, CLEAN)
     with pytest.raises(CleansetError, match=rf"{SECOND}: a note with half a character; write it again"):
-        save(reviews, "ann", TENCH, SECOND, CLEAN.model_copy(update={"note": note}))
+        save(reviews, "ann", TENCH, SECOND, replace(CLEAN, note=note))
     assert file_of(reviews).read_text() == TEXT_OF_FIRST
 
 
@@ -195,14 +196,14 @@ from pathlib import Path
 from cleanset.classes import imagenet
 from cleanset.review import save as review_writing
 from cleanset.review.store import read_file
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Clean, Rejected, Review
 
 reviews, kind = Path(sys.argv[1]), sys.argv[2]
 target = reviews / "ann" / "n01440764.yaml"
 first, second = "ILSVRC2012_val_00000001", "ILSVRC2012_val_00000002"
 sha256 = "3f6c0a" + "0" * 58
-clean = Review(verdict="clean", sha256=sha256)
-blurred = Review(verdict="reject", reason="blur", sha256=sha256, note="soft all over")
+clean = Review(verdict=Clean(), sha256=sha256)
+blurred = Review(verdict=Rejected("blur"), sha256=sha256, note="soft all over")
 
 def save(image_id, review):
     found = {vote.image_id: vote.review for vote in read_file(target, imagenet())} if target.exists() else {}
@@ -317,10 +318,10 @@ import sys
 from pathlib import Path
 from cleanset.classes import imagenet
 from cleanset.review.save import VerdictChange, save_all
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Clean, Review, Unsure
 sys.stdin.read()
 for number in range(int(sys.argv[2]), 401, 2):
-    review = Review(verdict={"1": "clean", "2": "unsure"}[sys.argv[2]], sha256="a" * 64)
+    review = Review(verdict={"1": Clean(), "2": Unsure()}[sys.argv[2]], sha256="a" * 64)
     change = {f"ILSVRC2012_val_{number:08d}": VerdictChange(review=review, expected=None)}
     save_all(Path(sys.argv[1]), "ann", "n01440764", change, classes=imagenet())
 """
@@ -337,7 +338,7 @@ def test_two_processes_lose_nothing(reviews: Path) -> None:
         writer.stdin.close()  # both begin
     assert [writer.wait(timeout=100) for writer in writers] == [0, 0]
     votes = read_reviews(reviews, imagenet())
-    assert [(image_id, of["ann"].review.verdict) for (_, image_id), of in votes.items()] == [
+    assert [(image_id, of["ann"].review.verdict.kind) for (_, image_id), of in votes.items()] == [
         (f"ILSVRC2012_val_{number:08d}", "clean" if number % 2 else "unsure") for number in range(1, 401)
     ]
 

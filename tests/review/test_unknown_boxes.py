@@ -10,6 +10,7 @@ from cleanset.edition.params import ReviewPolicy
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.decided import decide_all
+from cleanset.review.file_format import parse_review
 from cleanset.review.queue import Decisions, for_reviewer, questions
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review, Vote
@@ -30,12 +31,12 @@ small = examples(200)
 def crop(box: list[int] | None, reason: str = "border", **fields: object) -> Review:
     """A crop; without a box its box is not known."""
     what = {"reason": reason, "crop": box or "unknown", "object_fully_visible": True}
-    return Review.model_validate({"verdict": "crop", "sha256": SHA, **what, **fields})
+    return parse_review({"verdict": "crop", "sha256": SHA, **what, **fields}, "here")
 
 
 def plain(verdict: str, **fields: object) -> Review:
     reason = "border" if verdict == "reject" else None
-    return Review.model_validate({"verdict": verdict, "reason": reason, "sha256": SHA, **fields})
+    return parse_review({"verdict": verdict, "reason": reason, "sha256": SHA, **fields}, "here")
 
 
 # Consensus
@@ -63,7 +64,7 @@ def plain(verdict: str, **fields: object) -> Review:
     ],
 )  # fmt: skip
 def test_an_unknown_box_agrees_with_any(policy: Policy, votes: list[Review], expected: Decision) -> None:
-    for order in permutations(votes):
+    for order in permutations(vote.verdict for vote in votes):
         assert consensus(order, None, policy, 1, 0.02) == expected
 
 
@@ -77,7 +78,8 @@ def test_an_unknown_box_agrees_with_any(policy: Policy, votes: list[Review], exp
     ],
 )
 def test_the_board_may_leave_the_box_to_others(votes: list[Review], expected: Decision) -> None:
-    assert consensus(votes, crop(None, note="so be it"), "single", 1) == expected
+    board = crop(None, note="so be it")
+    assert consensus([vote.verdict for vote in votes], board.verdict, "single", 1) == expected
 
 
 # The policy
@@ -175,7 +177,7 @@ def ask(*words: str, places: int = 3, crops_in_rank: bool = False) -> list[tuple
     candidates = candidates_of(tuple((f"p{rank}", tier) for rank, (tier, _) in enumerate(pairs, start=1)))
     decide = decide_by({f"p{rank}": verdict for rank, (_, verdict) in enumerate(pairs, start=1)})
     found = questions({"a": candidates}, {"a": decide}, places, crops_in_rank=crops_in_rank)
-    return [(each.image_id, each.certain, each.box_unknown) for each in found]
+    return [(each.image_id, each.certain, each.only_box) for each in found]
 
 
 def test_boxes_are_asked_first() -> None:

@@ -15,6 +15,7 @@ from cleanset.dataset.archives import locate
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.store import BOARD, read_reviews
+from cleanset.review.verdicts import Clean, Cropped, Rejected
 from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, SHARED, read_table
 from tests.checkouts import Checkout
 
@@ -75,11 +76,11 @@ def test_reviews_found_what_was_planted(edition: Edition, truth: dict[str, Any])
         deciding = by_reviewer.get(BOARD) or by_reviewer["ada"]
         review, planted = deciding.review, truth[image_id]
         if planted["flaw"] is None:
-            assert (review.verdict, review.reason) == ("clean", None)
+            assert review.verdict == Clean()
         elif planted["crop"]:
-            assert (review.verdict, review.reason, review.crop) == ("crop", planted["flaw"], tuple(planted["crop"]))
+            assert review.verdict == Cropped(planted["flaw"], tuple(planted["crop"]))
         else:
-            assert (review.verdict, review.reason) == ("reject", planted["flaw"])
+            assert review.verdict == Rejected(planted["flaw"])
 
 
 def test_everything_that_was_planted_was_reviewed_somewhere(edition: Edition, truth: dict[str, Any]) -> None:
@@ -153,7 +154,7 @@ def test_the_board_overruled_once(edition: Edition) -> None:
     votes = read_reviews(edition.reviews, imagenet())
     overruled = [by_reviewer for by_reviewer in votes.values() if BOARD in by_reviewer]
     assert len(overruled) == 1
-    assert {name: vote.review.verdict for name, vote in overruled[0].items()} == {
+    assert {name: vote.review.verdict.kind for name, vote in overruled[0].items()} == {
         "ada": "clean", "ben": "reject", "board": "clean",
     }  # fmt: skip
 

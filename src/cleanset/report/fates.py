@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cleanset.images.boxes import UNKNOWN_BOX, Box, CropBox, known_box
+from cleanset.images.boxes import Box, CropBox, known_box
 from cleanset.report.figures import LEFT_OVER, CandidateKey, ClassState
 from cleanset.review.store import Votes, basis_of
 from cleanset.review.verdicts import Review
@@ -56,11 +56,6 @@ class ReportedCandidate:
     def crop(self) -> Box | None:
         """The box that is cut out; None for a whole image and for an unknown box."""
         return known_box(self.box)
-
-    @property
-    def box_unknown(self) -> bool:
-        """Whether it is to be cropped by a box that nobody has drawn yet."""
-        return self.box is UNKNOWN_BOX
 
     @property
     def uses(self) -> tuple[Fate, ...]:

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cleanset.classes import ClassTable
-from cleanset.images.boxes import Box
+from cleanset.images.boxes import UNKNOWN_BOX, Box
 from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.report.thumbnails import PageImage
@@ -167,6 +167,7 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,
         "directed": _directed,
     }  # fmt: skip
+    environment.tests["unknown_box"] = lambda box: box is UNKNOWN_BOX
     return environment
 
 
@@ -196,7 +197,7 @@ def _probability(value: float | None) -> str:
 def _opinion(review: Review) -> str:
     """A verdict with its reason, and its basis where it is not explicit."""
     basis = basis_of(review)
-    parts = [review.verdict, *([_words(review.reason)] if review.reason else [])]
+    parts = [review.verdict.kind, *([_words(review.reason)] if review.reason else [])]
     return ", ".join(parts) + ("" if basis == "explicit" else f" ({basis})")
 
 

@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.images.boxes import known_box
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
 from cleanset.statistics import raters
@@ -139,8 +140,8 @@ def fleiss_kappa(counts: VerdictCounts) -> float | None:
 
 def verdict_counts(reviews: Iterable[Mapping[str, Review]]) -> VerdictCounts:
     """A row of counts for each image, from its reviews by reviewer."""
-    rows = [[review.verdict for review in by_reviewer.values()] for by_reviewer in reviews]
-    counts = [[row.count(verdict) for verdict in VERDICTS] for row in rows]  # type: ignore[arg-type]
+    rows = [[review.verdict.kind for review in by_reviewer.values()] for by_reviewer in reviews]
+    counts = [[row.count(verdict) for verdict in VERDICTS] for row in rows]
     return np.array(counts, dtype=np.int64).reshape(-1, len(VERDICTS))
 
 
@@ -165,8 +166,8 @@ def differences(votes: Votes) -> list[Difference]:
     """The images on which reviewers differ in verdict or box, by class and image id."""
     found = []
     for (class_index, image_id), reviews in without_board(votes).items():
-        verdicts = {review.verdict for review in reviews.values()}
-        boxes = {review.box for review in reviews.values() if review.box is not None}
+        verdicts = {review.verdict.kind for review in reviews.values()}
+        boxes = {known_box(review.box) for review in reviews.values()} - {None}
         if len(verdicts) > 1 or len(boxes) > 1:
             board = votes[class_index, image_id].get(BOARD)
             found.append(Difference(class_index, image_id, reviews, board.review if board else None))

@@ -13,6 +13,7 @@ from cleanset.edition.paths import Edition
 from cleanset.images.boxes import UNKNOWN_BOX, known_box
 from cleanset.review import agreement
 from cleanset.review.decided import checked_votes, decisions_under
+from cleanset.review.file_format import review_fields
 from cleanset.review.terminal import grid
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
@@ -79,7 +80,8 @@ def agreement_as_json(report: AgreementReport) -> str:
 
 
 def _review_json(review: Review) -> dict[str, object]:
-    return review.model_dump(mode="json", include={"verdict", "reason", "crop", "note"}, exclude_none=True)
+    fields = review_fields(review)
+    return {name: fields[name] for name in ("verdict", "reason", "crop", "note") if fields[name] is not None}
 
 
 def _decision_json(decision: Decision) -> dict[str, object]:
@@ -153,8 +155,8 @@ def _differences(report: AgreementReport) -> Table:
 
 
 def _described(review: Review) -> str:
-    crop = [str(list(review.box) if review.box else review.crop)] if review.crop else []
-    return " ".join([review.verdict, *_plain(review.reason), *crop])
+    crop = review_fields(review)["crop"]
+    return " ".join([review.verdict.kind, *_plain(review.reason), *([str(crop)] if crop else [])])
 
 
 def _decided(decision: Decision, found: agreement.Difference) -> str:
@@ -162,7 +164,7 @@ def _decided(decision: Decision, found: agreement.Difference) -> str:
     box = known_box(decision.box)
     if box is not None:
         words.append(str(list(box)))
-        if any(review.box not in (None, box) for review in found.reviews.values()):
+        if any(known_box(review.box) not in (None, box) for review in found.reviews.values()):
             words.append("(the smallest of boxes within review.box_tolerance)")
     return " ".join(words)
 

@@ -16,7 +16,7 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, Unknown
 from cleanset.review.calibration import GoldScore
-from cleanset.review.verdicts import Vote
+from cleanset.review.verdicts import Clean, Vote
 from cleanset.selection.selected import boxes_of
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
@@ -181,7 +181,9 @@ def audit_result(
         if not by_auditor:
             break  # which image is left out may depend on what it shows, so that the ones after it do not count
         draws.append(by_auditor)
-    is_flawed = [any(vote.review.verdict != "clean" for vote in by_auditor.values()) for by_auditor in draws]
+    is_flawed = [
+        not all(isinstance(vote.review.verdict, Clean) for vote in by_auditor.values()) for by_auditor in draws
+    ]
     auditors = tuple(sorted({name for by_auditor in draws for name in by_auditor}))
     looked_at = Draws(len(plan.images), len(draws), sum(is_flawed))
     today = set(now)

@@ -1,6 +1,7 @@
 """`cleanset review bind`: write the SHA-256 of the images into reviews of the official archive."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from cleanset.classes import ClassTable
@@ -8,9 +9,9 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import locked, read_text, replace_file
+from cleanset.review.file_format import parse_reviews
 from cleanset.review.save import with_reviews
 from cleanset.review.store import check_reviewer, check_reviews, read_reviews, review_file
-from cleanset.review.verdicts import parse_reviews
 from cleanset.tables import INDEX, read_table
 
 
@@ -66,5 +67,5 @@ def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str, *, 
     """
     votes = parse_reviews(text, wnid, where, classes)
     official = [vote for vote in votes if vote.review.is_official]
-    bound = {vote.image_id: vote.review.model_copy(update={"sha256": digests[vote.image_id]}) for vote in official}
+    bound = {vote.image_id: replace(vote.review, sha256=digests[vote.image_id]) for vote in official}
     return with_reviews(text, wnid, bound, where), len(official)

@@ -11,7 +11,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, locked, read_text, replace_file, write_text
-from cleanset.images.boxes import Box
+from cleanset.images.boxes import Box, known_box
 from cleanset.review.gold import GoldKey, is_gold_answer
 from cleanset.review.gold_files import read_gold_key
 from cleanset.review.guidelines import GUIDELINES
@@ -145,7 +145,9 @@ class _Carried:
         return with_reviews(text, path.stem, changes, str(path)) if changes else text
 
     def _place_of(self, vote: Vote) -> tuple[str | None, str]:
-        return (None, "crop too small") if _is_too_small(vote.review.box, self._min_crop_pixels) else self._find(vote)
+        if _is_too_small(known_box(vote.review.box), self._min_crop_pixels):
+            return None, "crop too small"
+        return self._find(vote)
 
 
 Find = Callable[[Vote], tuple[str | None, str]]

@@ -47,10 +47,10 @@ def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str],
     found = {}
     for key, by_reviewer in accepted_votes(votes, policy.accept).items():
         board = by_reviewer.get(BOARD)
-        others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
+        others = [vote.review.verdict for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
         decision = consensus(
             others,
-            board.review if board else None,
+            board.review.verdict if board else None,
             policy.policy,
             policy.min_reviewers,
             box_tolerance=policy.box_tolerance,

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from cleanset.classes import ClassOfKey
 from cleanset.dataset.folder import ImageId
-from cleanset.review.verdicts import ImageKey, Review, Vote, votes_that
+from cleanset.review.verdicts import Clean, ImageKey, Review, Vote, votes_that
 from cleanset.validation import EmptyIsNone, matching, one_of
 from cleanset.vocabulary import REASONS
 
@@ -52,7 +52,7 @@ class GoldAnswer:
     @property
     def is_correct(self) -> bool:
         """Whether the verdict is clean for a clean item, and any other for a flawed one."""
-        return (self.review.verdict == "clean") != self.item.is_flawed
+        return isinstance(self.review.verdict, Clean) != self.item.is_flawed
 
 
 GoldKey = Mapping[ImageKey, GoldItem]

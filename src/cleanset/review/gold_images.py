@@ -26,7 +26,7 @@ from cleanset.review.gold import GoldItem
 from cleanset.review.gold_files import GOLD_KEY, gold_file, gold_key_text, read_gold_key
 from cleanset.review.queue import ByRole, by_image
 from cleanset.review.store import BOARD, Votes, basis_of
-from cleanset.review.verdicts import ImageKey, Review
+from cleanset.review.verdicts import Clean, ImageKey, Review
 from cleanset.tables import INDEX, read_table
 
 STAMPS = ("© photostock", "SAMPLE", "www.photos.example", "© 2009 J. Miller", "PREVIEW")
@@ -214,7 +214,7 @@ def _known(source: str, reviews: Mapping[str, Review], *, is_flawed: bool) -> tu
     """The reason (None: clean) and source by which an image's verdict is known; None if it is not."""
     by_people = {name: each for name, each in reviews.items() if basis_of(each) == "explicit"}
     if source == "planted":
-        is_clean = by_people and all(each.verdict == "clean" for each in by_people.values())
+        is_clean = by_people and all(isinstance(each.verdict, Clean) for each in by_people.values())
         return (None, source) if is_clean else None
     if BOARD in reviews:
         return None
@@ -223,9 +223,9 @@ def _known(source: str, reviews: Mapping[str, Review], *, is_flawed: bool) -> tu
     sources = {"published": published, "settled": settled}
     for name in (source,) if source else sources:
         given = sources[name]
-        verdicts = {"clean" if each.verdict == "clean" else "flawed" for each in given.values()}
+        verdicts = {"clean" if isinstance(each.verdict, Clean) else "flawed" for each in given.values()}
         if verdicts == {"flawed" if is_flawed else "clean"}:
-            reasons = Counter(each.reason or "other" for each in given.values())
+            reasons = Counter[str](each.reason or "other" for each in given.values())
             return min(reasons, key=lambda reason: (-reasons[reason], reason)) if is_flawed else None, name
     return None
 

@@ -19,6 +19,7 @@ from cleanset.files import is_there, write_text
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.opinions import MAX_LETTERS, OPINION_COLUMNS, Opinion
 from cleanset.review.store import BOARD
+from cleanset.review.verdicts import Rejected
 from cleanset.selection.candidates import check_same_images
 from cleanset.tables import INDEX, SCORES, read_table, text_of_table
 from cleanset.validation import first_names
@@ -103,7 +104,8 @@ def write_corrected(edition: Edition, path: Path) -> str:
     for key, decision in decisions_under(params.review, votes).items():
         if (decision.verdict, decision.reason) == ("reject", "wrong_class"):
             deciding = [votes[key][BOARD]] if BOARD in votes[key] else votes[key].values()
-            named = {vote.review.correct_class for vote in deciding if vote.review.correct_class}
+            verdicts = [vote.review.verdict for vote in deciding]
+            named = {each.correct_class for each in verdicts if isinstance(each, Rejected) and each.correct_class}
             if len(named) == 1:
                 correct[key[1]] = named.pop()
             else:

@@ -52,14 +52,14 @@ ByRole = Mapping[str, Sequence[Candidate]]
 class Question:
     """An image to be reviewed and, by role, the models that may need it.
 
-    `certain`: it must be reviewed whatever the other verdicts will be. `box_unknown`: the image is to be cropped, and
-    only the box is asked for.
+    `certain`: it must be reviewed whatever the other verdicts will be. `only_box`: the image is to be cropped, and only
+    its box is asked for.
     """
 
     image_id: str
     serves: Mapping[str, Candidate]
     certain: bool
-    box_unknown: bool = False
+    only_box: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,12 @@ def questions(
                 boxes.add(candidate.image_id)
 
     def order(asked: Question) -> tuple[bool, bool, tuple[int, int], int, str]:
-        return not asked.certain, not asked.box_unknown, *_order_in_class(asked.serves.values()), asked.image_id
+        return not asked.certain, not asked.only_box, *_order_in_class(asked.serves.values()), asked.image_id
 
-    found = (Question(image_id, models, image_id in certain, image_id in boxes) for image_id, models in serves.items())
+    found = (
+        Question(image_id, models, certain=image_id in certain, only_box=image_id in boxes)
+        for image_id, models in serves.items()
+    )
     return sorted(found, key=order)
 
 
@@ -157,7 +160,7 @@ def for_reviewer(
         if image_id not in own_reviews:
             return decision
         # alone, under the plainest policy: what others say must not change what this reviewer is asked
-        own = consensus([own_reviews[image_id]], None, "single", 1)
+        own = consensus([own_reviews[image_id].verdict], None, "single", 1)
         return asking_for_box(own) if boxes_asked else own
 
     return seen

@@ -14,13 +14,10 @@ from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
+from cleanset.review.file_format import fields_to_write, parse_reviews, review_fields
 from cleanset.review.guidelines import check_reviews_folder
-from cleanset.review.store import (
-    check_note,
-    refuse_link,
-    review_file,
-)
-from cleanset.review.verdicts import Review, Vote, parse_reviews
+from cleanset.review.store import check_note, refuse_link, review_file
+from cleanset.review.verdicts import Review, Vote
 from cleanset.yaml_files import parse_remembered
 
 _Entry = tuple[str, object]
@@ -105,8 +102,8 @@ def _is_new(change: VerdictChange, vote: Vote | None, place: str) -> bool:
 def _shown(review: Review | None) -> str:
     if review is None:
         return "no verdict"
-    fields = review.model_dump(mode="json", exclude={"sha256"})
-    return ", ".join(f"{name} {value}" for name, value in fields.items() if value)
+    fields = review_fields(review)
+    return ", ".join(f"{name} {value}" for name, value in fields.items() if value and name != "sha256")
 
 
 def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], where: str) -> str:
@@ -121,7 +118,7 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
     content: Any = parse_remembered(text, where)[0]
     before = content[wnid] if content else {}
     wanted = {
-        image_id: _fields(review, before.get(image_id, {}))
+        image_id: fields_to_write(review, before.get(image_id, {}))
         for image_id, review in reviews.items()
         if review is not None
     }
@@ -155,8 +152,3 @@ def _merged(entries: Sequence[_Entry], added: Iterable[_Entry]) -> list[_Entry]:
         before[bisect_right(highest, entry[0])].append(entry)
     merged = [each for at, entry in enumerate(entries) for each in (*before[at], entry)]
     return [*merged, *before[len(entries)]]
-
-
-def _fields(review: Review, before: Mapping[str, object]) -> dict[str, object]:
-    """The fields to write: those with a value, and those that the file has with null."""
-    return {name: value for name, value in review if value is not None or before.get(name, ...) is None}

@@ -11,11 +11,12 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
-from cleanset.images.boxes import Crop, check_crop
+from cleanset.images.boxes import Crop, check_crop, known_box
+from cleanset.review.file_format import parse_reviews
 from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
 from cleanset.review.guidelines import GUIDELINES, check_reviews_folder
-from cleanset.review.verdicts import OFFICIAL, ImageKey, Review, Vote, parse_reviews, votes_that
+from cleanset.review.verdicts import OFFICIAL, ImageKey, Review, Vote, votes_that
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -189,9 +190,10 @@ def check_votes(
                     "move the entry to the file of its class, or remove it"
                 )
             _check_bytes(vote, image, official_images=official_images)
-            if vote.review.box is not None and min_crop_pixels is not None:
+            box = known_box(vote.review.box)
+            if box is not None and min_crop_pixels is not None:
                 try:
-                    check_crop(vote.review.box, image.width, image.height, min_crop_pixels)
+                    check_crop(box, image.width, image.height, min_crop_pixels)
                 except ValueError as error:
                     raise CleansetError(f"{vote.where}: {error}") from None
 
@@ -214,10 +216,10 @@ def basis_of(review: Review) -> str:
 def drawn_crops(votes: Votes) -> set[Crop]:
     """Every crop drawn by anybody, the board included, whatever was decided."""
     return {
-        Crop(image_id, vote.review.box)
+        Crop(image_id, box)
         for (_, image_id), by_reviewer in votes.items()
         for vote in by_reviewer.values()
-        if vote.review.box is not None
+        if (box := known_box(vote.review.box)) is not None
     }
 
 

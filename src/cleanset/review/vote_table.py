@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.images.boxes import known_box
 from cleanset.review.store import BOARD, Votes
 from cleanset.selection.fill import Filled
 from cleanset.vocabulary import VERDICTS
@@ -22,7 +23,7 @@ def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
     columns = ["class_index", "image_id"]
     candidates = pd.concat([filled.selection[columns], decided[columns]])
     rows = [
-        (image_id, reviewer, vote.review.verdict, vote.review.reason, vote.review.box)
+        (image_id, reviewer, vote.review.verdict.kind, vote.review.reason, known_box(vote.review.box))
         for class_index, image_id in zip(candidates["class_index"], candidates["image_id"], strict=True)
         for reviewer, vote in votes.get((class_index, image_id), {}).items()
     ]

@@ -13,6 +13,7 @@ from cleanset.dataset.pinned import pinned_text, read_pinned
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.files import is_there, sha256, sha256_of
+from cleanset.images.boxes import known_box
 from cleanset.review.guidelines import GUIDELINES, own_guidelines
 from cleanset.sets.description import params_sha256_of, reasons_of_rejection
 from cleanset.sets.folder import REJECTED_CSV, manifest_text, read_regular_file, read_release
@@ -114,7 +115,7 @@ def _votes_on(folder: Path, edition: Edition, accept: Collection[str]) -> list[V
         keys |= {(read.classes.indices[key], name) for (key, name), why in reasons.items() if why != "not_needed"}
     votes = accepted_votes(read_reviews(edition.reviews, read.classes), accept)
     return [
-        (image_id, reviewer, vote.review.verdict, vote.review.reason, vote.review.box)
+        (image_id, reviewer, vote.review.verdict.kind, vote.review.reason, known_box(vote.review.box))
         for class_index, image_id in keys
         for reviewer, vote in votes.get((class_index, image_id), {}).items()
     ]

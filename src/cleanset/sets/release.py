@@ -17,6 +17,7 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, new_folder, sha256
+from cleanset.images.boxes import known_box
 from cleanset.review.audit_files import all_gold_answers, verdicts_folder
 from cleanset.review.calibration import calibrations
 from cleanset.review.calibration_report import calibration_as_json
@@ -132,8 +133,8 @@ def _verdicts_csv(reviews: Path, params: Params, classes: ClassTable) -> str:
     folders = {"": reviews} | {f"{AUDIT}/{role}/": verdicts_folder(reviews, role) for role in params.models}
     rows = [
         (
-            f"{prefix}{name}/{classes.keys[index]}.yaml", image_id, vote.review.verdict, vote.review.reason,
-            " ".join(map(str, vote.review.box or ())), basis_of(vote.review), vote.review.sha256,
+            f"{prefix}{name}/{classes.keys[index]}.yaml", image_id, vote.review.verdict.kind, vote.review.reason,
+            " ".join(map(str, known_box(vote.review.box) or ())), basis_of(vote.review), vote.review.sha256,
         )
         for prefix, folder in folders.items()
         for (index, image_id), by_name in (read_votes(folder, classes) if is_there(folder) else {}).items()

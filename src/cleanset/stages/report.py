@@ -115,7 +115,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: Cl
         reviewed=len({image_id for _, image_id in votes}),
         hardest=tuple(hardest_classes(states, candidates, HARDEST_CLASSES)),
         totals=totals(edition),
-        reviewers=by_reviewer(votes, VERDICTS, lambda review: review.verdict),
+        reviewers=by_reviewer(votes, VERDICTS, lambda review: review.verdict.kind),
         agreement=overall(counts),
         verdicts=verdict_agreements(counts),
         pairs=pairs(verdicts),

@@ -11,13 +11,13 @@ from playwright.sync_api import Page
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Box
+from cleanset.review.file_format import parse_review
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.page import tab
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.session import Session
 from cleanset.review.page.view import render
-from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
 from tests.browser_tab import PATIENCE, SOURCE, Server, Tab
 from tests.review.texts import GOLDFISH, save, sent
@@ -61,7 +61,7 @@ def reviews(
 def write(edition: Path, reviewer: str, image_id: str, fields: Mapping[str, object], wnid: str = GOLDFISH) -> None:
     """Save a reviewer's verdict."""
     index = read_table(edition / "data" / "index.parquet", INDEX, imagenet()).set_index("image_id")
-    review = Review.model_validate({"sha256": index.loc[image_id, "sha256"], **fields})
+    review = parse_review({"sha256": index.loc[image_id, "sha256"], **fields}, "here")
     save(edition / "reviews", reviewer, wnid, image_id, review)
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
+from cleanset.review.file_format import parse_review
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.options import verdict_options
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Vote
 from cleanset.tables import CANDIDATES, read_table
 from tests.review.texts import GOLDFISH
 
@@ -25,7 +26,7 @@ def vote(verdict: str, **fields: object) -> Vote:
     entry = {"verdict": verdict, "sha256": "0" * 64, **fields}
     if "crop" in fields:
         entry |= {"object_fully_visible": True, "reason": "text"}
-    return Vote(GOLDFISH, WIDE.image_id, Review.model_validate(entry), "here")
+    return Vote(GOLDFISH, WIDE.image_id, parse_review(entry, "here"), "here")
 
 
 def test_equal_verdicts_are_one_option() -> None:
@@ -41,7 +42,7 @@ def test_equal_verdicts_are_one_option() -> None:
             "flo": vote("unsure"),
         }
     )
-    assert [(each.number, each.review.verdict, list(each.reviews), each.box) for each in found] == [
+    assert [(each.number, each.review.verdict.kind, list(each.reviews), each.drawn_box) for each in found] == [
         (1, "reject", ["ben", "cy"], None),
         (2, "crop", ["dot"], (9, 0, 400, 200)),
         (3, "crop", ["ada"], (10, 0, 400, 200)),

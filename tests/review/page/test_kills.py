@@ -38,7 +38,7 @@ def on_disk(edition: Path) -> Flat:
 def own(tab: Tab) -> Flat:
     """The verdicts as the page shows them."""
     return {
-        image_id: votes["ada"].review.verdict
+        image_id: votes["ada"].review.verdict.kind
         for status in tab.session.statuses.values()
         for (_, image_id), votes in status.votes.items()
         if "ada" in votes

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.review.file_format import parse_review
 from cleanset.review.page.look_back import differs
 from cleanset.review.page.pace import RecentVerdicts
 from cleanset.review.verdicts import Review
@@ -37,7 +38,7 @@ def test_the_time_of_a_verdict_is_the_mean_of_its_visit() -> None:
 
 
 def review(verdict: str, **fields: object) -> Review:
-    return Review.model_validate({"verdict": verdict, "sha256": "0" * 64, **fields})
+    return parse_review({"verdict": verdict, "sha256": "0" * 64, **fields}, "here")
 
 
 CROP = {"reason": "text", "crop": BOX, "object_fully_visible": True}

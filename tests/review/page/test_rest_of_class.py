@@ -1,6 +1,7 @@
 """The parts behind the keys for all the rest and for an exception, without a browser."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from cleanset.review.page.likeliest import likeliest_reason
 from cleanset.review.page.notices import READ_SECONDS, Notice, UnreadNotices
 from cleanset.review.page.view import cards
 from cleanset.review.save import VerdictChange, save_all
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Clean, Review, Unsure
 from tests.review.texts import GOLDFISH, save, sent
 
 from .reviewing import TabAlone, change_review, reviews, write
@@ -247,7 +248,7 @@ def test_notices_stay_until_they_could_be_read() -> None:
 
 def test_all_or_none_is_saved(tmp_path: Path) -> None:
     first, second = (f"ILSVRC2012_val_0000000{number}" for number in (1, 2))
-    clean = Review(verdict="clean", seen="grid", sha256="0" * 64)
+    clean = Review(verdict=Clean(), seen="grid", sha256="0" * 64)
     save_all(
         tmp_path,
         "ada",
@@ -259,7 +260,7 @@ def test_all_or_none_is_saved(tmp_path: Path) -> None:
     before = path.read_text()
     entry = f"    verdict: clean\n    seen: grid\n    sha256: '{'0' * 64}'\n"
     assert before == f"{GOLDFISH}:\n  {first}:\n{entry}  {second}:\n{entry}"
-    other = clean.model_copy(update={"verdict": "unsure", "seen": None})
+    other = replace(clean, verdict=Unsure(), seen=None)
     with pytest.raises(ChangedMeanwhileError, match="found verdict clean, seen grid, expected no verdict"):
         save_all(
             tmp_path,
@@ -270,5 +271,5 @@ def test_all_or_none_is_saved(tmp_path: Path) -> None:
         )
     assert path.read_text() == before
     # from another place, seen in another way: no conflict, and the file stays
-    save(tmp_path, "ada", GOLDFISH, first, clean.model_copy(update={"seen": None}), expected=None)
+    save(tmp_path, "ada", GOLDFISH, first, replace(clean, seen=None), expected=None)
     assert path.read_text() == before

@@ -2,6 +2,7 @@
 
 import csv
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,7 @@ import yaml
 
 from cleanset.classes import imagenet
 from cleanset.review.store import Votes, read_reviews
+from cleanset.review.verdicts import Clean, Cropped, Rejected
 from replay import SHORT, differences, numbers, out_of_order
 from tests.checkouts import Checkout
 
@@ -35,9 +37,9 @@ def by_hand(votes: Votes, lists: pd.DataFrame) -> pd.DataFrame:
     kept: dict[int, list[tuple[int, str, bool]]] = {}
     for (class_index, name), by_reviewer in votes.items():
         (vote,) = by_reviewer.values()
-        if vote.review.verdict in ("clean", "crop"):
+        if isinstance(vote.review.verdict, Clean | Cropped):
             place = order.get((class_index, name), 6)
-            kept.setdefault(class_index, []).append((place, name, vote.review.verdict == "crop"))
+            kept.setdefault(class_index, []).append((place, name, isinstance(vote.review.verdict, Cropped)))
     rows = [(index, *each) for index, found in kept.items() for each in sorted(found)[:3]]
     return pd.DataFrame(rows, columns=["class_index", "place", "image_id", "box_unknown"]).assign(crop=None)
 
@@ -54,8 +56,8 @@ def test_any_changed_verdict_is_found(votes: Votes, repository: Path) -> None:
     drawn = random.Random(0).sample(sorted(votes), 10)
     for key in drawn:
         ((name, vote),) = votes[key].items()
-        other = "reject" if vote.review.verdict == "clean" else "clean"
-        changed = vote.review.model_copy(update={"verdict": other})
+        is_clean = isinstance(vote.review.verdict, Clean)
+        changed = replace(vote.review, verdict=Rejected("other") if is_clean else Clean())
         altered = dict(votes) | {key: {name: type(vote)(vote.wnid, vote.image_id, changed, vote.where)}}
         found = differences(numbers(by_hand(altered, lists_of(repository)), altered))
         assert any(line.startswith("verdicts, SHA-256: ") for line in found)

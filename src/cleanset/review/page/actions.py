@@ -10,6 +10,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from cleanset.vocabulary import Reason
+
 Base = Literal["class", "zoom", "end"]
 """What lies beneath: the cards of a class, the image in focus alone, or the end, where no class is shown."""
 
@@ -35,7 +37,7 @@ TYPING: tuple[Mode, ...] = ("note", "search")
 
 MODES: tuple[Mode, ...] = (*ON_BASE, *get_args(Overlay))
 
-REASON_KEYS = {
+REASON_KEYS: Mapping[str, Reason] = {
     "w": "watermark",
     "t": "text",
     "b": "border",

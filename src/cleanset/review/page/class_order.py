@@ -8,7 +8,7 @@ from cleanset.review.page.session import ReviewerClassStatus, Session
 
 def lacks_box(status: ReviewerClassStatus) -> bool:
     """Whether an image of a class lacks only its crop box, and is certainly needed."""
-    return any(each.box_unknown and each.certain for each in status.questions)
+    return any(each.only_box and each.certain for each in status.questions)
 
 
 @dataclass

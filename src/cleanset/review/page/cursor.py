@@ -85,7 +85,7 @@ class Cursor:
     def boxes_asked(self) -> list[str]:
         """Image ids that are shown and certainly needed, and lack only a crop box."""
         shown = self.images()
-        boxes = [each.image_id for each in self.status.questions if each.box_unknown and each.certain]
+        boxes = [each.image_id for each in self.status.questions if each.only_box and each.certain]
         return [image_id for image_id in boxes if image_id in shown]
 
     def go_to(self, class_index: int, focus: str | None = None) -> None:

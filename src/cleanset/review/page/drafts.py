@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box, check_crop
+from cleanset.images.boxes import Box, check_crop, known_box
 from cleanset.review.page.library import IndexedImage
-from cleanset.review.verdicts import Review
-from cleanset.validation import first_problem
-from cleanset.vocabulary import Seen, Verdict
+from cleanset.review.verdicts import Clean, Cropped, Rejected, Review, Unsure, Verdict
+from cleanset.vocabulary import Reason, Seen, VerdictKind
 
 if TYPE_CHECKING:  # it imports SciPy, which would delay the start
     from cleanset.review.hints.crop_proposal import CropProposal
@@ -20,8 +17,8 @@ if TYPE_CHECKING:  # it imports SciPy, which would delay the start
 class Draft:
     """The parts of a verdict that are decided so far."""
 
-    verdict: Verdict
-    reason: str | None = None
+    kind: VerdictKind
+    reason: Reason | None = None
     correct_class: str | None = None
     """The key of the class that the image shows, if that is the reason."""
 
@@ -39,6 +36,18 @@ class Draft:
 
     awaits_proposal: bool = False
     """Whether the image is still being measured for a proposal."""
+
+    @classmethod
+    def of(cls, review: Review, note: str = "") -> "Draft":
+        """The parts of an earlier verdict; an unknown box has to be drawn."""
+        verdict = review.verdict
+        return cls(
+            kind=verdict.kind,
+            reason=review.reason,
+            correct_class=verdict.correct_class if isinstance(verdict, Rejected) else None,
+            box=known_box(review.box),
+            note=note,
+        )
 
     def propose(self, proposal: "CropProposal") -> None:
         """Offer a box, and its reason unless a better one is known."""
@@ -91,17 +100,20 @@ class Draft:
         return lacking
 
     def review(self, image: IndexedImage, note: str | None, seen: Seen | None = None) -> Review:
-        """The verdict to be written."""
-        try:
-            return Review(
-                verdict=self.verdict,
-                reason=self.reason,  # type: ignore[arg-type]  # checked right here
-                correct_class=self.correct_class,
-                crop=self.box,
-                object_fully_visible=True if self.box else None,
-                seen=seen,
-                sha256=image.sha256,
-                note=note,
-            )
-        except ValidationError as error:
-            raise CleansetError(first_problem(error)) from None
+        """The verdict to be written. Raises CleansetError while a part is missing."""
+        return Review(verdict=self._verdict(), seen=seen, sha256=image.sha256, note=note)
+
+    def _verdict(self) -> Verdict:
+        match self.kind:
+            case "clean":
+                return Clean()
+            case "unsure":
+                return Unsure(self.reason)
+            case "crop" | "reject" if self.reason is None:
+                raise CleansetError(f"verdict {self.kind} without a reason; choose one by its key")
+            case "reject":
+                return Rejected(self.reason, self.correct_class)
+            case "crop" if self.box is None:
+                raise CleansetError("verdict crop without a box; draw it")
+            case "crop":
+                return Cropped(self.reason, self.box)

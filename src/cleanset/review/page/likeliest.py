@@ -4,21 +4,23 @@ from collections import Counter
 from collections.abc import Collection
 
 from cleanset.review.page.session import ReviewerClassStatus, Session
-from cleanset.vocabulary import REASONS
+from cleanset.review.verdicts import Rejected
+from cleanset.vocabulary import REASONS, Reason
 
 # further reasons that a kind of hint stands for: a line near an edge is read as text, and may be a watermark
 ALSO_HINTED = {"text": ("watermark",)}
 
 
-def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: Counter[str]) -> str:
+def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: Counter[str]) -> Reason:
     """The most frequent of the reasons hinted at, else of those given in the class, else of all given so far.
 
     `hinted`: kinds of hints at the image; `in_class`, `overall`: how often each reason was given. Ties go to the one
     that is more frequent overall, then to the first of REASONS.
     """
     # few pixels are no reason: in an edition of small images they would hide all others
-    known = {reason for kind in hinted for reason in (kind, *ALSO_HINTED.get(kind, ())) if reason in REASONS}
-    among = known or in_class.keys() or REASONS
+    names = {name for kind in hinted for name in (kind, *ALSO_HINTED.get(kind, ()))}
+    known = [reason for reason in REASONS if reason in names]
+    among = known or [reason for reason in REASONS if reason in in_class] or REASONS
     return min(among, key=lambda reason: (-in_class[reason], -overall[reason], REASONS.index(reason)))
 
 
@@ -30,7 +32,7 @@ class LikeliestReasons:
         self._counted: dict[int, tuple[ReviewerClassStatus, Counter[str]]] = {}
         self._overall: Counter[str] = Counter()
 
-    def of(self, class_index: int, image_ids: Collection[str]) -> dict[str, str]:
+    def of(self, class_index: int, image_ids: Collection[str]) -> dict[str, Reason]:
         """The likeliest reason by image id, for images of a class."""
         self._count()
         in_class = self._counted[class_index][1]
@@ -45,7 +47,9 @@ class LikeliestReasons:
         for index, status in self._session.statuses.items():
             before = self._counted.get(index)
             if before is None or before[0] is not status:
-                counts = Counter(str(each.reason) for each in status.own.values() if each.verdict == "reject")
+                counts = Counter[str](
+                    each.verdict.reason for each in status.own.values() if isinstance(each.verdict, Rejected)
+                )
                 self._overall.subtract(before[1] if before else ())
                 self._overall.update(counts)
                 self._counted[index] = status, counts

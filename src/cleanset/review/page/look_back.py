@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from cleanset.images.boxes import known_box
 from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
-from cleanset.review.verdicts import ImageKey, Review
+from cleanset.review.verdicts import ImageKey, Review, Unsure
 from cleanset.selection.fill import Decision
 
 SHOWN = 50
@@ -120,7 +120,7 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping
     decision = status.decisions.get(image_id)
     if decision is not None and differs(verdict.review, decision, session.library.params.review.box_tolerance):
         yield DIFFERS
-    yield f"verdict: {verdict.review.verdict}"
+    yield f"verdict: {verdict.review.verdict.kind}"
     if verdict.review.reason:
         yield f"reason: {verdict.review.reason}"
     by_role = session.library.by_class[class_index]
@@ -138,13 +138,14 @@ def differs(review: Review, decision: Decision, box_tolerance: float) -> bool:
     """Whether the decision on an image differs from a reviewer's verdict; False while it is undecided."""
     if decision.verdict == "undecided":
         return False
-    if review.verdict == "unsure":
+    if isinstance(review.verdict, Unsure):
         return decision.reason != "unsure"
-    if review.verdict != decision.verdict:
+    if review.verdict.kind != decision.verdict:
         return True
+    drawn = known_box(review.box)
     decided = known_box(decision.box)
-    if review.box is None or decided is None:
+    if drawn is None or decided is None:
         return False
     left, top, right, bottom = decided
     limit = box_tolerance * min(right - left, bottom - top)
-    return max(abs(a - b) for a, b in zip(review.box, decided, strict=True)) > limit
+    return max(abs(a - b) for a, b in zip(drawn, decided, strict=True)) > limit

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cleanset.images.boxes import Box
+from cleanset.images.boxes import UNKNOWN_BOX, Box, known_box
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.store import BOARD
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Rejected, Review, Verdict, Vote, crop_box, reason_of
 from cleanset.vocabulary import VERDICTS
 
 
@@ -23,9 +23,9 @@ class VerdictOption:
         return next(iter(self.reviews.values()))
 
     @property
-    def box(self) -> Box | None:
-        """The crop box, if any."""
-        return self.review.box
+    def drawn_box(self) -> Box | None:
+        """The box of a crop that somebody has drawn; None of any other verdict."""
+        return known_box(self.review.box)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -34,9 +34,9 @@ class VerdictOption:
 
     def kept(self, image: IndexedImage) -> float:
         """The share of the image that the crop keeps; 1 without a box."""
-        if self.box is None:
+        if self.drawn_box is None:
             return 1.0
-        left, top, right, bottom = self.box
+        left, top, right, bottom = self.drawn_box
         return (right - left) * (bottom - top) / (image.width * image.height)
 
 
@@ -46,13 +46,22 @@ def verdict_options(votes: Mapping[str, Vote]) -> list[VerdictOption]:
     Verdicts are distinct if verdict, reason, box or correct class differ. Verdicts of most reviewers come first, then
     in the order of VERDICTS, of the reasons' names, of the boxes, and of the classes.
     """
-    found: dict[tuple[str, ...], dict[str, Review]] = {}
+    found: dict[Verdict, dict[str, Review]] = {}
     for reviewer, vote in sorted(votes.items()):
         if reviewer != BOARD:
-            review = vote.review
-            # edges padded, so that they sort as numbers
-            crop = review.crop if isinstance(review.crop, str) else "".join(f"{edge:06d}" for edge in review.crop or ())
-            key = review.verdict, review.reason or "", crop, review.correct_class or ""
-            found.setdefault(key, {})[reviewer] = review
-    order = sorted(found, key=lambda key: (-len(found[key]), VERDICTS.index(key[0]), *key[1:]))
-    return [VerdictOption(number, found[key]) for number, key in enumerate(order, start=1)]
+            found.setdefault(vote.review.verdict, {})[reviewer] = vote.review
+    order = sorted(found, key=lambda verdict: (-len(found[verdict]), *_order(verdict)))
+    return [VerdictOption(number, found[verdict]) for number, verdict in enumerate(order, start=1)]
+
+
+def _order(verdict: Verdict) -> tuple[int, str, bool, tuple[int, ...], str]:
+    """The sort key of a verdict among those of as many reviewers; an unknown box comes after the others."""
+    box = crop_box(verdict)
+    correct_class = verdict.correct_class if isinstance(verdict, Rejected) else None
+    return (
+        VERDICTS.index(verdict.kind),
+        reason_of(verdict) or "",
+        box is UNKNOWN_BOX,
+        known_box(box) or (),
+        correct_class or "",
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from cleanset.review.page.cursor import Cursor
+from cleanset.review.verdicts import Clean
 
 MIN_WIDTH = 160
 MIN_HEIGHT = 120
@@ -36,7 +37,8 @@ def rest_of_class(
     found: dict[str, list[str]] = {"clean": [], **{reason: [] for reason in LEFT}}
     for image_id in cursor.queued():
         votes = cursor.status.votes.get((cursor.class_index, image_id), {})
-        if image_id in cursor.boxes_asked() or any(vote.review.verdict != "clean" for vote in votes.values()):
+        has_other_verdict = any(not isinstance(vote.review.verdict, Clean) for vote in votes.values())
+        if has_other_verdict or image_id in cursor.boxes_asked():
             found["judged"].append(image_id)
         elif image_id in early:
             found["early"].append(image_id)

@@ -7,7 +7,7 @@ from functools import cache
 from markdown_it import MarkdownIt
 
 from cleanset.review.page.session import Session
-from cleanset.review.verdicts import ImageKey
+from cleanset.review.verdicts import Clean, ImageKey
 from cleanset.vocabulary import REASONS
 
 EXAMPLES = "static/examples"
@@ -75,9 +75,9 @@ def _settled_examples(session: Session) -> dict[str, list[ImageKey]]:
     for class_index, status in session.statuses.items():
         for image_id, decision in sorted(status.decisions.items()):
             own = session.own(class_index, image_id)
-            if own is None or own.verdict != decision.verdict or image_id not in session.library.images:
+            if own is None or own.verdict.kind != decision.verdict or image_id not in session.library.images:
                 continue
-            name = "clean" if own.verdict == "clean" else own.reason
+            name = "clean" if isinstance(own.verdict, Clean) else own.reason
             if name is not None and own.reason == decision.reason:
                 found.setdefault(name, []).append((class_index, image_id))
     return found

@@ -18,7 +18,7 @@ from cleanset.review.page.stored import CropScores, StoredVotes
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes
-from cleanset.review.verdicts import ImageKey, Review
+from cleanset.review.verdicts import Clean, ImageKey, Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 
 
@@ -262,7 +262,7 @@ class Session:
     def _own_part(self, status: ReviewerClassStatus) -> ReviewerClassStatus:
         """A status without what others have found, and what follows from it."""
         own = self._own_reviews(status.votes)
-        clean = frozenset(image_id for image_id, review in own.items() if review.verdict == "clean")
+        clean = frozenset(image_id for image_id, review in own.items() if isinstance(review.verdict, Clean))
         state: State = "open" if status.state == "conflict" else status.state
         votes = self._own_votes(status.votes)
         return replace(status, votes=votes, state=state, conflicts=(), clean=clean, decisions={})

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from cleanset.errors import CleansetError
+from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.review.page.actions import Base, Mode, Overlay
 from cleanset.review.page.class_order import ClassOrder, lacks_box
 from cleanset.review.page.cursor import Cursor
@@ -15,7 +16,8 @@ from cleanset.review.page.notices import Notice, UnreadNotices
 from cleanset.review.page.options import VerdictOption, verdict_options
 from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
-from cleanset.review.verdicts import Review
+from cleanset.review.verdicts import Cropped, Review
+from cleanset.vocabulary import Reason
 from cleanset.web import MIN_SHOWN_SECONDS
 
 _STATE_LEFT = {
@@ -131,19 +133,16 @@ class ShownClass:
         The board begins with the first of the boxes in conflict.
         """
         own = self.cursor.own()
-        crops = [own] if own is not None and own.verdict == "crop" else []
-        crops += [option.review for option in self.options() if option.box]
-        if crops:
-            self.draft = Draft("crop", crops[0].reason, box=crops[0].box)
-        else:
-            self.draft = Draft("crop", self._reason_of_asked_box())
+        crops = [own] if own is not None and isinstance(own.verdict, Cropped) else []
+        crops += [option.review for option in self.options() if option.drawn_box]
+        self.draft = Draft.of(crops[0]) if crops else Draft("crop", self._reason_of_asked_box())
         self.over = "crop"
         self.propose_box()
 
-    def _reason_of_asked_box(self) -> str | None:
+    def _reason_of_asked_box(self) -> Reason | None:
         """The reason of the verdict on the image in focus that lacks only its box."""
         votes = self.cursor.status.votes.get((self.cursor.class_index, self.cursor.focus or ""), {})
-        reasons = [vote.review.reason for _, vote in sorted(votes.items()) if vote.review.box_unknown]
+        reasons = [vote.review.reason for _, vote in sorted(votes.items()) if vote.review.box is UNKNOWN_BOX]
         return reasons[0] if reasons and self.cursor.is_box_asked() else None
 
     @property

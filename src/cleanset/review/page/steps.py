@@ -22,7 +22,7 @@ class Step:
     def in_words(self) -> str:
         """The step in words, such as: clean, 3 images."""
         after = self.changes[self.image_id].review
-        what = after.verdict if after else "taking it back"
+        what = after.verdict.kind if after else "taking it back"
         return what if len(self.changes) == 1 else f"{what}, {len(self.changes)} images"
 
     def notes_taken_away(self) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """One tab of the review page: what each action does, in the mode that the tab is in. No HTML, no network."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from cleanset.errors import CleansetError, install_command
+from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.review.guidelines import own_guidelines, usual_guidelines
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.actions import (
@@ -28,8 +29,9 @@ from cleanset.review.page.rules import GuidelinesSection, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import NotShownError, ShownClass
 from cleanset.review.store import BOARD, MAX_NOTE
-from cleanset.review.verdicts import ImageKey
-from cleanset.vocabulary import Verdict
+from cleanset.review.verdicts import ImageKey, Rejected
+from cleanset.validation import shown
+from cleanset.vocabulary import REASONS, Reason, VerdictKind
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""
@@ -180,19 +182,19 @@ class Tab(ShownClass):
         assert self.draft is not None
         return self.draft
 
-    def _begin(self, verdict: Verdict, sent: ReviewKey) -> None:
+    def _begin(self, kind: VerdictKind, sent: ReviewKey) -> None:
         self._check_open()
         if self.cursor.focus is None:
             return
         self._check_seen(sent)
-        if verdict == "clean":
+        if kind == "clean":
             self._check_not_meant_before(sent)
-        elif verdict == "unsure":
+        elif kind == "unsure":
             self._check_not_too_early(self.cursor.focus, sent)
-        self.draft = Draft(verdict)
-        if verdict in ("clean", "unsure"):
+        self.draft = Draft(kind)
+        if kind in ("clean", "unsure"):
             self._save_draft()
-        elif verdict == "reject":
+        elif kind == "reject":
             self.over = "reason"
         else:
             self._draft_crop()
@@ -212,10 +214,8 @@ class Tab(ShownClass):
         if chosen is None:
             self._tell_nothing(str(number))
             return
-        notes = "; ".join(chosen.notes.values())
-        review = chosen.review
-        self.draft = Draft(review.verdict, review.reason, review.correct_class, chosen.box, note=notes)
-        if chosen.review.box_unknown:
+        self.draft = Draft.of(chosen.review, note="; ".join(chosen.notes.values()))
+        if chosen.review.box is UNKNOWN_BOX:
             self.over = "crop"
         else:
             self._save_draft()
@@ -283,7 +283,7 @@ class Tab(ShownClass):
         self._guess = None
         left = self.cursor.class_index
         focus = self.cursor.focus
-        reason = sent.reason or self.likeliest.of(left, [focus])[focus]
+        reason = _reason_named(sent.reason) if sent.reason else self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft()
         if self.cursor.class_index == left and self.mode == "class" and before in self.cursor.asked():
@@ -309,13 +309,11 @@ class Tab(ShownClass):
             raise CleansetError("not the key of a reason: ? shows them")
         image = guess.image if guess else None
         own = self.session.own(*image) if image else None
-        if image is not None and own is not None and own.verdict == "reject":
+        if image is not None and own is not None and isinstance(own.verdict, Rejected):
             self._guess = guess
             class_index, image_id = image
             self.history.shown[image_id] = own  # the last notice told it
-            self.history.write(
-                class_index, {image_id: own.model_copy(update={"reason": reason, "correct_class": None})}
-            )
+            self.history.write(class_index, {image_id: replace(own, verdict=Rejected(reason))})
             self.notice = Notice(
                 f"{self.session.library.classes.names[class_index].name}: rejected last: {_words(reason)}."
             )
@@ -387,7 +385,7 @@ class Tab(ShownClass):
         self.open(step.class_index, step.image_id)
         if is_replaced:
             own = self.cursor.own()
-            stays = f"{own.verdict} stays" if own else "no verdict is left"
+            stays = f"{own.verdict.kind} stays" if own else "no verdict is left"
             self.notice = Notice(f"Nothing to undo: {step.in_words} was replaced elsewhere meanwhile; {stays}.")
         else:
             self.notice = Notice(f"Undone: {step.in_words}.")
@@ -420,7 +418,7 @@ class Tab(ShownClass):
             if draft is not None:
                 self._save_with_note(draft, text.strip())
             elif own is not None and (own.note or "") != text.strip():
-                self._write({self.cursor.focus: own.model_copy(update={"note": text.strip() or None})})
+                self._write({self.cursor.focus: replace(own, note=text.strip() or None)})
                 self.session.state.notes.pop(key, None)
             elif own is None and text.strip():
                 self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
@@ -538,6 +536,14 @@ class Tab(ShownClass):
         elif self.mode == "search":
             self.draft = None
             self.close()
+
+
+def _reason_named(name: str) -> Reason:
+    """The reason of this name, as a card shows it. Raises CleansetError for an unknown one."""
+    for reason in REASONS:
+        if reason == name:
+            return reason
+    raise CleansetError(f"unknown reason {shown(name)}; expected one of {', '.join(REASONS)}")
 
 
 def _words(reason: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment
 
 from cleanset.classes import ClassTable
-from cleanset.images.boxes import Crop
+from cleanset.images.boxes import UNKNOWN_BOX, Crop, known_box
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.actions import (
     BY_KEYS,
@@ -134,9 +134,10 @@ def _with_numbers(hint: "Hint", numbers: Mapping[str, int]) -> "Hint":
 
 
 def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
-    if own is None or own.box is None:
+    box = known_box(own.box) if own else None
+    if box is None:
         return []
-    crop = Crop(image_id, own.box)
+    crop = Crop(image_id, box)
     scores = tab.session.crop_scores
     roles = tab.session.library.params.models
     return [role for role in roles if is_misclassified(crop, tab.cursor.class_index, scores.predictions[role])]
@@ -270,6 +271,8 @@ def _templates() -> Environment:
     templates.filters["short_id"] = _short_id
     templates.filters["class_name"] = lambda key, classes: classes.labels[classes.indices[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"
+    templates.filters["known_box"] = known_box
+    templates.tests["unknown_box"] = lambda box: box is UNKNOWN_BOX
     templates.globals["zoom_labels"] = ZOOM_LABELS
     templates.globals["more_verdicts"] = SHOWN
     templates.globals["Action"] = Action

@@ -11,6 +11,7 @@ A list gives a model a score table that says no more than the list:
 - Every other image counts as misclassified, with probability 0.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +26,9 @@ from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.edition.lists import LIST_COLUMNS, MEND, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
+from cleanset.review.file_format import review_fields
 from cleanset.review.store import Votes, read_file, read_reviews
+from cleanset.review.verdicts import Review
 from cleanset.scoring.brought import LabelsOfImages, scores_of
 from cleanset.sets.description import InputDigest, digest_of
 from cleanset.sets.texts import SCOOTER
@@ -129,12 +132,19 @@ def digests_of_inputs(votes: Votes) -> list[InputDigest]:
     for reviewer in others:
         # of their content, whichever folder they lie in
         lines = [
-            f"{key[0]} {key[1]} {by_reviewer[reviewer].review.model_dump_json(exclude={'seen'})}\n".encode()
+            f"{key[0]} {key[1]} {_content_json(by_reviewer[reviewer].review)}\n".encode()
             for key, by_reviewer in sorted(votes.items())
             if reviewer in by_reviewer
         ]
         found.append(digest_of(f"reviews of {reviewer}", lines))
     return found
+
+
+def _content_json(review: Review) -> str:
+    fields = review_fields(review)
+    # however the image was seen
+    content = {name: value for name, value in fields.items() if name != "seen"}
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
 MOST = 5
