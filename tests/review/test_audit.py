@@ -29,8 +29,9 @@ from cleanset.review.audit import (
 )
 from cleanset.review.audit_files import read_audit_json, read_plan, write_plan
 from cleanset.review.calibration import GoldScore
+from cleanset.review.file_format import parse_review
 from cleanset.review.store import read_reviews
-from cleanset.review.verdicts import Clean, Rejected, Review, Vote
+from cleanset.review.verdicts import Vote
 from cleanset.stages import count, review_apply
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
 from cleanset.statistics.shares import lower_limit, lower_limit_at_any_time
@@ -47,8 +48,8 @@ def key(image: SetImage) -> tuple[int, str]:
 
 
 def vote(verdict: str) -> Vote:
-    given = Rejected("text") if verdict == "reject" else Clean()
-    return Vote("n01440764", val(1), Review(verdict=given, sha256=sha(1)), "")
+    fields = {"verdict": verdict, "reason": "text" if verdict == "reject" else None, "sha256": sha(1)}
+    return Vote("n01440764", val(1), parse_review(fields, "here"), "")
 
 
 def votes_on(images: Collection[SetImage], flawed: int = 0, auditor: str = "cy") -> Verdicts:
