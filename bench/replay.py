@@ -87,7 +87,7 @@ def differences(lines: Collection[PublishedNumber]) -> list[str]:
 def digest_of(votes: Votes) -> str:
     """SHA-256 of a line for each image, class index, image id, verdict and reason, in the order of class and id."""
     lines = [
-        f"{class_index} {name} {vote.review.verdict} {vote.review.reason}\n"
+        f"{class_index} {name} {vote.review.verdict.kind} {vote.review.reason}\n"
         for (class_index, name), by_reviewer in sorted(votes.items())
         for vote in by_reviewer.values()
     ]
