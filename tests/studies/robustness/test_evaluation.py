@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -558,10 +559,12 @@ def answer_in_small_shards(study: Study) -> None:
 def test_shards_of_other_libraries_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = engine.settings_for(Score(device="cpu"))
     target = answering.AnsweringModel(
-        name="standard", model=cast(Any, None), settings=settings, edition_classes=[], answers=AnswerFiles(tmp_path)
-    )
+        name="standard", model=cast(Any, SimpleNamespace(code="")), settings=settings, edition_classes=[],
+        answers=AnswerFiles(tmp_path),
+    )  # fmt: skip
     monkeypatch.setattr(answering.AnsweringModel, "record", lambda *_: {"role": "standard"})
-    wanted, plan = cast(Any, None), cast(Any, None)
+    rows = pd.DataFrame({"file": ["a.png"], "file_sha256": ["0" * 64], "class_index": [3], "image_id": ["a"]})
+    wanted, plan = cast(Any, None), cast(Any, SimpleNamespace(images=rows, classes=imagenet()))
     before = target.made_from(wanted, plan)
     assert before == target.made_from(wanted, plan)
     monkeypatch.setattr(answering, "installed_versions", lambda: {"numba": "0.1"})
