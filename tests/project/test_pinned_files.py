@@ -59,6 +59,7 @@ ELSEWHERE = {
     "tar of a release": "tests/sets/test_verify.py",
     "cache of fetched editions": "tests/remotes/test_damage.py",
     "`weights.safetensors`, `record.json` of a run": "tests/studies/training/test_entries.py",
+    "`generated/images/` of a study": "tests/studies/robustness/scenarios/test_generating.py",
 }
 """The rows that other tests change, where reading takes DVC, a network or a training."""
 
