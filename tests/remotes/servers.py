@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 
 import boto3
 import pytest
@@ -170,9 +171,14 @@ def running(*command: str) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+    """A port that nobody listens on; not one that the system gives to whoever asks for any, until it is taken."""
+    while True:
+        port = SystemRandom().randrange(10_000, 32_768)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 def reach(port: int) -> None:
