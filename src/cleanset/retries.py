@@ -1,4 +1,4 @@
-"""A second and third try after a transient error, such as a broken connection or a busy server."""
+"""Tries after a transient error, such as a broken connection or a busy server: their number and pauses."""
 
 import time
 from collections.abc import Callable

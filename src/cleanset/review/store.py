@@ -1,4 +1,4 @@
-"""The folder `reviews/`: a YAML file per reviewer and class, read whole and checked against the images."""
+"""The folder `reviews/`: a YAML file per reviewer and class, read whole, checked against images and classes."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The inputs from which a result was made, and whether it may be used again.
+"""Whether a result may be used again: what it was made from, as each caller lists it, beside its record.
 
 One record answers it for scores, predictions, answers, attacks and trainings. Code is named by the VERSION files of its
 packages, which are raised when the bytes that the code writes change: a reworded docstring must not cost a GPU hour.

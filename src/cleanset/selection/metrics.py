@@ -1,4 +1,4 @@
-"""The metrics of one model: counts by class, totals, accuracy, margins, short classes."""
+"""What `dvc metrics show` counts for one model: images by class, totals, accuracy, margins, short classes."""
 
 from collections.abc import Collection
 

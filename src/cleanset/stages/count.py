@@ -1,4 +1,4 @@
-"""Stage count: the metrics, one file for each line of `dvc metrics show` with the models as columns."""
+"""Stage count: the metrics of `selection/metrics.py` and of the reviews, written as files of all models."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A reviewer's own last verdicts, which lie over the class, and the filters of them."""
+"""A reviewer's own last verdicts, which lie over the class, and their filters: hasty, in conflict, and others."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

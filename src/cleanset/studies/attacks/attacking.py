@@ -1,4 +1,4 @@
-"""The stages of a study that run a model: one attack on one model, and the signs of gradient masking.
+"""One attack on one model, what its result depends on and when it is continued; the signs of gradient masking.
 
 attacks, further_attacks, wrapped_attacks: the candidates are searched for in any precision and judged in float64.
 attack_warnings, further_warnings, wrapped_warnings: the signs are probed on some of the images.

@@ -1,4 +1,4 @@
-"""Judges and their images: disqualification, the state of an image, and the tasks of each judge.
+"""Judges and their images: which judges the numbers of `contest.yaml` leave out, the state of an image, tasks.
 
 A judge whose answers to control images are bad, by the numbers of contest.yaml, is left out.
 

@@ -1,4 +1,4 @@
-"""Days and weeks of the contest, all in UTC, and `contest.yaml`: groups of classes, teams, board, judging, limits."""
+"""`contest.yaml`: days and weeks (UTC), groups of classes, teams, board, limits, when a judge is left out."""
 
 import datetime
 import re
