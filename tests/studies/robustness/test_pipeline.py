@@ -129,9 +129,9 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
 
 
 def test_what_the_sample_shows_of_attacks(studied: Checkout) -> None:
-    """PGD at 4/255 with 10 steps on all images, measured beforehand: .90, .16 and .37; nothing breaks a clean score."""
+    """PGD at 4/255 with 10 steps, and whole levels that fill the ball; nothing breaks a clean score."""
     error = {name: attack_metric(studied, name, "error") for name in ("none", "pgd", "spatial_grid", "spsa", "guess")}
-    assert error["pgd"] == pytest.approx([0.90, 0.16, 0.37], abs=0.03)
+    assert error["pgd"] == pytest.approx([0.94, 0.17, 0.41], abs=0.03)
     assert error["pgd"][0] - error["pgd"][1] >= 0.4
     assert error["none"] == pytest.approx([1 / 71, 1 / 71, 5 / 71], abs=1e-6)
     assert error["guess"] == [1, 1, 1]
