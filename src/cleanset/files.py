@@ -300,6 +300,11 @@ def blocks_of(path: Path) -> Iterator[bytes]:
         yield from iter(lambda: file.read(BLOCK_BYTES), b"")
 
 
+def md5_of(path: Path) -> str:
+    """MD5 of a file."""
+    return md5(blocks_of(path))
+
+
 class ChangedMeanwhileError(CleansetError):
     """Somebody else has changed an entry since the caller last read it."""
 

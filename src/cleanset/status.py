@@ -18,7 +18,7 @@ from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import blocks_of, is_there, md5, read_bytes, read_text, sha256_of, write_bytes
+from cleanset.files import is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
 from cleanset.progress import found_in_threads
 from cleanset.review.decided import checked_votes
 from cleanset.sets.made_from import outdated_sets
@@ -91,7 +91,7 @@ class _Digests:
         """The SHA-256 of files by their names, or the MD5, as `kind` says."""
         states = {name: _state(path) for name, path in paths.items()}
         moved = [name for name, state in states.items() if self._known.get(f"{kind} {name}", ())[:3] != state]
-        digest = {"sha256": sha256_of, "md5": _md5_of}[kind]
+        digest = {"sha256": sha256_of, "md5": md5_of}[kind]
         found = dict(zip(moved, found_in_threads(lambda name: digest(paths[name]), moved, "status"), strict=True))
         self.files_read += len(moved)
         digests = {name: found.get(name) or self._known[f"{kind} {name}"][3] for name in paths}
@@ -116,10 +116,6 @@ def _read_states(path: Path) -> dict[str, _State]:
 def _state(path: Path) -> tuple[int, int, int]:
     status = path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def _md5_of(path: Path) -> str:
-    return md5(blocks_of(path))
 
 
 def _own_images(edition: Edition, dataset: Dataset) -> LabelledImages | None:

@@ -16,7 +16,7 @@ from cleanset.edition.create import add_attributes, relink_code
 from cleanset.edition.dvc_files import Stage, lock_files, object_path, stages_in
 from cleanset.edition.locks import repair_locks
 from cleanset.errors import CleansetError, reason
-from cleanset.files import blocks_of, md5, read_text
+from cleanset.files import md5, md5_of, read_text
 from cleanset.progress import found_in_threads
 
 
@@ -191,7 +191,7 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
 
 def _md5_of_list(paths: Mapping[Path, str]) -> str:
     """The MD5 that DVC gives a folder: that of its list, in this JSON, of files by their names below the folder."""
-    entries = [{"md5": _md5_of_file(path), "relpath": name} for path, name in paths.items()]
+    entries = [{"md5": md5_of(path), "relpath": name} for path, name in paths.items()]
     entries.sort(key=lambda entry: entry["relpath"])
     return md5([json.dumps(entries, sort_keys=True).encode()]) + ".dir"
 
@@ -252,10 +252,6 @@ def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
             state = path.stat()
             by_file.setdefault((state.st_dev, state.st_ino), []).append(path)
     groups = list(by_file.values())
-    found = found_in_threads(_md5_of_file, [group[0] for group in groups], "doctor")
+    found = found_in_threads(md5_of, [group[0] for group in groups], "doctor")
     pairs = [(path, digest) for group, digest in zip(groups, found, strict=True) for path in group]
     return {path: digest for path, digest in pairs if digest != md5s[path]}
-
-
-def _md5_of_file(path: Path) -> str:
-    return md5(blocks_of(path))

@@ -31,10 +31,10 @@ from cleanset.classes import CLASSES_FILE
 from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError
 from cleanset.files import (
-    blocks_of,
     check_new,
     locked,
     md5,
+    md5_of,
     new_folder,
     remove_abandoned,
     replacing,
@@ -127,7 +127,7 @@ class KeptSet:
         for file, expected in files.items():
             try:
                 state = _state(folder / file)
-                if checked.get(file) != state and md5(blocks_of(folder / file)) != expected:
+                if checked.get(file) != state and md5_of(folder / file) != expected:
                     raise FileNotFoundError
                 now[file] = state
             except (OSError, CleansetError):  # missing, or not a regular file
@@ -493,7 +493,7 @@ def _downloaded(address: str, workspace: Path) -> Path:
             "cleanset publish: give the address of the tar"
         ) from None
     download(url, tar, max(size, 0))
-    if (found := f"md5:{md5(blocks_of(tar))}") != digest:
+    if (found := f"md5:{md5_of(tar)}") != digest:
         raise CleansetError(f"{address}: {found}, expected {digest} as in the record: run this again")
     return tar
 
