@@ -18,7 +18,6 @@ from cleanset.review.agreement import (
     Agreement,
     Difference,
     differences,
-    fleiss_kappa,
     observed_agreement,
     overall,
     pairs,
@@ -52,9 +51,27 @@ def rounded(found: Agreement) -> Agreement:
     return Agreement(found.images, agreement, kappa)
 
 
+Counts = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+
+def kappa_of(counts: Counts) -> float | None:
+    """Of ten times the images, since of fewer than ten none is given: their number does not change it."""
+    return overall(np.repeat(counts, 10, axis=0)).kappa
+
+
+def with_single_raters(counts: Counts) -> float:
+    """Gwet's kappa (Handbook of Inter-Rater Reliability, 4th ed. 2014, chapter 2), by its definition.
+
+    A row of one rating counts in the agreement by chance, not in the observed one; `overall` leaves it out of both.
+    """
+    shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
+    chance = float((shares**2).sum())
+    return ((observed_agreement(counts) or 0) - chance) / (1 - chance)
+
+
 def test_kappa_of_fleiss() -> None:
     """As published: kappa .430; of the five categories .245, .245, .520, .471, .566."""
-    assert fleiss_kappa(FLEISS) == pytest.approx(0.430, abs=5e-4)
+    assert overall(FLEISS).kappa == pytest.approx(0.430, abs=5e-4)
     of_each = [verdict_agreement(FLEISS, column) for column in range(5)]
     assert [round(found.kappa or 0, 3) for found in of_each] == [0.245, 0.245, 0.52, 0.471, 0.566]
     assert [found.given for found in of_each] == [26, 26, 30, 55, 43]
@@ -64,7 +81,8 @@ def test_kappa_of_fleiss() -> None:
 
 def test_kappa_with_different_numbers_of_raters() -> None:
     """As published: .76117, from an agreement of 9/11."""
-    assert fleiss_kappa(GWET) == pytest.approx(0.76117, abs=5e-6)
+    assert with_single_raters(GWET) == pytest.approx(0.76117, abs=5e-6)
+    assert overall(GWET).kappa == pytest.approx(with_single_raters(GWET[GWET.sum(axis=1) >= 2]))
     assert observed_agreement(GWET) == pytest.approx(9 / 11)
     # without the unit that only one rater saw, as computed with irrCAC 0.4.4
     assert rounded(overall(GWET)) == Agreement(11, round(9 / 11, 9), 0.762483131)
@@ -95,7 +113,7 @@ def test_kappa_and_ac1_have_intervals_from_ten_images_on() -> None:
     found = overall(FLEISS)
     low, high = found.kappa_interval or (0, 0)
     # the jackknife's standard error, of the 30 tables without an image
-    without = [fleiss_kappa(np.delete(FLEISS, place, axis=0)) or 0 for place in range(30)]
+    without = [overall(np.delete(FLEISS, place, axis=0)).kappa or 0 for place in range(30)]
     error = np.sqrt(29 * np.var(without))
     assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.15)
     assert low < 0.430 < high
@@ -126,7 +144,7 @@ def test_against_the_definition_pair_by_pair(rows: list[list[str]]) -> None:
     # two verdicts drawn apart: each a random one of a random image
     share = {letter: sum(Counter(row)[letter] / len(row) for row in rows) / len(rows) for letter in "abc"}
     chance = sum(share[letter] ** 2 for letter in "abc")
-    kappa = fleiss_kappa(counts)
+    kappa = kappa_of(counts)
     if len({letter for row in rows for letter in row}) == 1:
         assert kappa is None
     else:

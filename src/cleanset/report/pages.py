@@ -15,6 +15,7 @@ from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.report.thumbnails import PageImage
 from cleanset.review.agreement import Agreement, VerdictAgreement
+from cleanset.review.agreement_report import coefficient_text
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.statistics.shares import in_percent
@@ -163,7 +164,7 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
     )  # fmt: skip
     environment.globals |= {"class_column": classes.key_column, "search_words": classes.search_words}
     environment.filters |= {
-        "number": _number, "counted": _counted, "share": _share, "coefficient": _coefficient, "words": _words,
+        "number": _number, "counted": _counted, "share": _share, "coefficient": coefficient_text, "words": _words,
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,
         "directed": _directed,
     }  # fmt: skip
@@ -183,11 +184,6 @@ def _counted(count: int, what: str) -> str:
 def _share(value: float | None) -> str:
     """Percent, with the digits that the metrics have."""
     return "–" if value is None else f"{in_percent(value):g} %"
-
-
-def _coefficient(value: float | None, interval: Sequence[float] | None) -> str:
-    """A coefficient of agreement with its interval, which is wide: two digits."""
-    return "–" if value is None or interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
 def _probability(value: float | None) -> str:

@@ -121,23 +121,6 @@ def observed_agreement(counts: VerdictCounts) -> float | None:
     return float(((several * (several - 1)).sum(axis=1) / (given * (given - 1))).mean())
 
 
-def fleiss_kappa(counts: VerdictCounts) -> float | None:
-    """Fleiss' kappa (1971), also where images have different numbers of verdicts.
-
-    That generalisation is Gwet's (Handbook of Inter-Rater Reliability, 4th ed. 2014, chapter 2): chance agreement
-    follows from the mean, over all rows, of each row's shares of the verdicts; a row of one verdict counts in it, but
-    not in the observed agreement. For two reviewers it is Scott's pi. None if no row has two verdicts, or only one
-    verdict was ever given.
-    """
-    # the shares of a row without a verdict would be 0 / 0
-    counts = counts[counts.any(axis=1)]
-    observed = observed_agreement(counts)
-    if observed is None or counts.any(axis=0).sum() < 2:
-        return None
-    by_chance = float(((counts / counts.sum(axis=1, keepdims=True)).mean(axis=0) ** 2).sum())
-    return (observed - by_chance) / (1 - by_chance)
-
-
 def verdict_counts(reviews: Iterable[Mapping[str, Review]]) -> VerdictCounts:
     """A row of counts for each image, from its reviews by reviewer."""
     rows = [[review.verdict.kind for review in by_reviewer.values()] for by_reviewer in reviews]

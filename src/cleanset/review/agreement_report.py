@@ -1,6 +1,7 @@
 """`cleanset agreement`: how far reviewers agree, and where they differ, as tables or JSON."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -131,12 +132,13 @@ def _agreed(found: agreement.Agreement | agreement.VerdictAgreement) -> tuple[st
     of_all = found if isinstance(found, agreement.Agreement) else None
     return (
         "–" if found.agreement is None else f"{100 * found.agreement:.1f} %",
-        _with_interval(found.kappa, found.kappa_interval),
-        _with_interval(of_all.ac1, of_all.ac1_interval) if of_all else "",
+        coefficient_text(found.kappa, found.kappa_interval),
+        coefficient_text(of_all.ac1, of_all.ac1_interval) if of_all else "",
     )
 
 
-def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
+def coefficient_text(value: float | None, interval: Sequence[float] | None) -> str:
+    """A coefficient of agreement with its interval, which is wide: two digits; – without one."""
     return "–" if value is None or interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
