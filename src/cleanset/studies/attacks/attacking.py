@@ -340,13 +340,10 @@ class Attacking:
         for place, subject in enumerate(subjects):
             names = [name for name, each in searches.items() if each.success[place]] or [*searches][:1]
             queries = sum(each.queries[place] for each in searches.values())
+            results = [Result(searches[name].candidates[place], queries, notices=(name,)) for name in names]
+            before = target.before(subject.name)
             seed = seed_of(self.params.seed, "judged", words, subject.name)
-
-            def judged(name: str, place: int, subject: Subject, queries: int, seed: int) -> dict[str, Any]:
-                result = Result(searches[name].candidates[place], queries, notices=(name,))
-                return target.judge.verdict(subject, result, ball, target.before(subject.name), seed)
-
-            verdicts = [judged(name, place, subject, queries, seed) for name in names]
+            verdicts = [target.judge.verdict(subject, each, ball, before, seed) for each in results]
             row = next((each for each in verdicts if each["is_error"]), verdicts[0])
             rows.append(_stored_row(target, subject.name, row))
         images = target.images.set_index("file").loc[[subject.name for subject in subjects]].reset_index()
