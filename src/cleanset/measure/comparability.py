@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Annotated, Self
 
 from pydantic import Field, FiniteFloat, JsonValue
+from pydantic.main import IncEx
 
 from cleanset.errors import CleansetError, cut
 from cleanset.files import sha256
@@ -105,7 +106,7 @@ class ComparabilityCard(Section):
         Of accuracies without the pixels, which predictions made elsewhere do not tell: files fix them but for the
         decoder, and where both cards have them they are compared.
         """
-        excluded: JsonObject = {"models": True, "images": {"manifest_sha256"}}
+        excluded: dict[str, IncEx | bool] = {"models": True, "images": {"manifest_sha256"}}
         if self.measured == CLEAN_ACCURACY:
             excluded["pixels_sha256"] = True
         fields = self.model_dump(mode="json", exclude=excluded)

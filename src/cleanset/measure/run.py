@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,7 +63,7 @@ PREDICTIONS = Table(
     top5_probability=tables.TOP5_PROBABILITIES,
     log_odds=tables.LOG_ODDS,  # of the top-1 class
 )
-_SCORES: JsonObject = tables.SCORES.columns | {"image_id": tables.FILE}
+_SCORES: dict[str, Any] = tables.SCORES.columns | {"image_id": tables.FILE}
 # SCORES of images that have any names
 NAMED_SCORES = Table(**_SCORES)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import distribution, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text, parse_rows
@@ -227,7 +227,7 @@ def reasons_of_rejection(text: str, where: str, classes: ClassTable) -> Mapping[
     return {(row[classes.key_column], row["image_id"]): row["reason"] for _, row in rows}
 
 
-_DETERMINING: JsonObject = {
+_DETERMINING: dict[str, Any] = {
     "protocol": True,
     "dataset": {"classes", "label"},
     "models": {"__all__": {"source", "name", "threat_model", "sha256", "beyond_sha256"}},  # no paths

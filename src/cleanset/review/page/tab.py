@@ -49,7 +49,7 @@ _NOTHING: Mapping[Mode, str] = MappingProxyType(
         "back": "does nothing while you look back; Esc closes this.",
     }
 )
-"""What is told of a key without an action, by mode; in the help and the guidelines every key has one."""
+"""What the page says of a key without an action, by mode; in the help and the guidelines every key has one."""
 
 
 @dataclass(frozen=True, slots=True)

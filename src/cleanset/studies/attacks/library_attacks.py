@@ -219,9 +219,9 @@ class AutoAttackAttack(PyAutoAttack):
 def on_files(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: Ball) -> Any:
     """The network on the files in the balls around `images` that are nearest to what it is asked about.
 
-    In L2 they fill the ball along the change that was asked for. Which image a change is of is told by the distance, as
-    the library asks about some of the images at a time. `files`, as pixels in 0..1, and `margins`: of each image the
-    file with the largest margin so far.
+    In L2 they fill the ball along the change that was asked for. The library asks about some of the images at a time: a
+    change belongs to the nearest image. `files`, as pixels in 0..1, and `margins`: of each image the file with the
+    largest margin so far.
     """
     import torch
 
