@@ -15,9 +15,9 @@ from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.report.thumbnails import PageImage
 from cleanset.review.agreement import Agreement, VerdictAgreement
-from cleanset.review.agreement_report import coefficient_text
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
+from cleanset.statistics.raters import coefficient_text
 from cleanset.statistics.shares import in_percent
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -1,7 +1,6 @@
 """`cleanset agreement`: how far reviewers agree, and where they differ, as tables or JSON."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -18,7 +17,7 @@ from cleanset.review.file_format import review_fields
 from cleanset.review.terminal import grid
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
-from cleanset.statistics.raters import MIN_RATED
+from cleanset.statistics.raters import MIN_RATED, coefficient_text
 from cleanset.tables import INDEX, read_table
 
 
@@ -135,11 +134,6 @@ def _agreed(found: agreement.Agreement | agreement.VerdictAgreement) -> tuple[st
         coefficient_text(found.kappa, found.kappa_interval),
         coefficient_text(of_all.ac1, of_all.ac1_interval) if of_all else "",
     )
-
-
-def coefficient_text(value: float | None, interval: Sequence[float] | None) -> str:
-    """A coefficient of agreement with its interval, which is wide: two digits; – without one."""
-    return "–" if value is None or interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
 def _differences(report: AgreementReport) -> Table:

@@ -7,7 +7,7 @@ Statistical Psychology 61, 2008), so both stand side by side. Intervals are perc
 fewer than MIN_RATED images nothing is given, as any value is possible.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,3 +123,8 @@ def _alpha(means: Floats, images: int) -> Floats:
     expected = (products * distance).sum(axis=(1, 2)) / (total - 1 / images)
     defined = expected > 1e-12
     return np.where(defined, 1 - observed / np.where(defined, expected, 1), np.nan)
+
+
+def coefficient_text(value: float | None, interval: Sequence[float] | None) -> str:
+    """A coefficient of agreement with its interval, which is wide: two digits; – without one."""
+    return "–" if value is None or interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
