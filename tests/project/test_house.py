@@ -56,6 +56,14 @@ def test_every_module_that_the_map_names_is_there(repository: Path) -> None:
             assert (repository / "src" / "cleanset" / "/".join(folders) / inner).exists(), line
 
 
+def test_no_file_holds_an_unfinished_merge(repository: Path) -> None:
+    found = subprocess.run(
+        ("git", "grep", "-nIE", "^(<<<<<<<|>>>>>>>) "), cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert found.stdout == ""
+    assert found.returncode == 1, found.stderr  # nothing was found
+
+
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_page_in_data_names_every_output(edition: str, repository: Path) -> None:
     page = read(repository, f"{edition}/data/README.md")
