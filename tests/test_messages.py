@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from cleanset.csv_files import parse_rows
+from cleanset.csv_files import parse_rows, read_rows
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.json_files import parse_json
 from cleanset.validation import EmptyIsNone, first_problem, join_names, numeric, one_of, shown
@@ -170,10 +171,25 @@ def test_a_cell_that_is_too_long_for_a_table() -> None:
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("header", ["a,b", '"a","b"'])
-def test_what_spreadsheets_write(start: str, end: str, header: str) -> None:
-    """A byte order mark, any line ends, quotes in the header, empty lines at the end."""
+def test_what_spreadsheets_write(start: str, end: str, header: str, tmp_path: Path) -> None:
+    """A byte order mark, any line ends, quotes in the header, empty lines at the end; as a text and as a file."""
     text = start + end.join([header, "1,x", '"2",', "", ""])
-    assert rows_of(text) == [("t.csv, line 2", Cells(1, "x")), ("t.csv, line 3", Cells(2, None))]
+    rows = [("t.csv, line 2", Cells(1, "x")), ("t.csv, line 3", Cells(2, None))]
+    assert rows_of(text) == rows
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    found = read_rows(path, ("a", "b", "c"), Cells, "mend it", key=("a",))
+    assert [(at.removeprefix(f"{tmp_path}/"), row) for at, row in found] == rows
+
+
+def test_a_byte_that_is_no_text_far_into_a_file(tmp_path: Path) -> None:
+    """The rows before it are read in pieces, and its place is one in the file."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"1,x\n" * 5000 + b"1,\xff\n")
+    rows = read_rows(path, ("a", "b"), dict[str, str], "mend it")
+    assert next(rows) == (f"{path}, line 2", {"a": "1", "b": "x"})
+    with pytest.raises(CleansetError, match=r"t\.csv: not UTF-8 at byte 20006; mend it"):
+        list(rows)
 
 
 def test_a_line_break_in_a_cell() -> None:

@@ -31,12 +31,18 @@ class RowOptions(TypedDict, total=False):
 def read_rows(
     path: Path, columns: Sequence[str], kind: Callable[..., Row], remedy: str, **options: Unpack[RowOptions]
 ) -> Iterator[tuple[str, Row]]:
-    """The rows of a CSV file, as `parse_rows` reads them. Raises CleansetError as `read_text` does, too."""
-    return parse_rows(read_text(path, remedy), columns, kind, str(path), remedy=remedy, **options)
+    """The rows of a CSV file, as `parse_rows` reads them, in pieces. Raises CleansetError as `read_text` does, too."""
+    try:
+        with open_file(path, MAX_BYTES) as file:
+            lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
+            yield from parse_rows(lines, columns, kind, str(path), remedy=remedy, **options)
+    except (FileNotFoundError, UnicodeDecodeError):
+        read_text(path, remedy)  # whole, it tells which byte is none of a text
+        raise
 
 
 def parse_rows(
-    text: str,
+    text: str | Iterable[str],
     columns: Sequence[str],
     kind: Callable[..., Row],
     where: str,
@@ -47,7 +53,7 @@ def parse_rows(
     others: bool = False,
     context: object = None,
 ) -> Iterator[tuple[str, Row]]:
-    """Each row of a CSV text as a `kind`, after its place in messages.
+    """Each row of a CSV text, whole or in lines, as a `kind`, after its place in messages.
 
     `columns`: the header; the last may be missing where their fields have defaults. `kind`: a dataclass with a field of
     the expected type for each column, or a function of the cells by column that raises ValueError. `key`: columns whose
@@ -94,14 +100,17 @@ def parse_rows(
             invalid.append(f"{at}{problem}: {remedy}")
 
 
-def csv_rows(text: str, where: str, remedy: str, invalid: list[str] | None = None) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(
+    text: str | Iterable[str], where: str, remedy: str, invalid: list[str] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row of a CSV text, the header among them; `invalid` as for `parse_rows`.
 
     A byte order mark, any line ends and empty lines are read, as spreadsheets write them. Raises CleansetError, naming
     `where` and the line, for a text that is not CSV.
     """
     # newline="", as the csv module asks: it handles line ends inside quotes itself
-    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    lines = io.StringIO(text.removeprefix("\ufeff"), newline="") if isinstance(text, str) else text
+    rows = csv.reader(lines, strict=True)
     while True:
         try:
             cells = next(rows, None)
