@@ -1,4 +1,4 @@
-"""Tries after a transient error, such as a broken connection or a busy server: their number and pauses."""
+"""Tries of a download or request after a transient error, such as a broken connection: their number and pauses."""
 
 import time
 from collections.abc import Callable

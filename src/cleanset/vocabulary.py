@@ -1,4 +1,4 @@
-"""Closed lists: tiers, verdicts, and reasons for leaving an image out."""
+"""Closed lists: tiers, in the order that classes are filled from, verdicts, and reasons for leaving an image out."""
 
 from typing import Literal, get_args
 

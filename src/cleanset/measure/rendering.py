@@ -1,4 +1,4 @@
-"""The measures of models as tables for a terminal of 80 columns, and as a page.
+"""The tables and the page of `evaluate`: which columns they have, in a terminal of 80 columns and in papers.
 
 The page is one file without external resources; predictions made elsewhere give the same page.
 """

@@ -1,4 +1,4 @@
-"""Tables of measures with their intervals: for a terminal of 80 columns, and for papers as LaTeX, Markdown or CSV."""
+"""The layout of any table of measures, whatever its columns: for a terminal, and as LaTeX, Markdown or CSV."""
 
 import math
 from collections.abc import Sequence

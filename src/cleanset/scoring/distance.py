@@ -1,6 +1,6 @@
-"""The distance between two score tables.
+"""How far scores of a lower precision lie from float64 ones, and the sample of images that tells it.
 
-The distance of a lower precision from float64 is computed on a sample of whole classes.
+The sample is of whole classes.
 """
 
 import math

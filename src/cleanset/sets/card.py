@@ -1,4 +1,4 @@
-"""The data card of a finished set: contents, provenance, terms, loading, and its front matter."""
+"""The data card of a finished set: what fills in its text, templates/card.jinja, and its front matter."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The actions of a reviewer on the page: one table of their keys, the modes that have them, and their words.
+"""The actions of a reviewer on the page: one table of their keys, those of reasons too, their modes and words.
 
 The tab (`tab.py`) looks up in it what a key means, the browser (`static/keys.js`) gets it with the page, and the help
 and the buttons are rendered from it.

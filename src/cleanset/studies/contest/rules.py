@@ -1,4 +1,4 @@
-"""`contest.yaml`: days and weeks (UTC), groups of classes, teams, board, limits, when a judge is left out."""
+"""`contest.yaml`: its days, teams, board and classes, what a team may submit, and when a judge is left out."""
 
 import datetime
 import re

@@ -1,2 +1,1 @@
-"""The realness study: lists of images for people to rate, the page that they rate them on, and the analysis of
-ratings."""
+"""The realness study, in which people rate images: its plan, page (static/study.js), server and analysis."""
