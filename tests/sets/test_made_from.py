@@ -13,6 +13,8 @@ from cleanset.sets import publish, verify
 from cleanset.sets.made_from import outdated, outdated_sets
 from tests import own_edition
 from tests.measure.compare.command import cleanset, says
+from tests.sets.conftest import make_edition
+from tests.ten_images import DEVKIT, TAR
 
 pytestmark = pytest.mark.slow
 
@@ -126,3 +128,16 @@ def test_review_status_says_so(edition: Edition) -> None:
     code, printed, _ = says(cleanset("review", "status", cwd=edition.folder))
     assert (code, printed.splitlines()[-1]) == (0, line)
     assert line in says(cleanset("review", "status", "--json", cwd=edition.folder))[1]
+
+
+def test_another_archive_of_imagenet(tmp_path: Path) -> None:
+    """The archive is known by its MD5, which stands in raw.md5; its devkit is not what an image is made from."""
+    edition = make_edition(tmp_path)
+    folder = edition.export("standard")
+    assert outdated(folder) == []
+    lines = edition.raw_md5.read_text().splitlines(keepends=True)
+    for name, expected in ((DEVKIT, []), (TAR, ["raw.md5"])):
+        changed = ["0" * 32 + line[32:] if line.rstrip().endswith(name) else line for line in lines]
+        assert changed != lines
+        edition.raw_md5.write_text("".join(changed))
+        assert outdated(folder) == expected
