@@ -9,7 +9,7 @@ back. The board may still overrule a rejection, never an accepted image: a broke
 import datetime
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256 as digest_of
@@ -348,7 +348,7 @@ def drawn_controls(files: ContestFiles, judge: str) -> dict[datetime.date, list[
     found: dict[datetime.date, list[str]] = {}
     drawn = set[str]()
     for week, (pool, images) in sorted(files.draws.items()):
-        mine = _shuffled(sorted(pool - drawn), seed, judge, "controls")[: control_count(images, share)]
+        mine = _shuffled(pool - drawn, seed, judge, "controls")[: control_count(images, share)]
         drawn |= set(mine)
         found[week] = [each for each in mine if each in files.controls]
     return found
@@ -378,7 +378,7 @@ def control_count(images: int, share: float) -> int:
     return math.ceil(images * exact / (1 - exact))
 
 
-def _shuffled(images: Sequence[str], seed: int, judge: str, what: str) -> list[str]:
+def _shuffled(images: Iterable[str], seed: int, judge: str, what: str) -> list[str]:
     # by digest, not by a generator: an added image leaves the order of the others unchanged
     return sorted(images, key=lambda each: (_digest(seed, judge, what, each), each))
 
