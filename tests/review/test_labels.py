@@ -72,6 +72,9 @@ def test_a_label_is_contradicted_by_a_more_probable_class_above_its_threshold() 
     assert found([*labels, 0], [*CLEAR, [0.11, 0.84, 0.05, 0]]) == []
     # below the label, whatever the threshold
     assert rounded(found([0, 1], [[0.6, 0.4, 0, 0], [0.7, 0.3, 0, 0]])) == [("01", 1, 0.3, 0, 0.7)]
+    # of several models the mean
+    models = [[0.6, 0.4, 0, 0], [0.9, 0.1, 0, 0]], [[0.8, 0.2, 0, 0], [0.7, 0.3, 0, 0]]
+    assert rounded(found([0, 1], *models)) == [("01", 1, 0.2, 0, 0.8)]
 
 
 def test_the_least_probable_label_comes_first_and_the_most_probable_class_is_named() -> None:
