@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from PIL import Image
 from rich.console import Console
 
@@ -156,7 +157,12 @@ def test_the_warnings(both: AttackedModels) -> None:
     signs = {model: {each.sign for each in record.warnings} for model, record in both.warnings.items()}
     assert signs == {
         "mine:honest": set(),
-        "mine:rounded": {"no_gradient", "black_box_better", "transfer_beats_gradient"},
+        "mine:rounded": {
+            "no_gradient",
+            "black_box_better",
+            "transfer_beats_gradient",
+            "whole_cube_withstood",
+        },
     }
 
 
@@ -170,8 +176,39 @@ def test_what_is_printed(both: AttackedModels) -> None:
         for line in lines
     )
     assert "mine:rounded: the probe breaks 8 of 12 correctly classified images in Linf 8/255" in lines
+    assert "mine:honest: of 12 correctly classified images, PGD of a few steps breaks" in text.getvalue()
     assert "mine:honest: no sign that it only looks strong (12 images)" in lines
     assert all(len(line.rstrip()) <= 80 for line in lines)
+
+
+def test_the_page(folder: Path, both: AttackedModels) -> None:
+    """The checklist tells an honest model from one without a gradient, by what was measured of each."""
+    page = BeautifulSoup((folder / "both" / "index.html").read_text(), "html.parser")
+    points = {}
+    for model in ("mine:honest", "mine:rounded"):
+        table = page.select_one(f'[aria-label="Checklist of {model}"]')
+        assert table is not None
+        rows = [[each.get_text() for each in row.find_all(["th", "td"])] for row in table.find_all("tr")]
+        points[model] = {row[0]: row[1:] for row in rows if len(row) == 3}
+    honest, rounded = points.values()
+    assert [len(honest), list(honest)] == [25, list(rounded)]
+    assert honest["State a precise threat model"] == [
+        "met",
+        "Linf 8/255; any other class is a success; attackers know the model by its weights",
+    ]
+    text = "PGD breaks {} of 12 correctly classified images where every pixel is free"
+    large = "With high distortion nothing withstands"
+    assert [honest[large], rounded[large]] == [["met", text.format(12)], ["not met", text.format(0)]]
+    assert honest["Report clean accuracy"] == ["met", "100.0 % of 12 images"]
+    better = "Attacks on the model itself perform better than any other"
+    assert [honest[better][0], rounded[better][0]] == ["met", "not met"]
+    techniques = "Apply differentiable techniques to non-differentiable components"
+    assert [honest[techniques][0], rounded[techniques][0]] == ["does not apply", "not met"]
+    assert honest["Test broader threat models"] == ["not met", "rotations: none; corruptions: none"]
+    assert honest["Attack with random noise"][0] == "not met"
+    growing = page.select_one('[aria-label="Images broken in growing balls and by random points"]')
+    assert growing is not None
+    assert [each.get_text() for each in growing.find_all("tr")[0].find_all("th")][2:-1] == ["4", "8", "16", "32", "255"]
 
 
 def test_a_model_that_classifies_nothing_correctly_is_not_called_strong(both: AttackedModels) -> None:

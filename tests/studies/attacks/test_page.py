@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cleanset.classes import imagenet
 from cleanset.scoring.logits import Groups
+from cleanset.studies.attacks.baselines import AtRadius, Baselines
 from cleanset.studies.attacks.page import (
     AttacksData,
     attacks_page,
@@ -103,6 +104,30 @@ def test_the_measures() -> None:
         "pgd", "mine", "3.0", "–", "1.50 1.25 to 1.75", "–", "–", "–", "–",
     ]  # fmt: skip
     assert "Robustness" in found.nav.get_text()  # type: ignore[union-attr]
+
+
+def test_growing_balls_and_the_checklist() -> None:
+    """A line and a row for each model whose probe made searches, and a checklist of every model."""
+    found = Baselines(
+        images=8,
+        by_radius=(AtRadius(eps=4 / 255, broken=2), AtRadius(eps=1, broken=6)),
+        noise_points=100,
+        noise_broken=1,
+    )
+    record = WarningRecord(role="mine", images=8, parameters={}, warnings=(), baselines=found)
+    shown = page(data(warnings=[record]))
+    assert rows(shown, "Images broken in growing balls and by random points") == [
+        ["model", "images", "4", "255", "random points"],
+        ["mine", "8", "2", "6", "1"],
+    ]
+    (line,) = shown.select("svg.growing polyline")
+    assert line["points"] == "50.0,90.5 370.0,35.5"
+    answers_by_point = {row[0]: row[1:] for row in rows(shown, "Checklist of mine") if len(row) == 3}
+    assert answers_by_point["With high distortion nothing withstands"] == [
+        "not met",
+        "PGD breaks 6 of 8 correctly classified images where every pixel is free",
+    ]
+    assert "Growing balls and random points" not in page(data()).get_text()
 
 
 def test_robust_accuracies() -> None:

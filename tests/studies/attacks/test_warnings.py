@@ -16,10 +16,11 @@ from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
 from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Subject, to_unit
+from cleanset.studies.attacks.baselines import AtRadius, Baselines, drawn_points
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
-from cleanset.studies.attacks.probing import fewer, of_answers, of_neighbours, probe, tries
+from cleanset.studies.attacks.probing import fewer, of_answers, of_neighbours, probe
 from cleanset.studies.attacks.results import Trust
 from cleanset.studies.attacks.signs import (
     MIN_COMPARED,
@@ -29,15 +30,19 @@ from cleanset.studies.attacks.signs import (
     is_better,
     misleading_gradient,
     no_gradient,
+    noise_better,
     not_told,
     nothing_learnt,
     precision_changes_answers,
     random_answers,
     saturated_answers,
+    smaller_ball_better,
     tied_answers,
     transfer_beats_gradient,
+    whole_cube_withstood,
 )
 from cleanset.studies.attacks.targets import Judge
+from cleanset.studies.attacks.tries import tries
 from cleanset.studies.attacks.warnings import Candidate, WarningRecord, read_warnings, write_warnings
 from tests.studies.attacks.networks import (
     CPU,
@@ -115,8 +120,38 @@ def test_an_honest_model_has_none() -> None:
     assert signs(HONEST, subjects(HONEST)) == set()
 
 
+def test_growing_balls_and_noise() -> None:
+    """Of a linear network, the corner along the weights breaks all that can be broken, at any radius."""
+    among = subjects(HONEST)
+    weight = HONEST.weight.detach().numpy().reshape(3, 3, 12, 12)
+
+    def corners(one: Subject, radius: int) -> list[Pixels]:
+        others = [weight[other] - weight[one.class_index] for other in range(3) if other != one.class_index]
+        return [(one.pixels + radius * np.sign(each)).clip(0, 255).astype(np.uint8) for each in others]
+
+    def broken(radius: int) -> int:
+        return sum(any(classified(HONEST, each) != one.class_index for each in corners(one, radius)) for one in among)
+
+    found = probe(on_cpu(HONEST, 64), among, KNOWN, PGD.model_copy(update={"eps": 4 / 255}), []).baselines
+    assert found is not None
+    assert [(each.eps * 255, each.broken) for each in found.by_radius] == [
+        (radius, broken(radius)) for radius in (2, 4, 8, 16, 255)
+    ]
+    assert 0 < found.by_radius[0].broken < found.by_radius[-1].broken == found.images == 12
+    points = [each for one in among[:1] for each in drawn_points(one, 4, seed=1)]
+    changes = np.stack(points).astype(int) - among[0].pixels
+    assert (np.abs(changes[1::2]) == 4).all()
+    assert [np.unique(changes[::2]).tolist(), len(points)] == [list(range(-4, 5)), 100]
+    assert found.noise_broken <= found.by_radius[1].broken
+
+
 def test_no_gradient_and_a_black_box_that_wins() -> None:
-    assert signs(Stepwise(HONEST), subjects(HONEST)) == {"no_gradient", "black_box_better"}
+    assert signs(Stepwise(HONEST), subjects(HONEST)) == {
+        "no_gradient",
+        "black_box_better",
+        "whole_cube_withstood",
+        "noise_better",
+    }
 
 
 def test_saturated_logits() -> None:
@@ -169,11 +204,12 @@ def test_what_images_of_another_model_break(network: nn.Module) -> None:
     among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
     known = replace(KNOWN, sources=lambda: {"honest": on_cpu(HONEST, 64)})
     found = probe(on_cpu(network, 64), among, known, PGD, [])
-    assert {each.sign for each in found.seen} == {"misleading_gradient", "transfer_beats_gradient"}
-    seen = found.seen[-1]
+    further = {"noise_better"} | ({"whole_cube_withstood"} if isinstance(network, HashedNoise) else set())
+    assert {each.sign for each in found.seen} == {"misleading_gradient", "transfer_beats_gradient", *further}
+    (seen,) = (each for each in found.seen if each.sign == "transfer_beats_gradient")
     assert seen.text.startswith("images made on honest succeed on")
     alone = probe(on_cpu(network, 64), among, KNOWN, PGD, [])
-    assert [each.sign for each in alone.seen] == ["misleading_gradient"]
+    assert {each.sign for each in alone.seen} == {"misleading_gradient", *further}
     assert [each.sign for each in alone.not_told] == ["transfer_beats_gradient"]
 
 
@@ -255,7 +291,7 @@ class Votes(nn.Module):
 def test_answers_that_a_level_does_not_change(precision: Precision, is_seen: bool) -> None:
     """Rounding in a coarse precision hides the change, of honest models as well: there it cannot be told."""
     network = PixelNetwork(Votes(), CPU, precision, 64)
-    seen, not_told, _ = probe(network, subjects(HONEST), KNOWN, PGD, [])
+    seen, not_told, *_ = probe(network, subjects(HONEST), KNOWN, PGD, [])
     (text,) = [each.text for each in (seen if is_seen else not_told) if each.sign == "misleading_gradient"]
     assert text == "12 of 12 images get nearly the same answer when all pixels change by a level"
     assert not [each for each in (not_told if is_seen else seen) if each.sign == "misleading_gradient"]
@@ -380,7 +416,12 @@ def test_winners_take_all() -> None:
     """More steps do not help; without the shortcut, the gradient of such a layer leads somewhere, and PGD wins."""
     network = Winners()
     among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
-    assert signs(network, among) == {"misleading_gradient", "black_box_better"}
+    assert signs(network, among) == {
+        "misleading_gradient",
+        "black_box_better",
+        "whole_cube_withstood",
+        "noise_better",
+    }
     counts = [
         tries(on_cpu(network, 64), among, KNOWN, PGD.model_copy(update={"steps": steps})).success.sum()
         for steps in (10, 100)
@@ -438,7 +479,11 @@ def test_four_images_tell_nothing() -> None:
         "fewer_steps_better",
         "black_box_better",
         "transfer_beats_gradient",
+        "smaller_ball_better",
+        "whole_cube_withstood",
+        "noise_better",
     }
+    assert found.baselines is None
     assert found.not_told[0].text == "4 images are classified correctly; two attacks are compared on 5 or more"
 
 
@@ -622,7 +667,39 @@ class TestRules:
         assert MIN_COMPARED == 5
         assert not_told(5, has_others=True) == []
         assert [each.sign for each in not_told(5, has_others=False)] == ["transfer_beats_gradient"]
-        assert len(not_told(4, has_others=True)) == 3
+        assert len(not_told(4, has_others=True)) == 6
+
+    def test_smaller_balls(self) -> None:
+        few, many = np.arange(20) < 5, np.arange(20) < 12
+        assert smaller_ball_better({2 / 255: few, 4 / 255: many, 1.0: many}) is None
+        warned = smaller_ball_better({4 / 255: many, 2 / 255: few, 1.0: few})
+        assert warned is not None
+        assert warned.text == "PGD succeeds on 12 of 20 images in Linf 4/255, on 5 in Linf 1"
+
+    def test_the_whole_cube(self) -> None:
+        """An image that a smaller ball breaks does not withstand the larger one around it."""
+        correct, first, second = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]], bool)
+        assert whole_cube_withstood({0.5: first, 1.0: second}, correct & (first | second), list("abcd")) is None
+        warned = whole_cube_withstood({0.5: first, 1.0: second}, correct, list("abcd"))
+        assert warned is not None
+        text = "1 of 4 images withstand PGD though every pixel may take any value"
+        assert (warned.text, warned.images) == (text, ("d",))
+
+    def test_noise(self) -> None:
+        """One image tells that PGD missed it; as many as PGD from five on, unless PGD breaks all."""
+        names = list("abcdefgh")
+        five, six, every = (np.arange(8) < count for count in (5, 6, 8))
+        assert noise_better(five, six, every, names) is None
+        assert noise_better(five, five, five, names) is None
+        assert noise_better(five[:4], five[:4], every[:4], names[:4]) is None
+        warned = noise_better(five, five, every, names)
+        assert warned is not None
+        text = "random points of the ball break 5 of 8 images, PGD 5"
+        assert (warned.text, warned.images) == (text, None)
+        warned = noise_better(np.arange(8) == 7, six, every, names)
+        assert warned is not None
+        text = "1 of 8 images are broken by random points of the ball, not by PGD"
+        assert (warned.text, warned.images) == (text, ("h",))
 
     @pytest.mark.parametrize(("wins", "losses", "better"), [(5, 0, True), (4, 0, False), (0, 0, False), (9, 2, True)])
     def test_the_sign_test(self, wins: int, losses: int, better: bool) -> None:
@@ -668,7 +745,22 @@ TEXT = """{
       "png_sha256": "00",
       "png": null
     }
-  ]
+  ],
+  "baselines": {
+    "images": 3,
+    "by_radius": [
+      {
+        "eps": 0.5,
+        "broken": 1
+      },
+      {
+        "eps": 1.0,
+        "broken": 3
+      }
+    ],
+    "noise_points": 100,
+    "noise_broken": 2
+  }
 }
 """
 
@@ -687,6 +779,12 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         warnings=(seen,),
         not_told=(few,),
         candidates=(candidate,),
+        baselines=Baselines(
+            images=3,
+            by_radius=(AtRadius(eps=0.5, broken=1), AtRadius(eps=1, broken=3)),
+            noise_points=100,
+            noise_broken=2,
+        ),
     )
     assert record.trust == Trust(checked=frozenset({"n0/1.JPEG"}), untrusted=frozenset({"n0/1.JPEG"}))
     of_all = record.model_copy(update={"warnings": (few,)})

@@ -55,7 +55,7 @@ from cleanset.studies.attacks.base import (
 )
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.probing import Tries, answers_in_batches, of_command, probe
+from cleanset.studies.attacks.probing import answers_in_batches, of_command, probe
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
 from cleanset.studies.attacks.signs import SeenSign, other_answer, precision_changes_answers, rounded_dependence
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
@@ -73,6 +73,7 @@ from cleanset.studies.attacks.targets import (
     with_straight_through,
 )
 from cleanset.studies.attacks.threats import PROBE
+from cleanset.studies.attacks.tries import Tries
 from cleanset.studies.attacks.warnings import Candidate, WarningRecord, write_warnings
 from cleanset.studies.robustness.answers import CORRUPTING, installed_versions
 from cleanset.studies.robustness.image_sets import OpenedImages
@@ -343,8 +344,12 @@ class Attacking:
             results = [Result(searches[name].candidates[place], queries, notices=(name,)) for name in names]
             before = target.before(subject.name)
             seed = seed_of(self.params.seed, "judged", words, subject.name)
-            verdicts = [target.judge.verdict(subject, each, ball, before, seed) for each in results]
-            row = next((each for each in verdicts if each["is_error"]), verdicts[0])
+            row = target.judge.verdict(subject, results[0], ball, before, seed)
+            for each in results[1:]:
+                if row["is_error"]:
+                    break
+                another = target.judge.verdict(subject, each, ball, before, seed)
+                row = another if another["is_error"] else row
             rows.append(_stored_row(target, subject.name, row))
         images = target.images.set_index("file").loc[[subject.name for subject in subjects]].reset_index()
         self.write(pd.DataFrame(rows, columns=SHARD.names), self.record(images))
@@ -548,6 +553,7 @@ def probed(kept: Attacking, others: Mapping[str, PixelNetwork], *, is_command: b
         warnings=tuple(found.seen),
         not_told=tuple(found.not_told),
         candidates=kept.candidates(with_png=False) if found.searches else (),
+        baselines=found.baselines,
     )
 
 

@@ -127,8 +127,8 @@ def evaluate(
 
     The robust accuracy of each threat model comes first: the share of the
     images that the model classifies correctly and that no attack in it
-    breaks. OUT has the changed images, attack_measures.csv and
-    attack_results.json.
+    breaks. OUT has the changed images, attack_measures.csv,
+    attack_results.json and a page, index.html.
     """
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
@@ -20,11 +20,14 @@ from cleanset.measure.command import Wanted
 from cleanset.measure.comparability import ComparabilityCard
 from cleanset.measure.compare.results import ATTACK_RESULTS
 from cleanset.measure.pairs import Pair
-from cleanset.measure.rendering import pairs_table, tested_cells, tests_note
+from cleanset.measure.rendering import PAGE, pairs_table, tested_cells, tests_note
 from cleanset.measure.specs import CommandModel, Spec, parse_specs
 from cleanset.measure.table import Cell, MeasureTable, cell
+from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
+from cleanset.studies.attacks.checklist import Evidence, checklist
 from cleanset.studies.attacks.comparison import attack_card, attack_notes, misses_of, robust_pairs
+from cleanset.studies.attacks.page import TEMPLATES, baselines_of
 from cleanset.studies.attacks.results import (
     MEASURE_COLUMNS,
     ROBUST_MEASURES,
@@ -49,7 +52,10 @@ BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedModels:
-    """The images, the params, the measures; by model results and warnings; by attack and model why it did not run."""
+    """The images, the params, the measures; by model results and warnings; by attack and model why it did not run.
+
+    `straight_through`: the steps of the networks that gradients passed straight through.
+    """
 
     images: OpenedImages
     params: AttackParams
@@ -58,6 +64,7 @@ class AttackedModels:
     lines: Sequence[AttackMeasure]
     warnings: Mapping[str, WarningRecord]
     problems: Mapping[tuple[str, str], str]
+    straight_through: Sequence[str] = ()
 
     def value(self, attack: str, model: str, measure: str) -> AttackMeasure | None:
         """A measure of an attack on a model, if it has one."""
@@ -134,7 +141,7 @@ def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
 def run(
     edition: Edition, wanted: Wanted, request: AttackRequest, *, transfer_from: Sequence[str] = ()
 ) -> AttackedModels:
-    """Attack the models; write the changed images, measures, warnings and results into the folder of the request.
+    """Attack the models; write the changed images, measures, warnings, results and page into the folder of the request.
 
     `transfer_from`: models to make images on, in place of the edition's. Names are checked and all images are read
     before torch is imported. Raises CleansetError with the remedy.
@@ -177,9 +184,11 @@ def run(
         lines=lines,
         warnings=records,
         problems=problems,
+        straight_through=request.straight_through,
     )
     write_csv(out / "attack_measures.csv", MEASURE_COLUMNS, map(astuple, lines))
     write_text(out / ATTACK_RESULTS, json.dumps(with_digest(content_of(evaluated)), indent=2) + "\n")
+    write_text(out / PAGE, page_of(evaluated))
     return evaluated
 
 
@@ -336,23 +345,70 @@ def as_text(evaluated: AttackedModels) -> Group:
             listed = ", ".join(f"#{rank} {name}" for rank, name in enumerate(names, start=1))
             table = pairs_table(names, tested)
             parts += [Text(), Text(f"{threat.name}: {listed}"), table.in_terminal(), Text(table.caption)]
-    for model, record in evaluated.warnings.items():
+    for model in evaluated.warnings:
         parts.append(Text())
-        error = _clean_error(evaluated, model)
-        if error is not None and error.value == 1:
-            text = (
-                f"{model}: classifies none of {error.images:,} images correctly, which says nothing about its strength"
-            )
-            parts.append(Text(f"{text}: check the order of its classes and its preprocessing", style="red"))
-            continue
-        found = probe_text(evaluated.attacked[model], evaluated.params.threats)
-        parts += [] if found is None else [Text(f"{model}: {found}")]
-        if not record.warnings and not record.not_told:
-            parts.append(Text(f"{model}: no sign that it only looks strong ({record.images} images)"))
-        parts += [Text(f"{model}: {each.sign}: {each.text}", style="red") for each in record.warnings]
-        parts += [Text(f"{model}: {each.sign} cannot be told: {each.text}") for each in record.not_told]
+        parts += [Text(line.text, style="red" if line.is_problem else "") for line in _signs(evaluated, model)]
     parts += [Text(f"{model}: {name}: {text}", style="red") for (name, model), text in evaluated.problems.items()]
     return Group(*parts)
+
+
+class SignLine(NamedTuple):
+    """A line on the signs of gradient masking of a model."""
+
+    text: str
+    is_problem: bool = False
+
+
+def _signs(evaluated: AttackedModels, model: str) -> Iterator[SignLine]:
+    """What the probe found on a model, the signs that it saw, and those that cannot be told."""
+    record = evaluated.warnings[model]
+    error = _clean_error(evaluated, model)
+    if error is not None and error.value == 1:
+        text = f"{model}: classifies none of {error.images:,} images correctly, which says nothing about its strength"
+        yield SignLine(f"{text}: check the order of its classes and its preprocessing", is_problem=True)
+        return
+    found = probe_text(evaluated.attacked[model], evaluated.params.threats)
+    if found is not None:
+        yield SignLine(f"{model}: {found}")
+    if record.baselines is not None:
+        for text in record.baselines.texts():
+            yield SignLine(f"{model}: {text}")
+    if not record.warnings and not record.not_told:
+        yield SignLine(f"{model}: no sign that it only looks strong ({record.images} images)")
+    for each in record.warnings:
+        yield SignLine(f"{model}: {each.sign}: {each.text}", is_problem=True)
+    for each in record.not_told:
+        yield SignLine(f"{model}: {each.sign} cannot be told: {each.text}")
+
+
+def page_of(evaluated: AttackedModels) -> str:
+    """The page on a run: the tables, the signs, success in growing balls, and a checklist for each model."""
+    images = evaluated.images
+    measures = by_name(evaluated.lines)
+    checklists = {
+        model: checklist(
+            Evidence(
+                params=evaluated.params,
+                model=model,
+                measures=measures,
+                record=evaluated.warnings.get(model),
+                models=evaluated.models,
+                straight_through=evaluated.straight_through,
+            )
+        )
+        for model in evaluated.models
+    }
+    template = page_environment(images.classes, TEMPLATES).get_template("evaluation.html")
+    return template.render(
+        set_name=images.name,
+        about=images.about(),
+        robust=_robust(evaluated),
+        attacks=_attacks(evaluated),
+        meaning=MEANING_OF_SHARES,
+        signs=[line.text for model in evaluated.warnings for line in _signs(evaluated, model)],
+        baselines=baselines_of(evaluated.warnings.values()),
+        checklists=checklists,
+    )
 
 
 def paper_table(evaluated: AttackedModels) -> MeasureTable:

@@ -4,7 +4,7 @@ The page shows measures, warnings, accuracy over coverage, images, and how few i
 when the page is made: the contest draws lines of accuracy over coverage without it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from math import floor, log10
@@ -29,6 +29,8 @@ from cleanset.scoring.logits import Groups, ScoreColumns, stored_columns
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
 from cleanset.studies.attacks.base import LEVELS
+from cleanset.studies.attacks.baselines import Baselines
+from cleanset.studies.attacks.checklist import Evidence, checklist
 from cleanset.studies.attacks.results import (
     ATTACKED,
     MEASURE_COLUMNS,
@@ -51,7 +53,7 @@ from cleanset.studies.robustness.params import ListedModel, further_roles
 from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
-"""Folder of coverage.html, which draws lines."""
+"""Folder of coverage.html and checks.html, which draw lines."""
 REPORTED = 0.8
 """The coverage that source 004 reports beside the full one."""
 
@@ -186,12 +188,30 @@ def attacks_page(data: AttacksData, classes: ClassTable) -> str:
         "signs": SIGNS,
         "warnings": data.warnings,
         "probes": data.probes,
+        "baselines": baselines_of(data.warnings),
+        "checklists": {
+            record.role: checklist(
+                Evidence(
+                    params=data.settings,
+                    model=record.role,
+                    measures=by_name(data.lines),
+                    record=record,
+                    models=data.models,
+                )
+            )
+            for record in data.warnings
+        },
         "coverage_sets": coverage_sets(data),
         "confidence_kinds": CONFIDENCES,
         "sheets": data.sheets,
         "covered": covered_fractions(data),
     }
     return page_environment(classes, TEMPLATES, SHARED_TEMPLATES).get_template("attacks.html").render(context)
+
+
+def baselines_of(records: Iterable[WarningRecord]) -> dict[str, Baselines]:
+    """What the probe found in growing balls and by noise, by model; those of the probe that made searches."""
+    return {each.role: each.baselines for each in records if each.baselines is not None}
 
 
 def parameters(settings: AttackParams, name: str) -> str:

@@ -15,7 +15,8 @@ from cleanset.images.preprocessing import PixelPlanes
 from cleanset.measure.consistency import batches_to_ask
 from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.ascent import gradient
-from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Result, Subject, logits_of, to_unit
+from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit
+from cleanset.studies.attacks.baselines import Baselines, baselines, in_growing_balls, random_points
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import (
     COARSE,
@@ -29,14 +30,19 @@ from cleanset.studies.attacks.signs import (
     gradient_changes_answers,
     misleading_gradient,
     no_gradient,
+    noise_better,
     not_told,
     nothing_learnt,
     random_answers,
     rounded_dependence,
     saturated_answers,
+    smaller_ball_better,
     transfer_beats_gradient,
     unsteady_answers,
+    whole_cube_withstood,
 )
+from cleanset.studies.attacks.threats import ball_text
+from cleanset.studies.attacks.tries import Tries, errors, groups_of, tries
 
 if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
@@ -58,22 +64,13 @@ FEW_STEPS = (1, 5)
 """Numbers of steps that PGD is compared with, beside the one asked for."""
 
 
-class Tries(NamedTuple):
-    """What a search found near each image."""
-
-    success: Flags
-    """Whether the network misclassifies the candidate of an image that it classifies correctly."""
-
-    candidates: list[PixelPlanes]
-    queries: list[int]
-
-
 class Probed(NamedTuple):
-    """The signs that were seen, and those that cannot be told, each in the order of SIGNS; the searches by name."""
+    """The signs that were seen, and those that cannot be told; the searches by name, and the baselines beside them."""
 
     seen: list[SeenSign]
     not_told: list[SeenSign]
     searches: dict[str, Tries]
+    baselines: Baselines | None = None
 
 
 def probe(
@@ -89,10 +86,10 @@ def probe(
     attacks of `black_box` search in the same ball. Compute within `searching`.
     """
     pgd = plain(pgd)
-    groups = _groups(subjects, pgd.group)
+    groups = groups_of(subjects, pgd.group)
     asked = of_answers(network, groups)
     others = known.sources()
-    correct = ~np.concatenate([_errors(network, group, [subject.pixels for subject in group]) for group in groups])
+    correct = ~np.concatenate([errors(network, group, [subject.pixels for subject in group]) for group in groups])
     unclear = not_told(int(correct.sum()), bool(others))
     if not {"random_answers", "no_gradient"} & {each.sign for each in asked}:
         near = of_neighbours(network, groups, round(pgd.eps * LEVELS))
@@ -108,14 +105,29 @@ def probe(
     transferred = {name: tries(network, subjects, known, pgd, other) for name, other in others.items()}
     white = by_steps[pgd.steps].success
     unclear += nothing_learnt(white, correct, _success(transferred))
+    growing = in_growing_balls(network, subjects, known, pgd)
+    noise = random_points(network, subjects, known, pgd.eps)
+    by_radius = {ball.eps: each.success for ball, each in growing.items()}
+    names = [subject.name for subject in subjects]
+    gradient_found = white | growing[pgd.ball].success
     compared = [
         fewer_steps_better(_success(by_steps)),
         black_box_better(white, _success(black)),
         transfer_beats_gradient(white, _success(transferred)),
+        smaller_ball_better(by_radius),
+        whole_cube_withstood(by_radius, correct, names),
+        noise_better(noise.success, gradient_found, correct, names),
     ]
     searches = {f"pgd of {steps} step{'s' if steps > 1 else ''}": by_steps[steps] for steps in reversed(by_steps)}
     searches |= black | {f"transfer from {name}": each for name, each in transferred.items()}
-    return Probed(asked + [each for each in compared if each is not None], unclear, searches)
+    searches |= {f"pgd in {ball_text(ball)}": each for ball, each in growing.items() if ball.eps <= pgd.eps}
+    searches["random points"] = noise
+    return Probed(
+        seen=asked + [each for each in compared if each is not None],
+        not_told=unclear,
+        searches=searches,
+        baselines=baselines(by_radius, noise.success, correct),
+    )
 
 
 def _success(searches: Mapping[T, Tries]) -> dict[T, Flags]:
@@ -320,41 +332,6 @@ def fewer(pgd: PgdAttack, steps: int) -> PgdAttack:
     reach = (2 if random_start else 1) * pgd.eps
     step = max(pgd.length, reach / steps)
     return pgd.model_copy(update={"steps": steps, "max_steps": steps, "step": step, "random_start": random_start})
-
-
-def tries(
-    network: "PixelNetwork",
-    subjects: Sequence[Subject],
-    known: Known,
-    attack: Parameters,
-    searched: "PixelNetwork | None" = None,
-) -> Tries:
-    """The candidates of an attack for each image.
-
-    `searched`: the network that candidates are searched on, where it is another one.
-    """
-    success = []
-    results = list[Result]()
-    for group in _groups(subjects, attack.group_size):
-        found = attack.results(searched or network, group, known)
-        unchanged = [subject.pixels for subject in group]
-        candidates = [result.candidate for result in found]
-        success.append(_errors(network, group, candidates) & ~_errors(network, group, unchanged))
-        results += found
-    return Tries(
-        success=np.concatenate(success),
-        candidates=[result.candidate for result in results],
-        queries=[result.queries for result in results],
-    )
-
-
-def _groups(subjects: Sequence[Subject], size: int) -> list[Sequence[Subject]]:
-    return [subjects[start : start + size] for start in range(0, len(subjects), size)]
-
-
-def _errors(network: "PixelNetwork", group: Sequence[Subject], images: Sequence[PixelPlanes]) -> Flags:
-    classes = np.array([subject.class_index for subject in group])
-    return np.asarray(logits_of(network, to_unit(images, network)).argmax(axis=1) != classes)
 
 
 def _answers(

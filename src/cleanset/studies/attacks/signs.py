@@ -6,6 +6,7 @@ can be fooled. Each rule is a function of the values measured; `probing` measure
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -16,6 +17,8 @@ from pydantic.dataclasses import dataclass
 from cleanset.measure.consistency import dependence, is_other
 from cleanset.scoring.logits import are_probabilities
 from cleanset.statistics.basics import Flags
+from cleanset.studies.attacks.balls import Ball
+from cleanset.studies.attacks.threats import ball_text
 from cleanset.validation import join_names
 
 SIGNS = {
@@ -30,8 +33,17 @@ SIGNS = {
     "fewer_steps_better": "more success with fewer steps",
     "black_box_better": "more success without a gradient than with it",
     "transfer_beats_gradient": "more success with images made on another model than on the model itself",
+    "smaller_ball_better": "more success in a smaller ball",
+    "whole_cube_withstood": "images that withstand though every pixel may take any value",
+    "noise_better": "random points of the ball break what PGD does not",
 }
 """The signs that are looked for, by name."""
+
+COMPARED = (
+    "fewer_steps_better", "black_box_better", "transfer_beats_gradient", "smaller_ball_better", "whole_cube_withstood",
+    "noise_better",
+)  # fmt: skip
+"""Those that searches show."""
 
 MAX_DIFFERENCE = 1e-4
 """Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
@@ -267,6 +279,37 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> S
     return _best("transfer_beats_gradient", text, white, transferred)
 
 
+def smaller_ball_better(success: Mapping[float, Flags]) -> SeenSign | None:
+    """The sign that PGD succeeds more often in a smaller ball; `success` by radius, on the same images."""
+    for small, large in pairwise(sorted(success)):
+        if is_better(success[small], success[large]):
+            return SeenSign(
+                "smaller_ball_better",
+                f"PGD succeeds on {success[small].sum()} of {len(success[small])} images in "
+                f"{ball_text(Ball('Linf', small))}, on {success[large].sum()} in {ball_text(Ball('Linf', large))}",
+            )
+    return None
+
+
+def whole_cube_withstood(success: Mapping[float, Flags], correct: Flags, names: Sequence[str]) -> SeenSign | None:
+    """The sign that PGD breaks an image in no ball, up to the one of all images; `success` by radius."""
+    broken = np.stack([*success.values()]).any(axis=0)
+    text = "withstand PGD though every pixel may take any value"
+    return _of_images("whole_cube_withstood", correct & ~broken, names, text)
+
+
+def noise_better(noise: Flags, white: Flags, correct: Flags, names: Sequence[str]) -> SeenSign | None:
+    """The sign that random points of the ball break images that PGD does not, or as many as PGD.
+
+    As many tell something of MIN_COMPARED images or more alone, and only where PGD leaves some.
+    """
+    found = int(noise.sum())
+    if found >= max(int(white.sum()), MIN_COMPARED) and (correct & ~white).any():
+        text = f"random points of the ball break {found} of {len(names)} images, PGD {int(white.sum())}"
+        return SeenSign("noise_better", text)
+    return _of_images("noise_better", noise & ~white, names, "are broken by random points of the ball, not by PGD")
+
+
 def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags]) -> list[SeenSign]:
     """The sign that cannot be told: no image made on another model succeeds, though images are left to succeed on."""
     if not transferred or any(flags.any() for flags in transferred.values()) or not is_better(correct, white):
@@ -278,9 +321,8 @@ def nothing_learnt(white: Flags, correct: Flags, transferred: Mapping[str, Flags
 def not_told(correct: int, has_others: bool) -> list[SeenSign]:
     """The signs that cannot be told: with too few correctly classified images, or without another model."""
     few = f"{correct} images are classified correctly; two attacks are compared on {MIN_COMPARED} or more"
-    compared = ("fewer_steps_better", "black_box_better", "transfer_beats_gradient")
     if correct < MIN_COMPARED:
-        return [SeenSign(sign, few) for sign in compared]
+        return [SeenSign(sign, few) for sign in COMPARED]
     return [] if has_others else [SeenSign("transfer_beats_gradient", "there is no other model to make images on")]
 
 

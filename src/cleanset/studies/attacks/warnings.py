@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from cleanset.files import write_text
 from cleanset.json_files import read_json
 from cleanset.studies.attacks.balls import Ball
+from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.results import ALL_TRUSTED, Attacked, ProbedImages, Trust
 from cleanset.studies.attacks.signs import SeenSign
 
@@ -51,7 +52,8 @@ class WarningRecord(BaseModel):
     """The signs that a model showed on a number of images; `parameters`: the parameters of the probe.
 
     `files`: these images. `not_told`: the signs that so few images, or a model alone, cannot show. `candidates`: what
-    the probe found near each image; empty if it made no search.
+    the probe found near each image; empty if it made no search. `baselines`: what it found in growing balls and by
+    noise; None without a search.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,6 +65,7 @@ class WarningRecord(BaseModel):
     warnings: tuple[SeenSign, ...]
     not_told: tuple[SeenSign, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    baselines: Baselines | None = None
 
     @property
     def ball(self) -> Ball:

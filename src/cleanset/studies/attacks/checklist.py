@@ -1,0 +1,302 @@
+"""The checklist of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019), section 5, for a run of attacks.
+
+Each point is answered by what the run measured or by its settings. Points that the run cannot know are left to the
+reader, with what the run knows of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cleanset.studies.attacks.baselines import Baselines
+from cleanset.studies.attacks.gradient_attacks import PgdAttack
+from cleanset.studies.attacks.library_attacks import AutoAttackAttack
+from cleanset.studies.attacks.results import AttackMeasure
+from cleanset.studies.attacks.signs import SeenSign
+from cleanset.studies.attacks.study import AttackParams
+from cleanset.studies.attacks.warnings import WarningRecord
+from cleanset.validation import join_names
+
+State = Literal["met", "not met", "does not apply", "yours to judge"]
+
+MIN_CONVERGED = 0.95
+"""Smallest share of the images whose search more steps no longer changed, for an attack that has converged."""
+
+MIN_NOISE_POINTS = 10_000
+"""The random points for each image that the checklist asks for."""
+
+GRADIENT_FREE = ("spsa", "square")
+ROTATIONS = ("spatial_grid", "random_spatial")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the checklist, as a run answers it for a model."""
+
+    group: str
+    """The section of the checklist."""
+
+    text: str
+    """What is asked for."""
+
+    state: State
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """All that a run knows of the attacks on a model."""
+
+    params: AttackParams
+    model: str
+    measures: Mapping[tuple[str, str, str], AttackMeasure]
+    """By attack or threat model, model and measure."""
+
+    record: WarningRecord | None
+    """The warnings; None if they were not looked for."""
+
+    models: Sequence[str]
+    """All models of the run."""
+
+    straight_through: Sequence[str] = ()
+    """Steps of the network that gradients pass straight through."""
+
+    @property
+    def attacks(self) -> list[str]:
+        """The names of the attacks that ran and change images."""
+        return [
+            name
+            for name, each in self.params.attacks.items()
+            if each.changes_images and self.measure(name, "error") is not None
+        ]
+
+    @property
+    def threats(self) -> list[str]:
+        """The names of the threat models with a measure."""
+        return [each.name for each in self.params.threats if self.measure(each.name, "robust_high") is not None]
+
+    @property
+    def baselines(self) -> Baselines | None:
+        """What the probe found in growing balls and by noise."""
+        return None if self.record is None else self.record.baselines
+
+    def measure(self, name: str, measure: str) -> AttackMeasure | None:
+        """A measure, if it has a value."""
+        found = self.measures.get((name, self.model, measure))
+        return found if found is not None and found.is_defined else None
+
+    def of_kinds(self, *kinds: str) -> list[str]:
+        """The names of the attacks of some kinds."""
+        return [name for name in self.attacks if self.params.attacks[name].kind in kinds]
+
+    def seen(self, *signs: str) -> list[SeenSign]:
+        """The signs of these that were seen."""
+        return [] if self.record is None else [each for each in self.record.warnings if each.sign in signs]
+
+    def without(self, *signs: str) -> tuple[State, str]:
+        """Met where all of the signs were looked for and none was seen."""
+        if self.record is None:
+            return "not met", "signs of gradient masking were not looked for"
+        if seen := self.seen(*signs):
+            return "not met", "; ".join(each.text for each in seen)
+        if unclear := [each for each in self.record.not_told if each.sign in signs]:
+            return "not met", f"cannot be told: {unclear[0].text}"
+        return "met", f"not seen on {self.record.images} images"
+
+
+Answer = Callable[[Evidence], tuple[State, str]]
+
+
+def _threat_model(of: Evidence) -> tuple[State, str]:
+    if not of.threats:
+        return "not met", "no attack has a threat model"
+    known = "its weights" if any(of.params.attack(name).uses == "gradients" for name in of.attacks) else "its answers"
+    return "met", f"{join_names(of.threats)}; any other class is a success; attackers know the model by {known}"
+
+
+def _adaptive(of: Evidence) -> tuple[State, str]:
+    draws = [name for name in of.attacks if getattr(of.params.attacks[name], "draws", 1) > 1]
+    found = [f"gradients pass straight through {each}" for each in of.straight_through]
+    found += [f"{name} follows the mean of several answers" for name in draws]
+    if found:
+        return "met", "; ".join(found)
+    return "not met", "all attacks are general ones: none is written for this model (--straight-through, draws)"
+
+
+def _released(of: Evidence) -> tuple[State, str]:
+    return "yours to judge", f"whether {of.model} is published is not known; records have the digest of its weights"
+
+
+def _clean(of: Evidence) -> tuple[State, str]:
+    found = [each for name in of.params.attacks if (each := of.measure(name, "clean_error")) is not None]
+    if not found:
+        return "not met", "not measured"
+    most = max(found, key=lambda each: each.images)
+    return "met", f"{100 * (1 - most.value):.1f} % of {most.images:,} images"
+
+
+def _large_balls(of: Evidence) -> tuple[State, str]:
+    found = of.baselines
+    if found is None:
+        return "not met", of.without("whole_cube_withstood")[1]
+    last = found.by_radius[-1]
+    return (
+        "met" if last.broken == found.images else "not met",
+        f"PGD breaks {last.broken} of {found.images} correctly classified images where every pixel is free",
+    )
+
+
+def _curve(of: Evidence) -> tuple[State, str]:
+    found = of.baselines
+    return ("not met", "no growing balls were searched") if found is None else ("met", found.texts()[0])
+
+
+def _described(of: Evidence) -> tuple[State, str]:
+    if not of.attacks:
+        return "not met", "no attack ran"
+    return "met", f"all parameters of {join_names(of.attacks)} are in the results"
+
+
+def _diverse(of: Evidence) -> tuple[State, str]:
+    used = dict.fromkeys(of.params.attacks[name].uses for name in of.attacks)
+    text = f"{len(of.attacks)} attacks follow {join_names(used)}" if used else "no attack ran"
+    return "met" if len(used) > 1 else "not met", text
+
+
+def _gradient_free(of: Evidence) -> tuple[State, str]:
+    found = {
+        "gradient-free": of.of_kinds(*GRADIENT_FREE) or (["spsa of the probe"] if of.baselines is not None else []),
+        "hard-label": of.of_kinds("boundary"),
+    }
+    missing = [what for what, names in found.items() if not names]
+    text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
+    return "not met" if missing else "met", text
+
+
+def _transfer(of: Evidence) -> tuple[State, str]:
+    if names := of.of_kinds("transfer"):
+        return "met", f"{join_names(names)}; how similar the other models are is yours to judge"
+    return of.without("transfer_beats_gradient")
+
+
+def _ensembled(of: Evidence) -> tuple[State, str]:
+    if not of.seen("random_answers"):
+        state, why = of.without("random_answers")
+        return ("does not apply", f"answers are not random: {why}") if state == "met" else ("not met", why)
+    draws = [name for name in of.attacks if getattr(of.params.attacks[name], "draws", 1) > 1]
+    return (
+        ("met", f"{join_names(draws)}, by draws") if draws else ("not met", "answers are random; no attack has draws")
+    )
+
+
+def _differentiable(of: Evidence) -> tuple[State, str]:
+    if of.straight_through:
+        return "met", f"gradients pass straight through {join_names(of.straight_through)}"
+    state, why = of.without("no_gradient", "misleading_gradient", "saturated_answers")
+    return ("does not apply", f"a useful gradient: {why}") if state == "met" else ("not met", why)
+
+
+def _converged(of: Evidence) -> tuple[State, str]:
+    found = {name: each for name in of.attacks if (each := of.measure(name, "converged")) is not None}
+    if not found:
+        return "not met", "no attack tells whether it has converged"
+    text = ", ".join(f"{name} on {100 * each.value:.1f} % of {each.images} images" for name, each in found.items())
+    return "met" if all(each.value >= MIN_CONVERGED for each in found.values()) else "not met", text
+
+
+def _random_offset(of: Evidence) -> tuple[State, str]:
+    pgd = {name: each for name in of.attacks if isinstance(each := of.params.attacks[name], PgdAttack)}
+    texts = [
+        f"{name}: {'random starts' if each.random_start else 'from the image itself'}, losses {join_names(each.losses)}"
+        for name, each in pgd.items()
+    ]
+    is_met = any(each.random_start for each in pgd.values())
+    return "met" if is_met else "not met", "; ".join(texts) or "no PGD ran"
+
+
+def _prior_work(of: Evidence) -> tuple[State, str]:
+    others = [model for model in of.models if model != of.model]
+    beside = f"beside it: {join_names(others)}" if others else "no other model was attacked beside it"
+    return "yours to judge", beside
+
+
+def _broader(of: Evidence) -> tuple[State, str]:
+    found = {"rotations": of.of_kinds(*ROTATIONS), "corruptions": of.of_kinds("common_corruptions")}
+    text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
+    return "met" if all(found.values()) else "not met", text
+
+
+def _provable(of: Evidence) -> tuple[State, str]:
+    return "not met", "no attack proves a lower bound: robust accuracies are bounds from above"
+
+
+def _noise(of: Evidence) -> tuple[State, str]:
+    found = of.baselines
+    if found is None:
+        return "not met", "no random points were tried"
+    state, why = of.without("noise_better")
+    text = found.texts()[1] + (f"; {why}" if state != "met" else "")
+    if found.noise_points < MIN_NOISE_POINTS:
+        return "not met", f"{text}; the checklist asks for {MIN_NOISE_POINTS:,} points"
+    return state, text
+
+
+def _targeted(of: Evidence) -> tuple[State, str]:
+    parts = {
+        name: [part for part in each.attacks if part.endswith("-t")]
+        for name in of.attacks
+        if isinstance(each := of.params.attacks[name], AutoAttackAttack)
+    }
+    found = [f"{name}: {join_names(listed)}" for name, listed in parts.items() if listed]
+    return ("met", "; ".join(found)) if found else ("not met", "all attacks are untargeted")
+
+
+def _of_each_image(of: Evidence) -> tuple[State, str]:
+    if not of.threats:
+        return "not met", "no attack has a threat model"
+    return "met", f"an image counts as robust in {join_names(of.threats)} if no attack there breaks it"
+
+
+SEVERE = "Common severe flaws"
+COMMON = "Common pitfalls"
+SPECIAL = "Special-case pitfalls"
+POINTS: tuple[tuple[str, str, Answer], ...] = (
+    (SEVERE, "State a precise threat model", _threat_model),
+    (SEVERE, "Perform adaptive attacks", _adaptive),
+    (SEVERE, "Release models and source code", _released),
+    (SEVERE, "Report clean accuracy", _clean),
+    (SEVERE, "Iterative attacks perform better than single-step ones", lambda of: of.without("fewer_steps_better")),
+    (SEVERE, "A larger perturbation budget increases success", lambda of: of.without("smaller_ball_better")),
+    (SEVERE, "With high distortion nothing withstands", _large_balls),
+    (SEVERE, "Show success over the perturbation budget", _curve),
+    (
+        SEVERE,
+        "Attacks on the model itself perform better than any other",
+        lambda of: of.without("black_box_better", "transfer_beats_gradient", "noise_better"),
+    ),
+    (SEVERE, "Describe the attacks with all hyperparameters", _described),
+    (COMMON, "Apply a diverse set of attacks", _diverse),
+    (COMMON, "Try a gradient-free and a hard-label attack", _gradient_free),
+    (COMMON, "Perform a transferability attack", _transfer),
+    (COMMON, "Ensemble over randomness", _ensembled),
+    (COMMON, "Apply differentiable techniques to non-differentiable components", _differentiable),
+    (COMMON, "Verify that the attacks have converged", _converged),
+    (COMMON, "Start at a random offset, and investigate hyperparameters", _random_offset),
+    (COMMON, "Compare against prior work", _prior_work),
+    (COMMON, "Test broader threat models", _broader),
+    (SPECIAL, "Investigate provable approaches", _provable),
+    (SPECIAL, "Attack with random noise", _noise),
+    (SPECIAL, "Use both targeted and untargeted attacks", _targeted),
+    (SPECIAL, "Perform ablation studies", _prior_work),
+    (SPECIAL, "Report success image by image", _of_each_image),
+)
+"""The points, without those on new attacks and on other domains than images."""
+
+
+def checklist(evidence: Evidence) -> list[Point]:
+    """The points, as a run answers them for a model."""
+    found = []
+    for group, text, answer in POINTS:
+        state, why = answer(evidence)
+        found.append(Point(group=group, text=text, state=state, why=why))
+    return found
