@@ -134,6 +134,12 @@ def make_edition(
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="A CSV of file, class and perhaps group, of your images.")] = None,
     names: Annotated[Path | None, typer.Option(help="A CSV of class and name.")] = None,
+    classes_are_folders: Annotated[
+        bool,
+        typer.Option(
+            "--classes-are-folders", help="The folders are classes even where their names mean splits: train, test."
+        ),
+    ] = False,
     scores: Annotated[
         Path | None,
         typer.Option(
@@ -166,7 +172,7 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, reviews)):
+        if any((model, images, reviews, classes_are_folders)):
             raise CleansetError(
                 "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
             )
@@ -191,7 +197,7 @@ def make_edition(
         from cleanset.edition.about import read_about
         from cleanset.scoring.brought import models_of
 
-        found = read_images(images, labels, names)
+        found = read_images(images, labels, names, classes_are_folders=classes_are_folders)
         about = read_about(card) if card else None
         models = models or models_of(scores, found.labels, found.classes)
         digests = make_own_edition(folder, images, found, models, tables=tables, about=about)

@@ -3,7 +3,6 @@
 An image id is the path of the image in the folder of all images, with its suffix: `melanoma/ISIC_0001.jpg`.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -15,13 +14,12 @@ from cleanset.classes import ClassTable, class_table, context_classes, folded_na
 from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
+from cleanset.dataset.splits import split_names
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
 from cleanset.progress import print_notice
 from cleanset.validation import hidden_character, join_names, normal_text, shown
 
-SPLITS = re.compile(r"(?i)(train|training|val|valid|validation|dev|test|testing|eval|hold-?out)([-_ ]?(set|[0-9]+))?")
-"""Names of folders that are parts of a dataset, not classes."""
 MAX_ID_BYTES = 200
 MAX_NESTING = 20
 """Folders in folders; more are a link to a folder above it."""
@@ -47,6 +45,9 @@ class LabelledImages:
     group_of: Mapping[str, str] = field(default_factory=dict)
     """Group by image id; empty without groups, and an image may have none."""
 
+    classes_are_folders: bool = False
+    """Whether folders were taken for classes even where their names mean splits."""
+
     @property
     def labels(self) -> dict[str, list[int]]:
         """The class indices of the labels by image id: one each."""
@@ -67,16 +68,26 @@ def groups_of(text: str | None, where: str) -> dict[str, str]:
     return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 
-def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
+def read_images(
+    images: Path, labels: Path | None, names: Path | None, *, classes_are_folders: bool = False
+) -> LabelledImages:
     """The images in the folder `images`, sorted by id; without `labels`, each class has a folder in it.
 
     `labels`: a CSV of the columns file and class, perhaps group, where file is an image id; only these files are read.
-    `names`: a CSV of class and name; without it a class is called by its key. Prints a notice of groups that differ by
-    case alone, and of images that `labels` leaves out. Raises CleansetError for the first thing that is wrong.
+    `names`: a CSV of class and name; without it a class is called by its key.
+    `classes_are_folders`: whether folders are classes even where their names mean splits.
+    Prints a notice of groups that differ by case alone, and of images that `labels` leaves out. Raises CleansetError
+    for the first thing that is wrong.
     """
     if not images.is_dir():
         raise CleansetError(f"{images}: missing, or not a folder; expected the folder of the images (dataset.images)")
-    class_by_id, groups = (_in_class_folders(images), dict[str, str]()) if labels is None else read_labels(labels)
+    if labels is None:
+        if not classes_are_folders:
+            _check_no_splits(images)
+        class_by_id = _in_class_folders(images)
+        groups: dict[str, str] = {}
+    else:
+        class_by_id, groups = read_labels(labels)
     if not class_by_id:
         raise CleansetError(f"{labels or images}: no image; expected a folder of images for each class")
     where = str(labels or images)
@@ -91,6 +102,7 @@ def read_images(images: Path, labels: Path | None, names: Path | None) -> Labell
         locations=_locations(images, ids, where),
         class_of={name: classes.indices[class_by_id[name]] for name in ids},
         group_of=groups,
+        classes_are_folders=classes_are_folders,
     )
 
 
@@ -130,8 +142,7 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
 
 
 def _in_class_folders(images: Path) -> dict[str, str]:
-    """The class of each image id in folders of classes. Raises CleansetError for a class without images, and splits."""
-    _check_no_splits(images)
+    """The class of each image id in folders of classes. Raises CleansetError for a class without images."""
     class_by_id: dict[str, str] = {}
     seen: dict[str, str] = {}
     entries = visible_entries(images)
@@ -157,16 +168,17 @@ def _in_class_folders(images: Path) -> dict[str, str]:
 
 
 def _check_no_splits(images: Path) -> None:
-    """Raise CleansetError if the folders in a folder are the splits of a dataset, each with the same classes in it."""
-    folders = [Path(entry.path) for entry in visible_entries(images) if entry.is_dir()]
-    if not all(SPLITS.fullmatch(folder.name) for folder in folders):
+    """Raise CleansetError if folders in a folder are splits of a dataset by their names."""
+    folders = [entry.name for entry in visible_entries(images) if entry.is_dir()]
+    if not (splits := split_names(folders)):
         return
-    inner = [sorted(each.name for each in visible_entries(folder) if each.is_dir()) for folder in folders]
-    if any(inner) and all(each == inner[0] for each in inner):
-        raise CleansetError(
-            f"{images}: {join_names(folder.name for folder in folders)}, each with the folders {join_names(inner[0])}: "
-            f"splits, not classes; expected a folder for each class: name {folders[0]}, or give a table of labels"
-        )
+    inside = [name for name in splits if any(entry.is_dir() for entry in visible_entries(images / name))]
+    better = f"name {images / inside[0]}" if inside else "move the images into such folders"
+    raise CleansetError(
+        f"{images}: {join_names(splits)}: the splits of a dataset by their names, not classes; expected a folder for "
+        f"each class: {better}, give a table of labels, or, if these are classes, say --classes-are-folders "
+        "(dataset.classes_are_folders: true in params.yaml)"
+    )
 
 
 def files_below(folder: Path, name: str, depth: int) -> Iterator[str]:

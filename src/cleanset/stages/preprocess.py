@@ -115,7 +115,7 @@ def read_imagenet_files(edition: Edition, dataset: Dataset) -> ImageNetFiles:
 def read_own_files(edition: Edition, dataset: Dataset) -> OwnFiles:
     """Read what the edition names for your own images."""
     labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
-    found = read_images(edition.path(dataset.images), labels, names)
+    found = read_images(edition.path(dataset.images), labels, names, classes_are_folders=dataset.classes_are_folders)
     return OwnFiles(found=found, pinned=read_pinned(edition.images_sha256))
 
 
