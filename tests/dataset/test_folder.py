@@ -89,6 +89,89 @@ def test_texts_that_are_one_key(tmp_path: Path, capsys: Capture) -> None:
     )
 
 
+def test_groups_that_are_nearly_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    groups = [
+        "p-1",
+        "p\u20131",
+        "O'Neil",
+        "O\u2019Neil",
+        "o'neil",
+        "001",
+        "1",
+        "10",
+        "p-2",
+        "x 0",
+        "x 00",
+        "m-12",
+        "m1-2",
+    ]
+    folder_of(tmp_path, *(f"{number % 2}/{number}.jpg" for number in range(len(groups))))
+    table = tmp_path / "labels.csv"
+
+    def notices(chosen: list[str]) -> list[str]:
+        rows = (f"{number % 2}/{number}.jpg,{number % 2},{group}\n" for number, group in enumerate(chosen))
+        table.write_text("file,class,group\n" + "".join(rows), encoding="utf-8")
+        read_images(tmp_path, table, None)
+        return capsys.readouterr().err.splitlines()
+
+    assert notices(groups) == [
+        f"{table}: groups that differ by case alone, and count as different: O'Neil and o'neil",
+        f"{table}: groups that differ by the kind of dash, the apostrophe or leading zeros alone, and count as "
+        "different: 001 and 1, O'Neil and O\u2019Neil, p-1 and p\u20131, x 0 and x 00",
+    ]
+    assert notices([f"p-{number}" for number in range(len(groups))]) == []
+    assert len(notices(groups)) == 2
+
+
+def test_rows_that_are_moved_against_the_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said of the classes that do not fit, before and after a correction, and not of other folders."""
+    files = [f"{key}/{place}.jpg" for key in ("cat", "dog", "fox") for place in range(4)]
+    folder_of(tmp_path, *files, "misc/cat/9.jpg", "misc/8.jpg")
+    table = tmp_path / "labels.csv"
+
+    def notices(classes: list[str]) -> str:
+        rows = zip([*files, "misc/cat/9.jpg", "misc/8.jpg"], classes, strict=True)
+        table.write_text("file,class\n" + "".join(f"{file},{key}\n" for file, key in rows))
+        read_images(tmp_path, table, None)
+        return capsys.readouterr().err
+
+    right = [file.partition("/")[0] for file in files]
+    said = f"{table}: gives {{}} of 13 images in folders of classes another class than the folder's: {{}}; the table "
+    moved = [*right[1:], "fox", "cat", "dog"]
+    expected = said.format(2, "cat/3.jpg (dog), dog/3.jpg (fox)")
+    assert notices(moved) == expected + "counts: are its rows moved?\n"
+    assert notices([*right, "cat", "dog"]) == ""
+    of_three = said.format(3, "cat/3.jpg (dog), dog/3.jpg (fox), misc/cat/9.jpg (dog)")
+    assert notices([*right[1:], "fox", "dog", "dog"]) == of_three + "counts: are its rows moved?\n"
+
+
+def test_a_table_with_names_in_another_unicode_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Mac's names are decomposed; the images are found by either form, and known by the file system's."""
+    composed, decomposed = "fu\u00df/b\u00e4r.jpg", "fu\u00df/ba\u0308r.jpg"
+    folder_of(tmp_path, decomposed, "a/1.jpg", "a/2.jpg", "a/3.jpg", "a/4.jpg", "a/5.jpg")
+    table = tmp_path / "labels.csv"
+    for form in (composed, decomposed, composed):
+        table.write_text(f"file,class,group\n{form},bear,p1\na/1.jpg,a,p2\n", encoding="utf-8")
+        found = read_images(tmp_path, table, None)
+        assert found.class_of == {"a/1.jpg": 0, decomposed: 1}
+        assert found.group_of == {"a/1.jpg": "p2", decomposed: "p1"}
+        assert capsys.readouterr().err == (
+            f"{table}: names 2 of the 6 images in {tmp_path}; left out: a/2.jpg, a/3.jpg, a/4.jpg, a/5.jpg\n"
+        )
+    table.write_text(f"file,class\n{composed},bear\na/1.jpg,a\n{decomposed},a\n", encoding="utf-8")
+    with pytest.raises(CleansetError, match="a second time, in another Unicode form; expected each image once"):
+        read_images(tmp_path, table, None)
+    # what is not there in any form is missing, and said without a count of images
+    table.write_text(f"file,class\n{composed},bear\na/6.jpg,a\n", encoding="utf-8")
+    with pytest.raises(CleansetError, match=r"labels\.csv: not in .*: a/6\.jpg; put them there, or correct the table$"):
+        read_images(tmp_path, table, None)
+    assert capsys.readouterr().err == ""
+    # a file of the other form that came later is the one that is meant
+    folder_of(tmp_path, composed)
+    table.write_text(f"file,class\n{composed},bear\na/1.jpg,a\n", encoding="utf-8")
+    assert list(read_images(tmp_path, table, None).class_of) == ["a/1.jpg", composed]
+
+
 def test_names_and_scores_in_another_unicode_form(tmp_path: Path) -> None:
     images = folder_of(tmp_path / "images", "do\u0308g/1.jpg", "cat/1.jpg")
     (tmp_path / "names.csv").write_text("class,name\ndög, der  Hund\n cat,Katze\n", encoding="utf-8")
