@@ -32,6 +32,7 @@ _OWN_COLUMNS = {"wnid": "class", "ilsvrc_class": "original_class", "real_classes
 """The names in files of columns that are called after ImageNet's labels, for other images."""
 _DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])")
 """Names that Windows gives to devices."""
+_NUMBER = re.compile(r"(\d+)")
 _RANGE = re.compile(r"([0-9]{1,3})-([0-9]{1,3})")
 EXPECTED_KEY = (
     "expected letters, digits and inner blanks or any of _ - . , ( ) + & ', "
@@ -85,6 +86,11 @@ class ClassTable:
     def indices(self) -> dict[str, int]:
         """Class index by key."""
         return {key: index for index, key in enumerate(self.keys)}
+
+    @cached_property
+    def natural_order(self) -> tuple[int, ...]:
+        """The class indices in the order of the keys in which numbers within them are compared as numbers."""
+        return tuple(sorted(range(len(self)), key=lambda index: (_natural_key(self.keys[index]), self.keys[index])))
 
     @cached_property
     def keys_sha256(self) -> str:
@@ -185,6 +191,11 @@ def class_table(names: Iterable[tuple[str, str]], where: str) -> ClassTable:
         if not name or not name.isprintable():
             raise CleansetError(f"{where}: class {shown(key)} has the name {shown(name)}; expected printable text")
     return ClassTable(tuple(ClassName(index, key, name) for index, (key, name) in enumerate(rows)))
+
+
+def _natural_key(key: str) -> list[int | str]:
+    """A key in parts that alternate between text and number; timm sorts folders so (`timm.utils.natural_key`)."""
+    return [int(part) if place % 2 else part for place, part in enumerate(_NUMBER.split(key.lower()))]
 
 
 def check_class_key(key: str, where: str) -> None:

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
@@ -32,6 +32,10 @@ from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
 from cleanset.studies.training import commands as training_cli
 from cleanset.validation import check_known, join_names
+
+if TYPE_CHECKING:
+    from cleanset.classes import ClassTable
+    from cleanset.edition.models import Models
 
 STAGES = {
     "preprocess": False, "score": True, "intersect": False, "select": True, "crops": False, "score_crops": True,
@@ -130,6 +134,12 @@ def make_edition(
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="A CSV of file, class and perhaps group, of your images.")] = None,
     names: Annotated[Path | None, typer.Option(help="A CSV of class and name.")] = None,
+    classes_are_folders: Annotated[
+        bool,
+        typer.Option(
+            "--classes-are-folders", help="The folders are classes even where their names mean splits: train, test."
+        ),
+    ] = False,
     scores: Annotated[
         Path | None,
         typer.Option(
@@ -162,7 +172,7 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, reviews)):
+        if any((model, images, reviews, classes_are_folders)):
             raise CleansetError(
                 "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
             )
@@ -187,11 +197,12 @@ def make_edition(
         from cleanset.edition.about import read_about
         from cleanset.scoring.brought import models_of
 
-        found = read_images(images, labels, names)
+        found = read_images(images, labels, names, classes_are_folders=classes_are_folders)
         about = read_about(card) if card else None
         models = models or models_of(scores, found.labels, found.classes)
         digests = make_own_edition(folder, images, found, models, tables=tables, about=about)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
+        _print_order(models, found.classes)
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
     elif any((*tables.values(), card)):
         raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
@@ -211,6 +222,15 @@ def make_edition(
         typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
     if old is not None:
         typer.echo(carried.carry_over(old, Edition(folder), found, digests))
+
+
+def _print_order(models: "Models", classes: "ClassTable") -> None:
+    """State the order of the classes where a network meets class names that have numbers in another order."""
+    from cleanset.measure.class_order import order_statement
+
+    order = order_statement(classes)
+    if order and any(not model.is_list for model in models.values()):
+        typer.echo(order)
 
 
 ValidationImages = Annotated[

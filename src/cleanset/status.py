@@ -123,7 +123,7 @@ def _own_images(edition: Edition, dataset: Dataset) -> LabelledImages | None:
     if not dataset.is_own:
         return None
     labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
-    return read_images(edition.path(dataset.images), labels, names)
+    return read_images(edition.path(dataset.images), labels, names, classes_are_folders=dataset.classes_are_folders)
 
 
 def _changed_images(edition: Edition, dataset: Dataset, found: LabelledImages | None, known: _Digests) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from typer.testing import CliRunner
 from cleanset.classes import class_table, parse_class_table
 from cleanset.cli import app
 from cleanset.dataset.folder import LabelledImages, exported_name, read_images
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import inspect
-from cleanset.stages.preprocess import measure
+from cleanset.stages.preprocess import OwnFiles, measure, read_inputs
 
 
 def picture(kind: str = "JPEG", mode: str = "RGB", seed: int = 0, **options: object) -> bytes:
@@ -87,6 +89,89 @@ def test_texts_that_are_one_key(tmp_path: Path, capsys: Capture) -> None:
     )
 
 
+def test_groups_that_are_nearly_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    groups = [
+        "p-1",
+        "p\u20131",
+        "O'Neil",
+        "O\u2019Neil",
+        "o'neil",
+        "001",
+        "1",
+        "10",
+        "p-2",
+        "x 0",
+        "x 00",
+        "m-12",
+        "m1-2",
+    ]
+    folder_of(tmp_path, *(f"{number % 2}/{number}.jpg" for number in range(len(groups))))
+    table = tmp_path / "labels.csv"
+
+    def notices(chosen: list[str]) -> list[str]:
+        rows = (f"{number % 2}/{number}.jpg,{number % 2},{group}\n" for number, group in enumerate(chosen))
+        table.write_text("file,class,group\n" + "".join(rows), encoding="utf-8")
+        read_images(tmp_path, table, None)
+        return capsys.readouterr().err.splitlines()
+
+    assert notices(groups) == [
+        f"{table}: groups that differ by case alone, and count as different: O'Neil and o'neil",
+        f"{table}: groups that differ by the kind of dash, the apostrophe or leading zeros alone, and count as "
+        "different: 001 and 1, O'Neil and O\u2019Neil, p-1 and p\u20131, x 0 and x 00",
+    ]
+    assert notices([f"p-{number}" for number in range(len(groups))]) == []
+    assert len(notices(groups)) == 2
+
+
+def test_rows_that_are_moved_against_the_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said of the classes that do not fit, before and after a correction, and not of other folders."""
+    files = [f"{key}/{place}.jpg" for key in ("cat", "dog", "fox") for place in range(4)]
+    folder_of(tmp_path, *files, "misc/cat/9.jpg", "misc/8.jpg")
+    table = tmp_path / "labels.csv"
+
+    def notices(classes: list[str]) -> str:
+        rows = zip([*files, "misc/cat/9.jpg", "misc/8.jpg"], classes, strict=True)
+        table.write_text("file,class\n" + "".join(f"{file},{key}\n" for file, key in rows))
+        read_images(tmp_path, table, None)
+        return capsys.readouterr().err
+
+    right = [file.partition("/")[0] for file in files]
+    said = f"{table}: gives {{}} of 13 images in folders of classes another class than the folder's: {{}}; the table "
+    moved = [*right[1:], "fox", "cat", "dog"]
+    expected = said.format(2, "cat/3.jpg (dog), dog/3.jpg (fox)")
+    assert notices(moved) == expected + "counts: are its rows moved?\n"
+    assert notices([*right, "cat", "dog"]) == ""
+    of_three = said.format(3, "cat/3.jpg (dog), dog/3.jpg (fox), misc/cat/9.jpg (dog)")
+    assert notices([*right[1:], "fox", "dog", "dog"]) == of_three + "counts: are its rows moved?\n"
+
+
+def test_a_table_with_names_in_another_unicode_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Mac's names are decomposed; the images are found by either form, and known by the file system's."""
+    composed, decomposed = "fu\u00df/b\u00e4r.jpg", "fu\u00df/ba\u0308r.jpg"
+    folder_of(tmp_path, decomposed, "a/1.jpg", "a/2.jpg", "a/3.jpg", "a/4.jpg", "a/5.jpg")
+    table = tmp_path / "labels.csv"
+    for form in (composed, decomposed, composed):
+        table.write_text(f"file,class,group\n{form},bear,p1\na/1.jpg,a,p2\n", encoding="utf-8")
+        found = read_images(tmp_path, table, None)
+        assert found.class_of == {"a/1.jpg": 0, decomposed: 1}
+        assert found.group_of == {"a/1.jpg": "p2", decomposed: "p1"}
+        assert capsys.readouterr().err == (
+            f"{table}: names 2 of the 6 images in {tmp_path}; left out: a/2.jpg, a/3.jpg, a/4.jpg, a/5.jpg\n"
+        )
+    table.write_text(f"file,class\n{composed},bear\na/1.jpg,a\n{decomposed},a\n", encoding="utf-8")
+    with pytest.raises(CleansetError, match="a second time, in another Unicode form; expected each image once"):
+        read_images(tmp_path, table, None)
+    # what is not there in any form is missing, and said without a count of images
+    table.write_text(f"file,class\n{composed},bear\na/6.jpg,a\n", encoding="utf-8")
+    with pytest.raises(CleansetError, match=r"labels\.csv: not in .*: a/6\.jpg; put them there, or correct the table$"):
+        read_images(tmp_path, table, None)
+    assert capsys.readouterr().err == ""
+    # a file of the other form that came later is the one that is meant
+    folder_of(tmp_path, composed)
+    table.write_text(f"file,class\n{composed},bear\na/1.jpg,a\n", encoding="utf-8")
+    assert list(read_images(tmp_path, table, None).class_of) == ["a/1.jpg", composed]
+
+
 def test_names_and_scores_in_another_unicode_form(tmp_path: Path) -> None:
     images = folder_of(tmp_path / "images", "do\u0308g/1.jpg", "cat/1.jpg")
     (tmp_path / "names.csv").write_text("class,name\ndög, der  Hund\n cat,Katze\n", encoding="utf-8")
@@ -154,19 +239,114 @@ def test_all_wrong_names_are_in_one_line(tmp_path: Path) -> None:
 
 
 def test_splits_are_no_classes(tmp_path: Path) -> None:
+    """Refused whatever is in them, read as classes where that is said, and refused again without it."""
     photos = tmp_path / "photos"
     folder_of(photos, *(f"{split}/{key}/1.jpg" for split in ("Train", "test", "val-2") for key in ("cat", "dog")))
+    given = ["--images", str(photos)]
     message = (
-        "photos: Train, test, val-2, each with the folders cat, dog: splits, not classes; expected a folder for each"
+        f"{photos}: Train, test, val-2: the splits of a dataset by their names, not classes; expected a folder for "
+        f"each class: name {photos}/Train, give a table of labels, or, if these are classes, say --classes-are-folders"
     )
-    assert_refused(tmp_path, ["--images", str(photos)], message)
-    written("test/fox/1.jpg", picture(seed=9))(photos)  # then they may be classes
-    result = CliRunner().invoke(app, ["edition", str(tmp_path / "edition"), "--images", str(photos)])
+    assert_refused(tmp_path, given, message)
+    # a class more than another split has
+    written("test/fox/1.jpg", picture(seed=9))(photos)
+    assert_refused(tmp_path, given, message)
+    edition = tmp_path / "edition"
+    result = CliRunner().invoke(app, ["edition", str(edition), *given, "--classes-are-folders"])
     assert "7 images of 3 classes (Train, test, val-2); run there" in result.output
     assert (
         "at most 3 images of a class (export.images_per_class in params.yaml), and none before a review"
         in result.output
     )
+    # the edition knows it from then on, however often it reads the images
+    accepted = CliRunner().invoke(app, ["edition", str(edition), "--accept"])
+    assert accepted.output == "no image has changed\n"
+    assert list(found_by_preprocess(edition)) == ["Train", "test", "val-2"]
+    written("val-2/cat/2.jpg", picture(seed=10))(photos)
+    assert "1 additional" in CliRunner().invoke(app, ["edition", str(edition), "--accept"]).output
+    params = edition / "params.yaml"
+    params.write_text(re.sub("  classes_are_folders: .*\n", "", params.read_text()))
+    with pytest.raises(CleansetError, match="^" + re.escape(message.replace(str(photos), f"{edition}/../photos"))):
+        found_by_preprocess(edition)
+
+
+def found_by_preprocess(edition: Path) -> tuple[str, ...]:
+    inputs = read_inputs(Edition(edition))
+    assert isinstance(inputs.files, OwnFiles)
+    return inputs.files.found.classes.keys
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        "train/cat/1, train/dog/1, train/fox/1, test/cat/1, test/dog/1",
+        "train/cat/1, train/dog/1, test/1, test/2",
+        "seg_train/seg_train/sea/1, seg_test/seg_test/sea/1, seg_pred/seg_pred/1",
+        "train_images/1, test_images/1",
+        "Training Data/cat/1, Test Data/cat/1",
+        "train/NORMAL/1, test/NORMAL/1, val/NORMAL/1, chest_xray/train/NORMAL/1, chest_xray/test/NORMAL/1",
+        "fold1/cat/1, fold2/cat/1, fold3/dog/1",
+        "Fold_01/1, Fold_02/1",
+        "query/0001/1, gallery/0001/1, bounding_box_train/0002/1",
+        "bounding_box_train/1, bounding_box_test/1, query/1",
+        "TrainSet/cat/1, ValSet/cat/1",
+        "trainA/1, trainB/1, testA/1, testB/1",
+        "TRAINING/cat/1, HOLD-OUT/cat/1",
+        "train2017/cat/1, val2017/cat/1",
+        "training/cat/1, validation/cat/1, evaluation/cat/1",
+        "dogs-vs-cats.train/1, dogs-vs-cats.test/1",
+        "cat/1, dog/1, test/1",
+        "cat/1, dog/1, Validation/cat/1",
+        "trainval/cat/1, testing/cat/1",
+        "train/cat/1, unlabeled/1",
+        "support/cat/1, query/cat/1",
+        "split0/cat/1, split1/cat/1",
+        "训练集/cat/1, 测试集/cat/1",
+        "valid/cat/1, train/cat/1, extra/cat/1",
+    ],
+)
+def test_names_that_mean_splits(files: str, tmp_path: Path) -> None:
+    folder_of(tmp_path, *(f"{file}.jpg" for file in files.split(", ")))
+    with pytest.raises(CleansetError, match="the splits of a dataset by their names, not classes; expected a folder"):
+        read_images(tmp_path, None, None)
+    read_images(tmp_path, None, None, classes_are_folders=True)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "train bus tram",
+        "test tube,flask,beaker",
+        "valley mountain",
+        "goldfold silverfold",
+        "steam train,bullet train,freight train",
+        "valid invalid",
+        "dev prod",
+        "training shoe,running shoe",
+        "gallery museum",
+        "fold crease",
+        "query answer",
+        "testudo trainbearer evaluator",
+        "blood test,urine test",
+        "trained untrained",
+        "val_d'isere chamonix",
+        "1 2 3",
+        "blindfold manifold",
+        "set1 set2",
+        "hold out grip",
+        "image 1,image 2",
+        "splitter splits",
+        "train",
+    ],
+)
+def test_names_that_are_classes(names: str, tmp_path: Path) -> None:
+    classes = sorted(names.split("," if "," in names else " "))
+    classes = classes if len(classes) > 1 else [*classes, "zebra"]
+    folder_of(tmp_path, *(f"{name}/{number}.jpg" for name in classes for number in range(2)))
+    assert read_images(tmp_path, None, None).classes.keys == tuple(classes)
+    # one of them with folders, as of days
+    folder_of(tmp_path, f"{classes[0]}/day/9.jpg", f"{classes[1]}/day/9.jpg")
+    assert len(read_images(tmp_path, None, None).class_of) == 2 * len(classes) + 2
 
 
 Change = Callable[[Path], None]

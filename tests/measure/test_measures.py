@@ -12,7 +12,6 @@ from scipy import stats
 from cleanset.measure.measures import (
     Accuracy,
     Confusion,
-    Renumbering,
     measure_predictions,
 )
 from cleanset.statistics.calibration import CALIBRATION_BINS, ConfidenceBin, calibration_bins
@@ -108,9 +107,13 @@ def test_classes_that_are_numbered_otherwise_are_found() -> None:
     assert measure_predictions(predicted(labels, answers), 1000).renumbered is None
     found = measure_predictions(predicted(labels, [each + 1 for each in answers]), 1000)
     assert found.overall.is_at_chance(1000)
-    assert found.renumbered == Renumbering(Accuracy(30, 30), 1)
+    assert found.renumbered is not None
+    assert (found.renumbered.correct, found.renumbered.images, found.renumbered.offset) == (30, 30, 1)
     shuffled = [137 * each % 1000 + 20 for each in answers]
-    assert measure_predictions(predicted(labels, shuffled), 1000).renumbered == Renumbering(Accuracy(30, 30), None)
+    other = measure_predictions(predicted(labels, shuffled), 1000).renumbered
+    assert other is not None
+    assert (other.correct, other.images, other.offset) == (30, 30, None)
+    assert other.moved == {label: 137 * label + 20 for label in range(7)} | {7: 979, 8: 116, 9: 253}
 
 
 @pytest.mark.parametrize("kind", ["random", "constant", "one image a class", "few"])

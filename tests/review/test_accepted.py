@@ -1,5 +1,6 @@
 """Own images are known by their bytes: images.sha256 pins them, and `edition --accept` says what no longer holds."""
 
+import csv
 import hashlib
 import re
 import shutil
@@ -112,23 +113,45 @@ def test_a_damaged_list(change: Callable[[str], str], message: str, folder: Path
         preprocess.run(edition)
 
 
-def test_all_damaged_images_are_named_at_once(folder: Path) -> None:
-    """By what is wrong with them; of many, their number."""
-    for name in ("cat/1.png", "dog/0.png"):
-        path = folder / "images" / name
-        path.write_bytes(path.read_bytes()[:-40])
-    for number in range(40):
-        Image.new("RGBA", (9, 9), (number, 0, 0, 9)).save(folder / "images" / "cat" / f"see-through {number:02}.png")
+def test_damaged_images_are_counted_by_kind(folder: Path) -> None:
+    """Whatever the numbers in a problem; three of each kind are named, and all are in a table, while they are."""
+    (folder / "images" / "cat" / "whole.png").write_bytes((folder / "images" / "cat" / "0.png").read_bytes())
+    for number in range(60):
+        image = drawn_image(30, 20, seed=number)
+        image.save(folder / "images" / "dog" / f"cut {number:02}.jpg")
+    cut = sorted((folder / "images" / "dog").glob("cut*"))
+    for number, path in enumerate(cut):
+        path.write_bytes(path.read_bytes()[: -40 - number])
+    for number in range(2):
+        Image.new("RGBA", (9, 9), (number, 0, 0, 9)).save(folder / "images" / "cat" / f"see-through {number}.png")
     Image.new("1", (9, 9)).save(folder / "images" / "dog" / "9.png")
     edition = made(folder)
+    table = edition.folder / "data" / "unreadable_images.csv"
+    with pytest.raises(CleansetError) as raised:
+        own_edition.run(edition, "preprocess")
+    assert str(raised.value).partition("images: ")[2] == (
+        "63 cannot be read: cat/see-through 0.png, cat/see-through 1.png (transparency), dog/9.png (black and white), "
+        "60 dog/cut 00.jpg, dog/cut 01.jpg, dog/cut 02.jpg and 57 more (image file is truncated); expected whole JPEGs "
+        f"or PNGs of 8 bits, RGB or grey: convert or remove them; all are in {table}"
+    )
+    header, *rows = csv.reader(table.read_text().splitlines())
+    assert header == ["image_id", "problem"]
+    assert [name for name, _ in rows] == [
+        "cat/see-through 0.png", "cat/see-through 1.png", "dog/9.png", *(f"dog/{path.name}" for path in cut)
+    ]  # fmt: skip
+    assert len({problem for _, problem in rows}) > 3
+    # fewer are named, and the table of before is gone
+    for path in (*cut[1:], folder / "images" / "dog" / "9.png", folder / "images" / "cat" / "see-through 1.png"):
+        path.unlink()
+    accept(edition, None)
     with pytest.raises(CleansetError) as raised:
         own_edition.run(edition, "preprocess")
     assert re.search(
-        r"images: 43 cannot be read: cat/1\.png, dog/0\.png \([^;]*truncated[^;]*\), cat/see-through 00\.png, .*"
-        r" and \d\d more \(transparency\), dog/9\.png \(black and white\); expected whole JPEGs or PNGs of 8 bits, RGB "
-        "or grey: convert or remove them$",
+        r"images: 2 cannot be read: cat/see-through 0\.png \(transparency\), dog/cut 00\.jpg \(image file is truncated "
+        r"\(\d+ bytes not processed\)\); expected whole JPEGs or PNGs of 8 bits, RGB or grey: convert or remove them$",
         str(raised.value),
     )
+    assert not table.exists()
 
 
 def test_no_edition_is_begun_with_empty_files(folder: Path) -> None:
@@ -138,6 +161,36 @@ def test_no_edition_is_begun_with_empty_files(folder: Path) -> None:
     assert code == 1
     assert "empty files: cat/1.png, dog/0.png; expected images" in text
     assert not (folder / "own").exists()
+
+
+def test_pointers_of_git_lfs_are_no_images(folder: Path) -> None:
+    """Neither in a new edition nor in one whose images were checked out anew without them, until they are fetched."""
+    path = folder / "images" / "cat" / "1.png"
+    image = path.read_bytes()
+    digest = hashlib.sha256(image).hexdigest()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(image)}\n"
+    message = (
+        "1 of 6 images are pointers of git LFS: cat/1.png; expected the images themselves: run git lfs pull in the "
+        "repository that they lie in"
+    )
+    path.write_text(pointer)
+    assert run(*EDITION, cwd=folder) == (1, f"error: {message}\n")
+    assert not (folder / "own").exists()
+    path.write_bytes(image)
+    edition = made(folder)
+    path.write_text(pointer)
+    with pytest.raises(CleansetError, match=f"^{re.escape(message)}$"):
+        accept(edition, None)
+    edition.images_sha256.write_text(
+        edition.images_sha256.read_text().replace(digest, hashlib.sha256(pointer.encode()).hexdigest())
+    )
+    with pytest.raises(
+        CleansetError, match=r"cat/1\.png \(a pointer of git LFS in place of the image: run git lfs pull"
+    ):
+        preprocess.run(edition)
+    path.write_bytes(image)
+    assert accept(edition, None) == "1 changed: cat/1.png"
+    preprocess.run(edition)
 
 
 def test_the_same_bytes_in_two_classes(folder: Path) -> None:
@@ -359,7 +412,11 @@ def test_a_table_of_labels_comes_in_later_and_once_more(folder: Path) -> None:
         table = labels_csv(folder, "new.csv", moved)
         code, printed = accepted(folder, "--labels", "../new.csv")
         copied = "../new.csv: copied to labels.csv, which dataset.labels of params.yaml and the deps of preprocess name"
-        assert (code, printed.splitlines()) == (0, ["no image has changed", copied])
+        others = (
+            "../new.csv: gives 2 of 6 images in folders of classes another class than the folder's: "
+            f"cat/{moved} (dog), dog/{moved} (cat); the table counts: are its rows moved?"
+        )
+        assert (code, printed.splitlines()) == (0, ["no image has changed", copied, others])
         assert (edition.folder / "labels.csv").read_bytes() == table.read_bytes()
         assert read_params(edition.folder).dataset.labels == "labels.csv"
         own_edition.run(edition, "preprocess")

@@ -3,7 +3,10 @@
 An image id is the path of the image in the folder of all images, with its suffix: `melanoma/ISIC_0001.jpg`.
 """
 
+import os
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -15,19 +18,21 @@ from cleanset.classes import ClassTable, class_table, context_classes, folded_na
 from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
+from cleanset.dataset.splits import split_names
 from cleanset.errors import CleansetError
 from cleanset.files import check_regular, is_there
 from cleanset.progress import print_notice
 from cleanset.validation import hidden_character, join_names, normal_text, shown
 
-SPLITS = re.compile(r"(?i)(train|training|val|valid|validation|dev|test|testing|eval|hold-?out)([-_ ]?(set|[0-9]+))?")
-"""Names of folders that are parts of a dataset, not classes."""
 MAX_ID_BYTES = 200
 MAX_NESTING = 20
 """Folders in folders; more are a link to a folder above it."""
 GROUP = "group"
 LABEL_COLUMNS = ("file", "class", GROUP)
 _GROUP_COLUMNS = ("image_id", GROUP)
+_DASH = re.compile("[\u00ad\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
+_APOSTROPHE = re.compile("[`\u00b4\u02b9\u02bb\u02bc\u2018\u2019\u201b\u2032\uff07]")
+_NUMBER = re.compile("[0-9]+")
 CROPPED = ".crop.png"
 """Suffix that a cropped image has in a finished set, after the name of the whole image."""
 NAME_COLUMNS = ("class", "name")
@@ -46,6 +51,9 @@ class LabelledImages:
 
     group_of: Mapping[str, str] = field(default_factory=dict)
     """Group by image id; empty without groups, and an image may have none."""
+
+    classes_are_folders: bool = False
+    """Whether folders were taken for classes even where their names mean splits."""
 
     @property
     def labels(self) -> dict[str, list[int]]:
@@ -67,16 +75,29 @@ def groups_of(text: str | None, where: str) -> dict[str, str]:
     return {cells["image_id"]: cells[GROUP] for _, cells in rows}
 
 
-def read_images(images: Path, labels: Path | None, names: Path | None) -> LabelledImages:
+def read_images(
+    images: Path, labels: Path | None, names: Path | None, *, classes_are_folders: bool = False
+) -> LabelledImages:
     """The images in the folder `images`, sorted by id; without `labels`, each class has a folder in it.
 
     `labels`: a CSV of the columns file and class, perhaps group, where file is an image id; only these files are read.
-    `names`: a CSV of class and name; without it a class is called by its key. Prints a notice of groups that differ by
-    case alone, and of images that `labels` leaves out. Raises CleansetError for the first thing that is wrong.
+    `names`: a CSV of class and name; without it a class is called by its key.
+    `classes_are_folders`: whether folders are classes even where their names mean splits.
+    Prints notices of groups that are nearly the same, of images that `labels` leaves out, and of those in a folder of
+    another class. Raises CleansetError for the first thing that is wrong.
     """
     if not images.is_dir():
         raise CleansetError(f"{images}: missing, or not a folder; expected the folder of the images (dataset.images)")
-    class_by_id, groups = (_in_class_folders(images), dict[str, str]()) if labels is None else read_labels(labels)
+    if labels is None:
+        if not classes_are_folders:
+            _check_no_splits(images)
+        class_by_id = _in_class_folders(images)
+        groups: dict[str, str] = {}
+    else:
+        class_by_id, groups = read_labels(labels)
+        on_disk = _names_on_disk(images, class_by_id, str(labels))
+        class_by_id = {on_disk.get(name, name): key for name, key in class_by_id.items()}
+        groups = {on_disk.get(name, name): group for name, group in groups.items()}
     if not class_by_id:
         raise CleansetError(f"{labels or images}: no image; expected a folder of images for each class")
     where = str(labels or images)
@@ -84,28 +105,95 @@ def read_images(images: Path, labels: Path | None, names: Path | None) -> Labell
     keys = set(class_by_id.values())
     classes = class_table(_names(names, keys) if names else ((key, key) for key in keys), where)
     ids = sorted(class_by_id)
-    for notice in (*_alike(groups.values(), where), *(_not_listed(images, class_by_id, where) if labels else ())):
+    locations = _locations(images, ids, where)
+    of_table = (*_not_listed(images, class_by_id, where), *_in_other_folders(class_by_id, where)) if labels else ()
+    for notice in (*_alike(groups.values(), where), *of_table):
         print_notice(notice)
     return LabelledImages(
         classes=classes,
-        locations=_locations(images, ids, where),
+        locations=locations,
         class_of={name: classes.indices[class_by_id[name]] for name in ids},
         group_of=groups,
+        classes_are_folders=classes_are_folders,
     )
 
 
 def _alike(groups: Iterable[str], where: str) -> Iterator[str]:
-    """A notice of groups whose names differ by case alone."""
+    """Notices of groups whose names differ by case alone, or by it, dashes, apostrophes and leading zeros."""
     names = sorted(set(groups))
-    first = {folded_name(name): name for name in reversed(names)}
-    if pairs := [f"{one} and {name}" for name in names if (one := first[folded_name(name)]) != name]:
+    by_case = {folded_name(name): name for name in reversed(names)}
+    if pairs := [f"{one} and {name}" for name in names if (one := by_case[folded_name(name)]) != name]:
         yield f"{where}: groups that differ by case alone, and count as different: {join_names(pairs)}"
+    # one of each form by case: pairs of those are said already
+    firsts = sorted(by_case.values())
+    by_sign = {_without_signs(name): name for name in reversed(firsts)}
+    if pairs := [f"{one} and {name}" for name in firsts if (one := by_sign[_without_signs(name)]) != name]:
+        yield (
+            f"{where}: groups that differ by the kind of dash, the apostrophe or leading zeros alone, and count as "
+            f"different: {join_names(pairs)}"
+        )
+
+
+def _without_signs(group: str) -> str:
+    """The folded name of a group with one kind of dash and apostrophe, and without leading zeros."""
+    plain = _APOSTROPHE.sub("'", _DASH.sub("-", folded_name(group)))
+    return _NUMBER.sub(lambda digits: digits[0].lstrip("0") or "0", plain)
+
+
+def _names_on_disk(images: Path, listed: Iterable[str], where: str) -> dict[str, str]:
+    """The image ids as the file system has them, of those that a table has in another Unicode form.
+
+    Raises CleansetError, naming `where`, for two that are one file.
+    """
+    # a name in ASCII has one form
+    missing = [name for name in listed if not name.isascii() and not os.path.lexists(images / name)]
+    if not missing:
+        return {}
+    forms: dict[str, list[str]] = {}
+    for name in _images_below(images):
+        forms.setdefault(unicodedata.normalize("NFC", name), []).append(name)
+    found = {}
+    for name in missing:
+        # of several, which differ by their form, none is meant more than another
+        if len(alike := forms.get(unicodedata.normalize("NFC", name), [])) == 1:
+            found[name] = alike[0]
+    if twice := sorted(set(listed).intersection(found.values())) or _repeated(found.values()):
+        raise CleansetError(
+            f"{where}: {shown(twice[0])} a second time, in another Unicode form; expected each image once: remove a "
+            "line"
+        )
+    return found
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _images_below(folder: Path) -> set[str]:
+    """The images in a folder and in its folders, by path below it. Links to folders are not followed."""
+    inside = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
+    return {path.as_posix() for path in inside if not any(map(LEFT_BY_SYSTEMS.fullmatch, path.parts))}
+
+
+def _in_other_folders(class_by_id: Mapping[str, str], where: str) -> Iterator[str]:
+    """A notice of images that a table gives another class than the folder that they lie in is called by."""
+    keys = set(class_by_id.values())
+    by_folder = {}
+    for image_id in class_by_id:
+        of_classes = [key for part in image_id.split("/")[:-1] if (key := normal_text(part)) in keys]
+        if of_classes:
+            by_folder[image_id] = of_classes[-1]
+    others = [f"{name} ({class_by_id[name]})" for name, key in by_folder.items() if class_by_id[name] != key]
+    if others:
+        yield (
+            f"{where}: gives {len(others):,} of {len(by_folder):,} images in folders of classes another class than the "
+            f"folder's: {join_names(others)}; the table counts: are its rows moved?"
+        )
 
 
 def _not_listed(images: Path, listed: Collection[str], where: str) -> Iterator[str]:
     """A notice of images in the folder that the table does not name. Links to folders are not followed."""
-    inside = (path.relative_to(images) for path in images.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
-    found = {path.as_posix() for path in inside if not any(map(LEFT_BY_SYSTEMS.fullmatch, path.parts))}
+    found = _images_below(images)
     if others := sorted(found.difference(listed)):
         count = len(found.union(listed))
         yield f"{where}: names {len(listed):,} of the {count:,} images in {images}; left out: {join_names(others)}"
@@ -130,8 +218,7 @@ def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Locati
 
 
 def _in_class_folders(images: Path) -> dict[str, str]:
-    """The class of each image id in folders of classes. Raises CleansetError for a class without images, and splits."""
-    _check_no_splits(images)
+    """The class of each image id in folders of classes. Raises CleansetError for a class without images."""
     class_by_id: dict[str, str] = {}
     seen: dict[str, str] = {}
     entries = visible_entries(images)
@@ -157,16 +244,17 @@ def _in_class_folders(images: Path) -> dict[str, str]:
 
 
 def _check_no_splits(images: Path) -> None:
-    """Raise CleansetError if the folders in a folder are the splits of a dataset, each with the same classes in it."""
-    folders = [Path(entry.path) for entry in visible_entries(images) if entry.is_dir()]
-    if not all(SPLITS.fullmatch(folder.name) for folder in folders):
+    """Raise CleansetError if folders in a folder are splits of a dataset by their names."""
+    folders = [entry.name for entry in visible_entries(images) if entry.is_dir()]
+    if not (splits := split_names(folders)):
         return
-    inner = [sorted(each.name for each in visible_entries(folder) if each.is_dir()) for folder in folders]
-    if any(inner) and all(each == inner[0] for each in inner):
-        raise CleansetError(
-            f"{images}: {join_names(folder.name for folder in folders)}, each with the folders {join_names(inner[0])}: "
-            f"splits, not classes; expected a folder for each class: name {folders[0]}, or give a table of labels"
-        )
+    inside = [name for name in splits if any(entry.is_dir() for entry in visible_entries(images / name))]
+    better = f"name {images / inside[0]}" if inside else "move the images into such folders"
+    raise CleansetError(
+        f"{images}: {join_names(splits)}: the splits of a dataset by their names, not classes; expected a folder for "
+        f"each class: {better}, give a table of labels, or, if these are classes, say --classes-are-folders "
+        "(dataset.classes_are_folders: true in params.yaml)"
+    )
 
 
 def files_below(folder: Path, name: str, depth: int) -> Iterator[str]:

@@ -7,16 +7,30 @@ from pathlib import Path
 from cleanset.dataset.archives import Location, read_checksums
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.images.codec import is_lfs_pointer
 from cleanset.progress import found_in_threads
-from cleanset.validation import join_names
+from cleanset.validation import first_names, join_names
 
 ACCEPT = "run cleanset edition --accept in the folder of the edition"
 
 
 def digests_of(locations: Mapping[str, Location]) -> dict[str, str]:
-    """The SHA-256 of the bytes of each image, by image id. Raises CleansetError for a file that cannot be read."""
-    digests = found_in_threads(lambda location: sha256(location.read()), locations.values(), "images.sha256")
-    return dict(zip(locations, digests, strict=True))
+    """The SHA-256 of the bytes of each image, by image id.
+
+    Raises CleansetError for a file that cannot be read, and that counts the pointers of git LFS among the images.
+    """
+
+    def digest(location: Location) -> tuple[str, bool]:
+        data = location.read()
+        return sha256(data), is_lfs_pointer(data)
+
+    found = dict(zip(locations, found_in_threads(digest, locations.values(), "images.sha256"), strict=True))
+    if pointers := [name for name, (_, is_pointer) in found.items() if is_pointer]:
+        raise CleansetError(
+            f"{len(pointers):,} of {len(found):,} images are pointers of git LFS: {first_names(pointers, 3)}; expected "
+            "the images themselves: run git lfs pull in the repository that they lie in"
+        )
+    return {name: sha for name, (sha, _) in found.items()}
 
 
 def pinned_text(digests: Mapping[str, str]) -> str:

@@ -127,7 +127,10 @@ def make_own_edition(
     said = {"about": about.model_dump(exclude_unset=True) if about else None}
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
     params = _template("own_params.yaml", OF_OWN_IMAGES).format(
-        **{key: flow_text(value) for key, value in values.items()}, models=entries, about=indent(block, "  ")
+        **{key: flow_text(value) for key, value in values.items()},
+        splits="  classes_are_folders: true  # even such as train and test\n" * found.classes_are_folders,
+        models=entries,
+        about=indent(block, "  "),
     )
     # before anything is written: what was given may make params that no stage reads
     checked_params(parse_yaml(params, "params.yaml"), "params.yaml")

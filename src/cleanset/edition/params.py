@@ -45,6 +45,9 @@ class Dataset(Section):
     names: str | None = None
     """Reader folder: a CSV of class and name; without it a class is called by its key."""
 
+    classes_are_folders: bool = False
+    """Reader folder: whether the folders are classes even where their names mean splits, such as train and test."""
+
     devkit: str | None = None
     """Reader ilsvrc: the devkit, an archive or a folder; without it, labels come from folders, names or Kaggle."""
 
@@ -78,6 +81,8 @@ class Dataset(Section):
     @model_validator(mode="after")
     def _of_one_reader(self) -> Self:
         others = ("devkit",) if self.is_own else ("labels", "names")
+        if self.classes_are_folders and not self.is_own:
+            raise ValueError("classes_are_folders with reader ilsvrc, which does not read it; expected no such key")
         for key in others:
             if getattr(self, key) is not None:
                 raise ValueError(

@@ -183,6 +183,8 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
             raise ValueError(f"{image.width} x {image.height} pixels, more than {MAX_AREA:,}")
         image.load()
     except UnidentifiedImageError:
+        if is_lfs_pointer(data):
+            raise ValueError("a pointer of git LFS in place of the image: run git lfs pull") from None
         raise ValueError("empty" if not data else f"not a {' or '.join(formats)}") from None
     except Exception as error:  # Pillow raises whatever damaged bytes lead it to
         raise ValueError(reason(error)) from None
@@ -193,6 +195,14 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
     except Exception:  # damaged EXIF data of a PNG: whoever asks for the orientation would fail on them
         image.info.pop("exif", None)
     return image
+
+
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def is_lfs_pointer(data: bytes) -> bool:
+    """Whether bytes are the text that git LFS leaves in place of a file that was not fetched."""
+    return data.startswith(_LFS_POINTER)
 
 
 WHOLE_IMAGE = "a whole JPEG or PNG"

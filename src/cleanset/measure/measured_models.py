@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import JsonValue
 
 from cleanset.json_files import JsonObject, with_digest
+from cleanset.measure.class_order import STATE_IT, in_other_order, order_in_words
 from cleanset.measure.comparability import (
     CLEAN_ACCURACY,
     CardClasses,
@@ -22,7 +23,6 @@ from cleanset.measure.comparability import (
 from cleanset.measure.measures import Measures, measure_predictions
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.sets import EvaluationSet
-from cleanset.statistics.shares import in_percent
 
 Provenance = Mapping[str, JsonValue]
 """The record of a model's predictions: preprocessing, weights, precision, versions; or `source_sha256` of a file."""
@@ -117,18 +117,14 @@ def notes_of(row: MeasuredModel, images: EvaluationSet) -> list[str]:
         notes.append(not_deterministic(row.name))
     if row.chose_images:
         notes.append(untested(row.name))
-    if row.measures.overall.is_at_chance(images.predicted_classes):
-        is_imagenet = images.classes.is_imagenet
-        order = "the order of the wnids" if is_imagenet else "the order of classes.tsv"
-        predicted = "ImageNet's classes, in the order of their wnids" if is_imagenet else order
-        why = f"expected a trained model that predicts {predicted}"
-        if (found := row.measures.renumbered) is not None:
-            by = "" if found.offset is None else f", each by {found.offset:+d}"
-            why = (
-                f"its classes are probably numbered otherwise: renumbered to fit half of the images{by}, "
-                f"{in_percent(found.accuracy.share):.2f} % of the others are correct; expected {order}"
-            )
-        notes.append(f"{row.name}: accuracy at chance; {why}")
+    at_chance = row.measures.overall.is_at_chance(images.predicted_classes)
+    if (found := row.measures.renumbered) is not None:
+        chance = "accuracy at chance; " if at_chance else ""
+        notes.append(f"{row.name}: {chance}{in_other_order(found, images.classes)}; {STATE_IT}")
+    elif at_chance:
+        order = order_in_words(images.classes)
+        predicted = "ImageNet's classes, in the order of their wnids" if images.classes.is_imagenet else order
+        notes.append(f"{row.name}: accuracy at chance; expected a trained model that predicts {predicted}")
     return notes
 
 

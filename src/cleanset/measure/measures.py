@@ -16,6 +16,7 @@ from cleanset.statistics.calibration import (
     calibration_error,
     debiased_calibration_error,
 )
+from cleanset.statistics.numbering import OtherNumbering, other_numbering
 from cleanset.statistics.shares import wilson
 from cleanset.vocabulary import TIERS
 
@@ -23,10 +24,6 @@ from cleanset.vocabulary import TIERS
 MIN_FOR_CHANCE = 20
 # images from which the mean confidence has an interval
 MIN_FOR_MEAN = 10
-# accuracy above that of the most frequent class that a renumbering has to reach
-MIN_EXPLAINED = 0.05
-# share of the renumbered classes that one offset has to explain
-OFFSET_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +66,6 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Renumbering:
-    """A one-to-one renumbering of the predicted classes that explains an accuracy at chance, fitted to half the images.
-
-    `accuracy` is that of the other half. `offset`: the number added to nearly every label; None without such a number.
-    """
-
-    accuracy: Accuracy
-    offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Measures:
     """The measures of one model on one set."""
 
@@ -103,8 +89,8 @@ class Measures:
     confusions: tuple[Confusion, ...]
     """All pairs of a label and another prediction, the most frequent first, then by label and prediction."""
 
-    renumbered: Renumbering | None = None
-    """An explanation of an accuracy at chance; None where nothing explains it, or it is not at chance."""
+    renumbered: OtherNumbering | None = None
+    """A numbering of the classes that explains the predictions far better; None where there is none."""
 
     confidence_interval: tuple[float, float] | None = None
     """The 95 % interval of the mean confidence over images, by t; None from fewer than MIN_FOR_MEAN images."""
@@ -151,7 +137,7 @@ def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
         classes=of_class,
         confidence_interval=interval,
         confusions=tuple(_pair_counts(labels[~correct], predictions["prediction"][~correct])),
-        renumbered=_renumbering(predictions) if overall.is_at_chance(classes) else None,
+        renumbered=other_numbering(labels.tolist(), predictions["prediction"].tolist()),
     )
 
 
@@ -175,22 +161,3 @@ def _pair_counts(labels: "pd.Series[int]", predicted: "pd.Series[int]") -> list[
     counts = Counter(zip(labels.tolist(), predicted.tolist(), strict=True))
     found = [Confusion(label, prediction, images) for (label, prediction), images in counts.items()]
     return sorted(found, key=lambda each: (-each.images, each.label, each.prediction))
-
-
-def _renumbering(predictions: pd.DataFrame) -> Renumbering | None:
-    """The renumbering of classes under which the predictions are far better than by chance; None if there is none."""
-    labels = predictions["class_index"]
-    predicted = predictions["prediction"]
-    fitted = predictions.groupby("class_index").cumcount() % 2 == 0
-    if fitted.all():
-        return None
-    prediction_of: dict[int, int] = {}
-    for each in _pair_counts(labels[fitted], predicted[fitted]):
-        if each.label not in prediction_of and each.prediction not in prediction_of.values():
-            prediction_of[each.label] = each.prediction
-    found = _accuracy(labels[~fitted].map(prediction_of) == predicted[~fitted])
-    # a model that always gives the same answer is as good as the largest class is frequent
-    if found.interval[0] <= MIN_EXPLAINED + labels.value_counts(normalize=True).max():
-        return None
-    offset, times = Counter(prediction - label for label, prediction in prediction_of.items()).most_common(1)[0]
-    return Renumbering(found, offset if times >= OFFSET_SHARE * len(prediction_of) else None)

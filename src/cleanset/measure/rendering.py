@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cleanset.classes import ClassTable
 from cleanset.files import write_text
+from cleanset.measure.class_order import order_statement
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
 from cleanset.measure.notes import UNCHECKED, Note, table_notes
 from cleanset.measure.pairs import Pair
@@ -53,7 +54,7 @@ def all_notes(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> list[str]
 
 
 def about(images: EvaluationSet) -> Iterator[str]:
-    """The size of the set, and the reference that it was checked against, in lines."""
+    """The size of the set, the reference that it was checked against, and an order that surprises, in lines."""
     count = len(images.items)
     classes = images.class_count
     of_classes = f"{classes:,} {'class' if classes == 1 else 'classes'}"
@@ -62,6 +63,8 @@ def about(images: EvaluationSet) -> Iterator[str]:
         yield UNCHECKED
     else:
         yield f"SHA-256 of every image as in {images.checked}"
+    if statement := order_statement(images.classes):
+        yield statement
 
 
 def leaderboard(order: Sequence[MeasuredModel], classes: ClassTable) -> MeasureTable:

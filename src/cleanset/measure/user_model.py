@@ -1,6 +1,6 @@
 """Custom models: a callable of a Python module or a command, and the contract that each has to keep.
 
-`MODULE:CALLABLE` names a callable without arguments that returns a network and its preprocessing:
+`MODULE:CALLABLE` names a callable without arguments that returns a network and its preprocessing, in a tuple:
 
 - the network, a torch.nn.Module, maps pixels in [0, 1], float of shape (n, 3, size, size), red first, to logits of
   shape (n, classes), 1,000 of ImageNet, finite, in the order of the class indices. Normalisation is inside it. It is
@@ -42,6 +42,7 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, reason
 from cleanset.images import codec
 from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing, ResizeAndCrop
+from cleanset.measure.class_order import places_of
 from cleanset.measure.predictions import printed_answers, raised
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checkpoints import unusable_kind
@@ -77,6 +78,33 @@ PREPROCESSINGS = f"{', '.join(NAMED)} or timm-<bilinear or bicubic>-<resize>-<si
 # pixels: the longest side of what a network gets
 MAX_SIZE = 4096
 _TIMM = re.compile(r"timm-(bilinear|bicubic)-([0-9]{1,4})-([0-9]{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What the callable of a custom model returns."""
+
+    network: nn.Module
+    preprocessing: Preprocessing
+    order: object = None
+    """The order of the outputs as stated; None: that of the class indices."""
+
+
+class InOrder(nn.Module):
+    """A network whose outputs are in another order, as logits in the order of the class indices."""
+
+    places: Tensor
+
+    def __init__(self, network: nn.Module, places: Sequence[int]) -> None:
+        super().__init__()
+        self.network = network
+        # a buffer, so that it moves to a device with the weights, and is in their digest
+        self.register_buffer("places", torch.tensor(places, dtype=torch.int64))
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits of shape (n, classes)."""
+        logits: Tensor = self.network(pixels)
+        return logits[:, self.places]
 
 
 class NetworkError(CleansetError):
@@ -143,8 +171,15 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
     arguments = () if spec.weights is None else (spec.weights, classes)
-    network, preprocessing = returned_by(spec, *arguments)
-    checked = CheckedNetwork(spec.text, network, classes).eval().requires_grad_(False)
+    returned = returned_by(spec, *arguments)
+    network = returned.network
+    preprocessing = returned.preprocessing
+    checked: nn.Module = CheckedNetwork(spec.text, network, classes)
+    digest = tensors_sha256(network)
+    if returned.order is not None:
+        places = places_of(returned.order, classes, spec.text)
+        checked = InOrder(checked, places)
+        digest = tensors_sha256(InOrder(network, places))
     # the engine only asks for the size and calls it
     named_preprocessing = cast(ResizeAndCrop, preprocessing)
     # its parts may be of other modules, as those of a trained network are
@@ -152,13 +187,20 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     # the record says which network the weights are of, and of which classes
     files = () if spec.weights is None else (spec.weights, spec.weights.with_name("record.json"))
     code = module_fingerprint(spec.module, files, parts)
-    return LoadedModel(checked, named_preprocessing, tensors_sha256(network), classes=len(classes), code=code)
+    return LoadedModel(
+        network=checked.eval().requires_grad_(False),
+        preprocessing=named_preprocessing,
+        weights_sha256=digest,
+        classes=len(classes),
+        code=code,
+        order_is_stated=returned.order is not None,
+    )
 
 
-def returned_by(spec: ModuleModel, *arguments: object) -> tuple[nn.Module, Preprocessing]:
-    """The network that the callable returns for these arguments, and its preprocessing.
+def returned_by(spec: ModuleModel, *arguments: object) -> Returned:
+    """What the callable returns for these arguments: a network, its preprocessing, and perhaps the order of outputs.
 
-    Raises CleansetError unless they are ones.
+    Raises CleansetError for anything else.
     """
     expected = "expected a network and its preprocessing"
     make = callable_of(spec)
@@ -168,15 +210,15 @@ def returned_by(spec: ModuleModel, *arguments: object) -> tuple[nn.Module, Prepr
         raise
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(f"{spec.text}: raises {raised(error)}; {expected}") from None
-    if not isinstance(returned, tuple) or len(returned) != 2:
+    if not isinstance(returned, tuple) or not 2 <= len(returned) <= 3:
         raise CleansetError(f"{spec.text}: returns {_kind(returned)}; {expected}")
-    network, preprocessing = returned
+    network, preprocessing, *order = returned
     if not isinstance(network, nn.Module):
         raise CleansetError(f"{spec.text}: returns {_kind(network)} as its network; expected a torch.nn.Module")
     for key, tensor in network.state_dict(keep_vars=True).items():
         if kind := unusable_kind(tensor):
             raise CleansetError(f"{spec.text}: {key} of its network is {kind}; expected a network with its weights")
-    return network, named(preprocessing, spec.text)
+    return Returned(network, named(preprocessing, spec.text), next(iter(order), None))
 
 
 def load_member(model: Model, folder: Path, classes: ClassTable) -> LoadedModel:

@@ -63,7 +63,9 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None, tabl
         for key, name in (("labels", params.dataset.labels), ("names", params.dataset.names))
     )
     old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
-    found = read_images(edition.path(params.dataset.images), labels, names)
+    found = read_images(
+        edition.path(params.dataset.images), labels, names, classes_are_folders=params.dataset.classes_are_folders
+    )
     digests = digests_of(found.locations)
     check_own_images(found, digests)
     differs = difference(read_pinned(edition.images_sha256), digests)

@@ -105,6 +105,9 @@ class LoadedModel:
     """Fingerprint of the code of a custom model (see `scoring.fingerprints`); empty for a network of a zoo, whose
     library's version is known."""
 
+    order_is_stated: bool = False
+    """Whether the callable of a custom model states the order of its outputs, and is believed."""
+
 
 class Normalise(nn.Module):
     """(x - mean) / std for each of the three channels."""

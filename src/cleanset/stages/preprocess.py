@@ -1,5 +1,6 @@
 """Stage preprocess: check the raw files, measure every image, join the labels."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable, imagenet
+from cleanset.csv_files import csv_text
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
@@ -23,7 +25,16 @@ from cleanset.images.codec import inspect
 from cleanset.machine import keep_freed_memory
 from cleanset.progress import found_in_threads
 from cleanset.tables import INDEX, LOCATIONS, write_table
-from cleanset.validation import MAX_LIST, join_names
+from cleanset.validation import first_names
+
+UNREADABLE = "data/unreadable_images.csv"
+"""In an edition: the images that cannot be read, where a message cannot name them all."""
+SHOWN_OF_A_KIND = 3
+"""Images that a message names for each kind of problem."""
+MAX_KINDS = 8
+"""Kinds of problems that a message names."""
+_NUMBERS = re.compile(r" ?\([^()]*[0-9][^()]*\)|[0-9][0-9,.]*")
+"""Parts of a problem that differ from image to image, such as a number of bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +126,7 @@ def read_imagenet_files(edition: Edition, dataset: Dataset) -> ImageNetFiles:
 def read_own_files(edition: Edition, dataset: Dataset) -> OwnFiles:
     """Read what the edition names for your own images."""
     labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
-    found = read_images(edition.path(dataset.images), labels, names)
+    found = read_images(edition.path(dataset.images), labels, names, classes_are_folders=dataset.classes_are_folders)
     return OwnFiles(found=found, pinned=read_pinned(edition.images_sha256))
 
 
@@ -123,7 +134,9 @@ def run(edition: Edition) -> None:
     """Read the archives that params.yaml names, write data/index.parquet and data/locations.parquet."""
     inputs = read_inputs(edition)
     found = dataset_images(inputs)
-    facts = measure(found.locations, found.formats, found.pinned, str(inputs.images))
+    facts = measure(
+        found.locations, found.formats, found.pinned, str(inputs.images), listed=edition.folder / UNREADABLE
+    )
     if inputs.dataset.is_own:
         check_one_class(dict(zip(facts["image_id"], facts["pixels_sha256"], strict=True)), found.original, "pixels")
     index = join(facts, found.original, found.reassessed)
@@ -273,29 +286,54 @@ def measure(
     formats: tuple[str, ...] = ("JPEG",),
     pinned: Mapping[str, str] | None = None,
     where: str = "",
+    *,
+    listed: Path | None = None,
 ) -> pd.DataFrame:
     """Size, SHA-256, width, height, mode and pixels' SHA-256 of every image; every pixel is decoded.
 
     Raises CleansetError, naming `where`, if the images are not those that are `pinned` by their SHA-256, and one that
-    names the images which cannot be read.
+    names the images which cannot be read: the first of each kind of problem, and all in the CSV file `listed`.
     """
     keep_freed_memory()
     rows = found_in_threads(lambda each: _measure_one(*each, formats), locations.items(), "preprocess")
     if pinned is not None:
         check_pinned(where, pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
-    unread: dict[str, list[str]] = {}
-    for row in rows:
-        if "problem" in row:
-            unread.setdefault(str(row["problem"]).partition("; expected")[0], []).append(str(row["image_id"]))
+    unread = {str(row["image_id"]): str(row["problem"]) for row in rows if "problem" in row}
+    _list_unreadable(unread, listed)
     if unread:
-        count = sum(map(len, unread.values()))
         is_jpeg = formats == ("JPEG",)
         wanted = "JPEGs" if is_jpeg else "JPEGs or PNGs of 8 bits, RGB or grey"
         remedy = "fetch" if is_jpeg else "convert or remove"
-        room = (MAX_LIST - sum(map(len, unread))) // len(unread)
-        named = ", ".join(f"{join_names(names, room)} ({problem})" for problem, names in unread.items())
-        raise CleansetError(f"{where}: {count:,} cannot be read: {named}; expected whole {wanted}: {remedy} them")
+        where_all = f"; all are in {listed}" if listed is not None and len(unread) > SHOWN_OF_A_KIND else ""
+        raise CleansetError(
+            f"{where}: {len(unread):,} cannot be read: {_by_kind(unread)}; expected whole {wanted}: {remedy} "
+            f"them{where_all}"
+        )
     return pd.DataFrame(rows)
+
+
+def _by_kind(problems: Mapping[str, str]) -> str:
+    """The problems of images by kind, each with the first images that have it; `problems`: by image id."""
+    kinds: dict[str, list[str]] = {}
+    for name, problem in problems.items():
+        kinds.setdefault(_NUMBERS.sub("", problem.partition("; expected")[0]).strip(), []).append(name)
+    parts = []
+    for kind, names in kinds.items():
+        count = f"{len(names):,} " if len(names) > SHOWN_OF_A_KIND else ""
+        # one image has its own numbers
+        words = problems[names[0]].partition("; expected")[0] if len(names) == 1 else kind
+        parts.append(f"{count}{first_names(names, SHOWN_OF_A_KIND)} ({words})")
+    return first_names(parts, MAX_KINDS)
+
+
+def _list_unreadable(problems: Mapping[str, str], path: Path | None) -> None:
+    """Write a table of image and problem where a message cannot name all; remove that of an earlier run."""
+    if path is None:
+        return
+    if len(problems) > SHOWN_OF_A_KIND:
+        write_text(path, csv_text(("image_id", "problem"), sorted(problems.items())))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _measure_one(name: str, location: Location, formats: tuple[str, ...]) -> dict[str, object]:

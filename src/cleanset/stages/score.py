@@ -14,8 +14,11 @@ from cleanset.edition.pipeline import check_params_named, check_roles
 from cleanset.edition.versions import READING_LISTS, check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.measure.class_order import check_order
+from cleanset.progress import print_notice
 from cleanset.scoring.brought import random_scores, read_scores
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
+from cleanset.selection.candidates import top1
 from cleanset.sets.published.lists import ListScores, list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
@@ -131,9 +134,29 @@ def run_network(inputs: ScoreInputs) -> None:
     with scoring:
         scores = scoring.scores(shards, on_cluster)
         against_float64 = scoring.against_float64(scores)
+    # before the scores are written; finished shards stay, should the model be meant so
+    check_class_order(inputs, scoring.model, scores)
     record = record_of(inputs, scoring.model).model_copy(update={"against_float64": against_float64})
     write_scores(inputs, scores, record)
     shards.remove()
+
+
+def check_class_order(inputs: ScoreInputs, model: "LoadedModel", scores: pd.DataFrame) -> None:
+    """Raise CleansetError if another order of classes explains the scores far better than the one in use.
+
+    Of a custom model that states its order nothing is checked; of a zoo's, which cannot state it, a notice is printed.
+    """
+    if model.order_is_stated:
+        return
+    single = top1(inputs.index, scores)
+    single = single[single["single"]]
+    labels = single["real_classes"].str[0].astype("int64").tolist()
+    try:
+        check_order(f"score {inputs.role}", labels, single["top1"].tolist(), inputs.classes)
+    except CleansetError as error:
+        if inputs.model.source == "module":
+            raise
+        print_notice(str(error))
 
 
 def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.classes import class_table, imagenet
-from cleanset.review.hints.duplicates import NearDuplicates, hints_between_images
-from cleanset.review.hints.fingerprints import packed_hashes
+from cleanset.review.hints.duplicates import CroppedDuplicates, NearDuplicates, hints_between_images
+from cleanset.review.hints.fingerprints import packed_fingerprint, packed_hashes
 from cleanset.review.hints.hints import Hint, ImageMeasures, hints_of_image, measure
 from cleanset.review.hints.kinds import Blur, Border, Bright, Collage, Dark, Filter, Noise, PlainBackground
 from tests.review.hints.plain import changed, plain
@@ -329,6 +329,31 @@ def test_near_duplicates_among_any_number() -> None:
     assert compared.add("copy", copy) == ["image 1"]
     assert compared.add("flipped bits", random[5999] ^ np.uint64(0x7FFF)) == ["random 5999"]  # 60 bits
     assert NearDuplicates[int](1).add(0, ~random[0]) == []
+
+
+def test_cropped_copies_are_found_as_by_the_hints() -> None:
+    """Each pair that the hints of a class name, and no other, whichever of the two comes first."""
+    drawn = {f"image {seed}": Image.fromarray(texture(320, 240, seed)) for seed in range(4)}
+    for number, box in enumerate([(16, 12, 304, 228), (0, 0, 304, 228), (30, 0, 320, 240), (16, 12, 320, 240)]):
+        part = drawn[f"image {number}"].crop(box)
+        drawn[f"part {number}"] = ImageOps.mirror(part) if number == 1 else part
+    drawn |= {"half": drawn["image 0"].crop((0, 0, 160, 240)), "smaller": drawn["image 2"].resize((200, 150))}
+    by_hints = {
+        frozenset((name, other))
+        for name, hints in hints_between(**drawn).items()
+        for hint in hints
+        for other in hint.others
+    }
+    for names in (list(drawn), [*reversed(drawn)]):
+        compared = CroppedDuplicates[str](len(names))
+        found = set()
+        for name in names:
+            fingerprint = packed_fingerprint(drawn[name])
+            assert fingerprint is not None
+            found |= {frozenset((name, other)) for other in compared.add(name, fingerprint)}
+        assert found == by_hints
+    assert {frozenset((f"image {number}", f"part {number}")) for number in range(4)} <= by_hints
+    assert frozenset(("image 0", "half")) not in by_hints
 
 
 def test_images_with_too_little_in_them_are_not_compared() -> None:

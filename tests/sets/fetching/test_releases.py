@@ -21,7 +21,7 @@ from cleanset.measure.sets import open_set
 from cleanset.sets import publish, verify
 from cleanset.sets.archive import write_tar
 from cleanset.sets.fetching import fetch as fetching
-from cleanset.sets.fetching.repository import is_release
+from cleanset.sets.fetching.repository import is_release, record_number
 from tests.measure.compare.command import cleanset as run_cleanset
 from tests.measure.compare.command import says
 from tests.sets.conftest import FILES, trial
@@ -118,7 +118,10 @@ def test_a_tar_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_record_of_zenodo_by_its_page() -> None:
-    assert is_release("https://zenodo.org/records/15771501")
+    for place in ("records/15771501", "record/15771501/", "doi/10.5281/zenodo.15771501"):
+        assert is_release(f"https://zenodo.org/{place}")
+        assert record_number(f"https://zenodo.org/{place}") == "15771501"
+    assert not is_release("https://zenodo.org/doi/10.5282/zenodo.15771501")
     assert not is_release("https://example.org/cleanset.git")
     assert not is_release("10.5282/zenodo.12")
 

@@ -253,6 +253,31 @@ def test_near_duplicates_stay_on_one_side(
     assert pd.read_csv(study.folds)["group"].duplicated().sum() == 12
 
 
+@pytest.mark.long
+def test_cropped_copies_stay_on_one_side(
+    study: TrainingStudy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Copies without 5 % of each side, or of one, come into an older division; they are on the side of the whole."""
+    new = tmp_path / "new"
+    for number, key in enumerate(COLOURS):
+        for serial in range(12):
+            soft(new / key / f"{serial:02d}.png", 100 * number + serial)
+    write_params(study, {"held_out": "edition", "images": "../../../new", "labels": None})
+    data.run(study)
+    assert "near-duplicates" not in capsys.readouterr().out
+    for key in COLOURS:
+        for serial in range(6):
+            whole = Image.open(new / key / f"{serial:02d}.png")
+            box = (5, 4, 91, 68) if serial % 2 else (0, 0, 91, 72)
+            whole.crop(box).save(new / key / f"{serial:02d} copy.png")
+    data.run(study)
+    assert "36 near-duplicates are kept on one side of each fold" in capsys.readouterr().out
+    folds = pd.read_csv(study.folds)
+    folds["of"] = folds["file"].str.replace(" copy", "")
+    assert folds["of"].nunique() == 36
+    assert folds.groupby("of")[["split", "fold", "group"]].nunique().eq(1).all(axis=None)
+
+
 def test_a_class_whose_images_are_all_held_out(study: TrainingStudy) -> None:
     labels = study.edition.folder / "labels.csv"
     text = labels.read_text()

@@ -43,6 +43,28 @@ def packed_hashes(image: Image.Image) -> Packed | None:
     return None if quality < MIN_QUALITY else np.packbits(np.array(hashes, np.bool_), axis=1).view(np.uint64)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedFingerprint:
+    """A fingerprint to keep of many images: 64 bits a number, four numbers a hash."""
+
+    hashes: Packed
+    """Of eight orientations, as stored first."""
+
+    parts: Packed
+    """Of the whole image and of each of PARTS, as stored."""
+
+
+def packed_fingerprint(image: Image.Image) -> PackedFingerprint | None:
+    """The fingerprint of an image, to compare many; None with too little to see."""
+    hashes = packed_hashes(image)
+    if hashes is None:
+        return None
+    factor = reduction(image.size)
+    small = image.convert("RGB")
+    parts = _parts(small.reduce(factor) if factor > 1 else small, np.unpackbits(hashes[0].view(np.uint8)).astype(bool))
+    return PackedFingerprint(hashes, np.packbits(parts, axis=1).view(np.uint64))
+
+
 def _spans(share: float) -> tuple[tuple[float, float], ...]:
     """A share of a side at its beginning, middle and end."""
     return tuple((start, start + share) for start in (0.0, (1 - share) / 2, 1 - share))

@@ -44,7 +44,9 @@ _DISK_ERRORS = {
     "Read-only file system": errno.EROFS,
 }
 _RECORD = re.compile(
-    r"(?:(?:doi:|https?://(?:dx\.)?doi\.org/)?10\.5281/zenodo\.|https://zenodo\.org/records?/)([0-9]+)/?", re.IGNORECASE
+    r"(?:(?:doi:|https?://(?:(?:dx\.)?doi\.org|zenodo\.org/doi)/)?10\.5281/zenodo\.|https://zenodo\.org/records?/)"
+    r"([0-9]+)/?",
+    re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")

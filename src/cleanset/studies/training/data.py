@@ -19,8 +19,8 @@ from cleanset.files import sha256, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.review.hints.duplicates import NearDuplicates
-from cleanset.review.hints.fingerprints import Packed, packed_hashes
+from cleanset.review.hints.duplicates import CroppedDuplicates, NearDuplicates
+from cleanset.review.hints.fingerprints import PackedFingerprint, packed_fingerprint
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
 from cleanset.studies.robustness.scenarios.mask_files import MaskFile, MaskSource, why_left_out
@@ -41,8 +41,8 @@ from cleanset.validation import check_known, join_names
 
 CHUNK = 32
 """Images that a process is given at a time."""
-Facts = tuple[str, str, str, Packed | None, str | None, str | None, str | None]
-"""File, SHA-256 of bytes and pixels, hashes, mask, SHA-256 of the mask, reason why the image is in no scenario.
+Facts = tuple[str, str, str, PackedFingerprint | None, str | None, str | None, str | None]
+"""File, SHA-256 of bytes and pixels, fingerprint, mask, SHA-256 of the mask, reason why the image is in no scenario.
 
 A tuple, since there is one for each image, and it goes between processes.
 """
@@ -129,20 +129,27 @@ def training_images(found: list[tuple[str, str]], folders: Folders, classes: Cla
             # hours of reading would follow the first damaged image otherwise
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    table = pd.DataFrame(rows, columns=["file", "sha256", "pixels_sha256", "hashes", "mask", "mask_sha256", "left_out"])
+    table = pd.DataFrame(
+        rows, columns=["file", "sha256", "pixels_sha256", "fingerprint", "mask", "mask_sha256", "left_out"]
+    )
     return table.assign(class_index=[classes.indices[key] for _, key in found])
 
 
 def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
-    """The rows, with images that are alike by their hashes, and all of their groups, in one group named by its first.
+    """The rows, with images that are alike, and all of their groups, in one group named by its first.
+
+    Alike by their hashes, in any orientation; in a class also cropped ones, as the review's hints find them.
 
     Prints how many are alike, and the images with too many duplicates.
     """
     linked = list(range(len(images)))
     compared = NearDuplicates[int](len(images))
-    for row, hashes in enumerate(images["hashes"]):
-        for other in compared.add(row, hashes) if hashes is not None else ():
-            linked[_first(linked, other)] = _first(linked, row)
+    # cropped copies within a class only: among all images they would take hours
+    within = {index: CroppedDuplicates[int](count) for index, count in images["class_index"].value_counts().items()}
+    for row, (class_index, found) in enumerate(zip(images["class_index"], images["fingerprint"], strict=True)):
+        if found is not None:
+            for other in {*compared.add(row, found.hashes), *within[class_index].add(row, found)}:
+                linked[_first(linked, other)] = _first(linked, row)
     first = [_first(linked, row) for row in linked]
     sizes = np.bincount(first)[first]
     is_large = sizes > max(MIN_LARGE, LARGE_SHARE * len(images))
@@ -173,7 +180,7 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     path = folders.images / file
     data = read_regular_file(path)
     pixels = decoded(data, path)
-    digests = sha256(data), pixels_sha256(pixels), packed_hashes(pixels) if folders.are_compared else None
+    digests = sha256(data), pixels_sha256(pixels), packed_fingerprint(pixels) if folders.are_compared else None
     name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
     if not (folders.masks / name).is_file():
         return (file, *digests, None, None, "no_mask")

@@ -35,7 +35,8 @@ def find_images(folder: Path, labels: Path | None, classes: ClassTable) -> tuple
         raise CleansetError(f"{folder}: missing; expected a folder of training images for each class (data.images)")
     if labels is None and classes.is_imagenet:
         return _in_folders_of_wnids(folder, classes), {}
-    listed = read_images(folder, labels, None)
+    # the edition knows its classes, and another one is refused below
+    listed = read_images(folder, labels, None, classes_are_folders=True)
     if unknown := sorted(set(listed.classes.keys) - set(classes.keys)):
         raise CleansetError(
             f"{labels or folder}: class {shown(unknown[0])}, which the edition does not have; expected one of its "

@@ -82,13 +82,15 @@ def _network_of_module(name: str, size: int, study: Path | None, seed: int) -> n
     module, _, function = name.partition(":")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network, preprocessing = returned_by(ModuleModel(name, module, function, study))
-    if preprocessing.size != size:
+        returned = returned_by(ModuleModel(name, module, function, study))
+    if returned.order is not None:
+        raise CleansetError(f"{name}: returns an order of its outputs, which the training decides; expected none")
+    found = returned.preprocessing.size
+    if found != size:
         raise CleansetError(
-            f"{name}: its preprocessing gives images of {preprocessing.size} x {preprocessing.size}, size is {size}; "
-            "expected the same: set size"
+            f"{name}: its preprocessing gives images of {found} x {found}, size is {size}; expected the same: set size"
         )
-    return nn.Sequential(nn.Identity(), network)
+    return nn.Sequential(nn.Identity(), returned.network)
 
 
 def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
