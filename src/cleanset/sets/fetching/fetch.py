@@ -104,8 +104,8 @@ class KeptSet:
                     return data
         return None
 
-    def write(self, folder: Path, file: str, data: bytes) -> None:
-        """Store a file of the set atomically; anything in its way is removed. Only while the set is locked."""
+    def make_way(self, folder: Path, file: str) -> None:
+        """Make the folder of a file of the set; what is in the way of both is removed. Only while the set is locked."""
         path = folder / file
         # a damaged cache may have a file where the set has a folder
         for above in reversed(path.relative_to(folder).parents[:-1]):
@@ -114,6 +114,10 @@ class KeptSet:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
+
+    def write(self, folder: Path, file: str, data: bytes) -> None:
+        """Store a file of the set atomically, to which `make_way` has made the way."""
+        path = folder / file
         # files.replacing would make and lock a folder for each of thousands of files, and the set is locked already
         partial = path.with_name(f".{path.name}.part")
         partial.write_bytes(data)
@@ -207,6 +211,9 @@ class KeptSet:
         def download_one(file: str) -> None:
             self.write(folder, file, self._checked(file, files[file]))
 
+        # before the threads begin, of which two may have one folder
+        for file in missing:
+            self.make_way(folder, file)
         problems: list[CleansetError] = []
         done = 0
         with ThreadPoolExecutor(THREADS) as pool:
