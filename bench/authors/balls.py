@@ -33,6 +33,7 @@ from cleanset.studies.attacks.balls import Ball, Norm
 from cleanset.studies.attacks.base import InBall, Known, Subject, globally_seeded, margins, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack, SquareAttack
+from cleanset.studies.attacks.tries import groups_of
 from docs import defences
 
 PHOTOGRAPHS = 40
@@ -118,9 +119,9 @@ def _attacks(programs: Path, network: PixelNetwork, ball: Ball) -> Iterator[Comp
 
 
 def _row(network: PixelNetwork, subjects: Sequence[Subject], ball: Ball, where: str, compared: Compared) -> Row:
-    ours = Found(np.concatenate([_ours(network, group, compared.ours) for group in _groups(subjects)]))
+    ours = Found(np.concatenate([_ours(network, group, compared.ours) for group in groups_of(subjects, GROUP)]))
     theirs = {
-        name: Found(np.concatenate([_theirs(network, group, ball, search) for group in _groups(subjects)]))
+        name: Found(np.concatenate([_theirs(network, group, ball, search) for group in groups_of(subjects, GROUP)]))
         for name, search in compared.theirs.items()
     }
     best = max(theirs, key=lambda name: (theirs[name].broken.sum(), theirs[name].margins.mean()))
@@ -137,11 +138,6 @@ def _row(network: PixelNetwork, subjects: Sequence[Subject], ball: Ball, where: 
         largest=float(max(0, theirs[best].broken.sum() - ours.broken.sum())),
         moves=counts,
     )
-
-
-def _groups(subjects: Sequence[Subject]) -> Iterator[Sequence[Subject]]:
-    for at in range(0, len(subjects), GROUP):
-        yield subjects[at : at + GROUP]
 
 
 def _ours(network: PixelNetwork, group: Sequence[Subject], attack: InBall) -> np.ndarray:
