@@ -175,11 +175,11 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     network = returned.network
     preprocessing = returned.preprocessing
     checked: nn.Module = CheckedNetwork(spec.text, network, classes)
-    digest = tensors_sha256(network)
+    digested = network
     if returned.order is not None:
         places = places_of(returned.order, classes, spec.text)
         checked = InOrder(checked, places)
-        digest = tensors_sha256(InOrder(network, places))
+        digested = InOrder(network, places)
     # the engine only asks for the size and calls it
     named_preprocessing = cast(ResizeAndCrop, preprocessing)
     # its parts may be of other modules, as those of a trained network are
@@ -190,7 +190,7 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     return LoadedModel(
         network=checked.eval().requires_grad_(False),
         preprocessing=named_preprocessing,
-        weights_sha256=digest,
+        weights_sha256=tensors_sha256(digested),
         classes=len(classes),
         code=code,
         order_is_stated=returned.order is not None,
