@@ -81,7 +81,7 @@ def in_other_order(found: OtherNumbering, classes: ClassTable) -> str:
     )
 
 
-def check_order(name: str, labels: Sequence[int], predictions: Sequence[int], classes: ClassTable) -> None:
-    """Raise CleansetError, naming a model, if another order of classes explains its predictions far better."""
-    if (found := other_numbering(labels, predictions)) is not None:
-        raise CleansetError(f"{name}: {in_other_order(found, classes)}; {STATE_IT}, which is then believed")
+def order_problem(labels: Sequence[int], predictions: Sequence[int], classes: ClassTable) -> str:
+    """The order of classes that explains predictions far better than the one in use, in words; empty without one."""
+    found = other_numbering(labels, predictions)
+    return "" if found is None else f"{in_other_order(found, classes)}; {STATE_IT}, which is then believed"

@@ -14,7 +14,7 @@ from cleanset.edition.pipeline import check_params_named, check_roles
 from cleanset.edition.versions import READING_LISTS, check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.measure.class_order import check_order
+from cleanset.measure.class_order import order_problem
 from cleanset.progress import print_notice
 from cleanset.scoring.brought import random_scores, read_scores
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
@@ -151,12 +151,13 @@ def check_class_order(inputs: ScoreInputs, model: "LoadedModel", scores: pd.Data
     single = top1(inputs.index, scores)
     single = single[single["single"]]
     labels = single["real_classes"].str[0].astype("int64").tolist()
-    try:
-        check_order(f"score {inputs.role}", labels, single["top1"].tolist(), inputs.classes)
-    except CleansetError as error:
-        if inputs.model.source == "module":
-            raise
-        print_notice(str(error))
+    problem = order_problem(labels, single["top1"].tolist(), inputs.classes)
+    if not problem:
+        return
+    text = f"score {inputs.role}: {problem}"
+    if inputs.model.source == "module":
+        raise CleansetError(text)
+    print_notice(text)
 
 
 def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
