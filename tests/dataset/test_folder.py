@@ -161,7 +161,7 @@ def test_a_table_with_names_in_another_unicode_form(tmp_path: Path, capsys: pyte
     table.write_text(f"file,class\n{composed},bear\na/1.jpg,a\n{decomposed},a\n", encoding="utf-8")
     with pytest.raises(CleansetError, match="a second time, in another Unicode form; expected each image once"):
         read_images(tmp_path, table, None)
-    # what is not there in any form is missing, and said without a count of images
+    # a file whose name is found in no Unicode form is missing; the message counts no images
     table.write_text(f"file,class\n{composed},bear\na/6.jpg,a\n", encoding="utf-8")
     with pytest.raises(CleansetError, match=r"labels\.csv: not in .*: a/6\.jpg; put them there, or correct the table$"):
         read_images(tmp_path, table, None)

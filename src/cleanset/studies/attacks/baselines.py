@@ -50,7 +50,7 @@ class Baselines:
     """What PGD achieves in growing balls, and what random points of the probe's ball do."""
 
     images: int
-    """The correctly classified images, of which the others are."""
+    """The number of correctly classified images; the other numbers count some of these."""
 
     by_radius: tuple[AtRadius, ...]
     """By radius, from the smallest."""
