@@ -244,13 +244,13 @@ def fits(shown: Page, width: int) -> bool:
 
 
 def test_it_is_read_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> None:
-    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth,
-    unless in `make test LONG=1` or `ALL=1`.
+    """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth page,
+    in `make test LONG=1` or `ALL=1` every second.
 
     A phone shows a row of a table as lines, each with the header of its column.
     """
     shown, problems = page
-    step = 6 if settings.get_current_profile_name() == FAST else 1
+    step = 6 if settings.get_current_profile_name() == FAST else 2
     widths = WIDTHS
     for path in sorted(site.rglob("*.html"))[::step]:
         if path.name == "404.html":  # a server's page: its addresses begin with /

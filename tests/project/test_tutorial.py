@@ -36,7 +36,7 @@ def test_the_notebook_has_the_cells_of_the_page(repository: Path) -> None:
     assert all(cell["outputs"] == [] or cell["cell_type"] == "code" for cell in notebook["cells"] if "outputs" in cell)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_tutorial_gives_what_the_notebook_holds(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
     """Run in a clone, from eight folders to the release; every printed line, table and contact sheet is the same."""
     clone = pristine.clone(tmp_path / "cleanset")
