@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import settings
@@ -160,7 +161,7 @@ def firefox(_playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
-def without(reason: str) -> None:
+def without(reason: str) -> NoReturn:
     """Skip a test whose program is missing; fail if CLEANSET_NO_SKIP is set."""
     if os.environ.get("CLEANSET_NO_SKIP"):
         pytest.fail(reason)

@@ -20,8 +20,8 @@ from cleanset.measure import command
 from cleanset.measure.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.studies.attacks import attacking
 from cleanset.studies.attacks import evaluation as attacks
+from cleanset.studies.attacks import fresh
 from cleanset.studies.attacks.study import AttackRequest
 from cleanset.studies.robustness import answers
 from cleanset.studies.robustness import evaluation as robustness
@@ -100,11 +100,11 @@ Change = Callable[[Path], object]
 def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process takes seconds to start: files are judged anew in this one, by models loaded anew."""
 
-    def answered(self: attacking.FreshModel, parts: Sequence[Sequence[attacking.Asked]]) -> tuple[Any, Any]:
-        found = [attacking._answered(self, Path.cwd(), part) for part in parts]
+    def answered(self: fresh.FreshModel, parts: Sequence[Sequence[fresh.Asked]]) -> tuple[Any, Any]:
+        found = [fresh.answered(self, Path.cwd(), part) for part in parts]
         return {key: each for answered, _ in found for key, each in answered.items()}, None
 
-    monkeypatch.setattr(attacking.FreshModel, "answers", answered)
+    monkeypatch.setattr(fresh.FreshModel, "answers", answered)
     monkeypatch.setattr(engine, "available_cores", lambda: 1)
     monkeypatch.setattr(answers, "available_cores", lambda: 1)
 

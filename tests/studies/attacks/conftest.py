@@ -1,11 +1,21 @@
 """One small study for all tests of this folder."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cleanset.studies.attacks import earlier_disk
 from cleanset.studies.attacks.study import AttackStudy
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_disk_as_it_is() -> Iterator[None]:
+    """A process that bubblewrap begins imports torch anew, which takes seconds: files are judged in a forked one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(earlier_disk, "beginning", lambda *_: None)
+        yield
 
 
 @pytest.fixture(scope="session")

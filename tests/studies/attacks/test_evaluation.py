@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
@@ -19,15 +20,19 @@ from rich.console import Console
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
-from cleanset.studies.attacks import ascent
+from cleanset.studies.attacks import ascent, earlier_disk
 from cleanset.studies.attacks.base import Ball
+from cleanset.studies.attacks.earlier_disk import beginning
 from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, paper_table, run
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.study import AttackRequest
+from tests.conftest import without
 
 pytestmark = pytest.mark.slow
 
 MODULE = '''
+from pathlib import Path
+
 import numpy as np
 import torch
 
@@ -69,6 +74,17 @@ class Remembering(Colours):
             rows.append((near[0] if near else own).to(own) + (own - own.detach()))
         return torch.stack(rows)
 
+class Disk:
+    """What was seen, in a file beside the images: the list of a process that comes later, too."""
+
+    path = Path("seen.pt")
+
+    def __iter__(self):
+        return iter(torch.load(self.path) if self.path.exists() else [])
+
+    def append(self, pair):
+        torch.save([*self, pair], self.path)
+
 class Exact(Colours):
     """Answers to red alone unless the pixels are float64, in which files are judged."""
 
@@ -81,6 +97,7 @@ def small(image):
 
 def honest(): return Colours(torch.nn.Identity()), small
 def remembering(): return Remembering([]), small
+def remembering_on_disk(): return Remembering(Disk()), small
 def remembering_in_module(): return Remembering(SEEN), small
 def red(): return Colours(Red()), small
 def exact(): return Exact(torch.nn.Identity()), small
@@ -171,7 +188,7 @@ def test_what_is_printed(both: AttackedModels) -> None:
     Console(file=text, width=80, color_system=None).print(as_text(both), highlight=False)
     lines = text.getvalue().splitlines()
     # the folder may be long
-    assert "set: 12 images of 2 classes" in " ".join(lines[:3])
+    assert "set: 12 images of 2 classes" in " ".join(" ".join(lines[:3]).split())
     assert any(
         line.split() == ["mine:rounded", "Linf", "8/255", "12", "100.0", "0.0", "to", "33.3", "0.0314"]
         for line in lines
@@ -261,10 +278,21 @@ def test_what_is_finished_is_not_computed_again(
         evaluated(folder, "both", ["mine:honest"], "transfer", warnings=False, transfer_from=["mine:rounded"])
 
 
-@pytest.mark.parametrize(("name", "warnings"), [("remembering", True), ("remembering_in_module", False)])
+@pytest.mark.parametrize(
+    ("name", "warnings"),
+    [
+        ("remembering", True),
+        ("remembering_in_module", False),
+        pytest.param("remembering_on_disk", False, marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.long
-def test_a_memory_of_earlier_queries(folder: Path, name: str, warnings: bool) -> None:
+def test_a_memory_of_earlier_queries(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, warnings: bool) -> None:
     """Images made on the honest model are judged by the model loaded anew, which they break; so says a rerun."""
+    if name == "remembering_on_disk":
+        if beginning(time.time(), ()) is None:
+            without("bubblewrap (the program bwrap) is not installed, or this machine does not let it run")
+        monkeypatch.setattr(earlier_disk, "beginning", beginning)
     options: dict[str, Any] = {"transfer_from": ["mine:honest"], "warnings": warnings}
     found = evaluated(folder, name, [f"mine:{name}"], "none,transfer", **options)
     assert accuracies(found, f"mine:{name}") == [1]

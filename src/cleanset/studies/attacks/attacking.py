@@ -9,37 +9,30 @@ else will get the same answers to these files.
 """
 
 import json
-import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, replacing, sha256, sha256_of, write_text
-from cleanset.images.preprocessing import PixelPlanes
+from cleanset.files import read_text, replacing, sha256_of, write_text
 from cleanset.json_files import JsonMapping, JsonObject, with_digest
-from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
 from cleanset.progress import print_notice, tracked
-from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.studies.attacks.base import (
@@ -54,14 +47,14 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.attacks.changes import GUESSED
+from cleanset.studies.attacks.fresh import ITSELF, Asked, FreshModel, StoredLogits
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.probing import answers_in_batches, of_command, probe
+from cleanset.studies.attacks.probing import of_command, probe
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
-from cleanset.studies.attacks.signs import SeenSign, other_answer, precision_changes_answers, rounded_dependence
+from cleanset.studies.attacks.signs import SeenSign, other_answer, precision_changes_answers
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
 from cleanset.studies.attacks.targets import (
     AttackedModel,
-    ImageLogits,
     Judge,
     Searching,
     check_scores,
@@ -69,7 +62,6 @@ from cleanset.studies.attacks.targets import (
     lpips_of,
     open_target,
     other_models,
-    pixels_of_png,
     with_straight_through,
 )
 from cleanset.studies.attacks.threats import PROBE
@@ -77,7 +69,7 @@ from cleanset.studies.attacks.tries import Tries
 from cleanset.studies.attacks.warnings import Candidate, WarningRecord, write_warnings
 from cleanset.studies.robustness.answers import CORRUPTING, installed_versions
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import SetImages, StudyFile, first_images, images_sha256, rows_sha256
+from cleanset.studies.robustness.images import first_images, images_sha256, rows_sha256
 from cleanset.tables import Table, read_table, write_table
 
 SETTLED = "judged_anew"
@@ -125,21 +117,6 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
 def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) -> LoadedModel:
     # read anew: a class of the params is made when they are, and cannot be sent to another process
     return open_target(study, AllParams.read(study, attack_params), model).model
-
-
-StoredLogits = Mapping[tuple[str, str], ImageLogits]
-"""Logits by attack and file."""
-ITSELF = ""
-"""In place of an attack's name: the image itself."""
-
-
-class Asked(NamedTuple):
-    """An image, by its file in the set and the attack that changed it, its PNG, and the seed of a random model."""
-
-    attack: str
-    file: str
-    png: Path
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,66 +358,6 @@ def _stored_row(target: AttackedModel, file: str, row: dict[str, Any]) -> dict[s
     return {"image_id": file, **target.stored(file), **row, **logits}
 
 
-@dataclass(frozen=True, slots=True)
-class FreshModel:
-    """A function that loads the model anew, and how it is computed; `files`: the images of the set, by file."""
-
-    load: Callable[[], LoadedModel]
-    how: Searching
-    files: Mapping[str, StudyFile]
-
-    def answers(self, parts: Sequence[Sequence[Asked]]) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
-        """The logits of all images, by attack and file, and the sign that they depend on more than the image.
-
-        Each part is answered in a process of its own. Raises CleansetError for a model that cannot be loaded there.
-        """
-        found = dict[tuple[str, str], ImageLogits]()
-        signs = list[SeenSign]()
-        with ProcessPoolExecutor(1, worker_processes([__name__]), max_tasks_per_child=1) as pool:
-            try:
-                for answers, seen in pool.map(partial(_answered, self, Path.cwd()), parts):
-                    found |= answers
-                    signs += [] if seen is None else [seen]
-            except BrokenProcessPool:
-                raise CleansetError(
-                    "the fresh process that judges the attacked files was killed; expected memory for the model once "
-                    "more: run the command again on a larger machine"
-                ) from None
-        return found, signs[0] if signs else None
-
-
-def _answered(
-    fresh: FreshModel, folder: Path, asked: Sequence[Asked]
-) -> tuple[dict[tuple[str, str], ImageLogits], SeenSign | None]:
-    os.chdir(folder)
-    model = fresh.load()
-    how = fresh.how
-    files = SetImages(fresh.files)
-
-    def pixels(each: Asked) -> PixelPlanes:
-        if each.attack == ITSELF:
-            return pixels_of(each.file, files, model.preprocessing)
-        return pixels_of_png(each.png.read_bytes())
-
-    # neither the order of the attacks nor that of their images; an image after what attacks have made of it
-    ordered = sorted(asked, key=_place)
-    judge = Judge(model, how.device, precision=how.precision)
-    found = {(each.attack, each.file): judge.logits(pixels(each), each.seed) for each in ordered}
-    few = ordered[: min(how.batch_size, MAX_CHECKED)]
-    network = how.network(model.network)
-    with arithmetic(how.precision):
-        answers = answers_in_batches(network, [pixels(each) for each in few], "inference_mode")
-    if not np.array_equal(answers[0], answers[1]):
-        # a random model, which is seeded for each file: random_answers is its sign
-        return found, None
-    alone = np.stack([found[each.attack, each.file] for each in few])
-    return found, rounded_dependence(answers, how.precision, alone)
-
-
-def _place(each: Asked) -> tuple[bool, str]:
-    return each.attack == ITSELF, sha256(f"{each.file} {each.attack}".encode())
-
-
 def other_answers(stored: StoredLogits, anew: StoredLogits, verdicts: int) -> SeenSign | None:
     """The sign that files get another answer from the model loaded anew; `verdicts`: how many another verdict, too."""
     answers = [np.stack([each[key] for key in stored]) for each in (stored, anew)]
@@ -467,7 +384,13 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, i
     parts = [each.asked() for each in attacks]
     files = list(dict.fromkeys(each.file for part in parts for each in part))
     parts.append([Asked(ITSELF, each, Path(), seed_of(seed, "judged", f"{target.name} ", each)) for each in files])
-    fresh = FreshModel(opened, replace(target.how, precision=target.judge.precision), target.files)
+    fresh = FreshModel(
+        load=opened,
+        how=replace(target.how, precision=target.judge.precision),
+        files=target.files,
+        # the code of others may write what it has seen to the disk
+        attacked_at=_attacked_at(attacks) if is_custom else None,
+    )
     stored = {
         (name, file): np.asarray(logits, np.float64)
         for attack, table in zip(attacks, tables, strict=True)
@@ -494,6 +417,14 @@ def settle(attacks: Sequence[Attacking], opened: Callable[[], LoadedModel], *, i
     for attack, table, record in zip(attacks, tables, records, strict=True):
         attack.save(table, record | {SETTLED: None if seen is None else asdict(seen)})
     return seen
+
+
+def _attacked_at(attacks: Sequence[Attacking]) -> float:
+    """When the first query of some attacks may have been asked, in seconds since 1970: of a continued run, an earlier
+    one's.
+    """
+    results = (path for each in attacks for path in each.folder.folder.rglob("*"))
+    return min((attacks[0].target.opened_at, *(path.stat().st_ctime for path in results)))
 
 
 def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | None = None) -> None:

@@ -15,9 +15,10 @@ Give a False Sense of Security" (ICML 2018).
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
+from time import time
 from typing import Any
 
 import numpy as np
@@ -339,6 +340,9 @@ class AttackedModel:
 
     has_scores: bool = False
     """Whether the edition stores its scores."""
+
+    opened_at: float = field(default_factory=time)
+    """When it was opened, in seconds since 1970: before any query of an attack."""
 
     @cached_property
     def before(self) -> Callable[[str], ImageLogits]:
