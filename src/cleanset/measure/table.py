@@ -1,4 +1,4 @@
-"""The layout of any table of measures, whatever its columns: for a terminal, and as LaTeX, Markdown or CSV."""
+"""The layout of any table of measures, whatever its columns and digits: for a terminal, as LaTeX, Markdown, CSV."""
 
 import math
 from collections.abc import Sequence

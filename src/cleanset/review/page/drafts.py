@@ -1,4 +1,4 @@
-"""The draft of a verdict, from the first key for it until it is written."""
+"""The draft of a verdict, from its first key until it is written, and what a crop still lacks to be saved."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

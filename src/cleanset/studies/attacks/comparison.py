@@ -1,4 +1,4 @@
-"""Robust accuracies beside one another: comparability cards, the notes of tables, and paired tests.
+"""Which robust accuracies may stand beside one another: comparability cards, notes of tables, paired tests.
 
 A threat model is one measurement: only accuracies under the same attacks with the same settings on the same images
 belong into one table.

@@ -1,4 +1,4 @@
-"""The command `attacks evaluate`: any models attacked on any images, outside DVC, by the code of a study's stages."""
+"""The command `attacks evaluate`: any models attacked on any images, outside DVC, and its tables, also for a paper."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The stages of a study that run no model: the table of all attacks on all models, and the page on them.
+"""The stages of a study that run no model: its CSV of measures of all attacks on all models, and the page on them.
 
 The page shows measures, warnings, accuracy over coverage, images, and how few images a ball covers. torch is imported
 when the page is made: the contest draws lines of accuracy over coverage without it.

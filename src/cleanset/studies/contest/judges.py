@@ -1,4 +1,4 @@
-"""Judges and their images: which judges the numbers of `contest.yaml` leave out, the state of an image, tasks.
+"""Judges: who counts, by control images; an image from open to final, with appeals and the board; tasks.
 
 A judge whose answers to control images are bad, by the numbers of contest.yaml, is left out.
 

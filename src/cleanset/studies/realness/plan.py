@@ -1,4 +1,4 @@
-"""The plan of a study: the stimuli, and the list of trials for each person.
+"""The plan of a study: its settings with their defaults, the stimuli, and the list of trials for each person.
 
 The lists are balanced, seeded, and the same on any machine. No generator is used: names are ordered by digests of the
 seed and the name.

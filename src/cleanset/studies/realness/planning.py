@@ -1,4 +1,4 @@
-"""`cleanset study plan`: the number of people, and a study's lists, stimuli, key and copy of the page.
+"""`cleanset study plan`: the number of people needed; writes a plan's lists, stimuli, key and copy of the page.
 
 All stimuli have one size and format, so that nothing else reveals which are real. The number of people is the one that
 the two one-sided tests of `analysis` need.
