@@ -53,6 +53,7 @@ MINIATURES = {
         },
     ),
     "full_size": Miniature("The published set"),
+    "growth": Miniature("Limit: 8,192 MiB", ("20",), {"growth": {"CLASSES": "4"}}),
     "intervals": Miniature(
         "Equal classes",
         constants={
@@ -92,7 +93,7 @@ NOT_RUN = {
     "masking": "needs the built sample",
 }
 LONG = {"effort", "presses", "score"}
-EXHAUSTIVE = {"full_size", "waiting"}
+EXHAUSTIVE = {"full_size", "growth", "waiting"}
 """These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 

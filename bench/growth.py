@@ -1,0 +1,79 @@
+"""Editions of many own images: seconds and memory from the folder to a set without reviews, by the number of images.
+
+`python bench/growth.py [COUNT …]`: drawn images of 64 x 64 pixels in 1,000 classes, by default 10,000, 100,000 and
+1,000,000, which take 4 GB of the disk and two hours.
+"""
+
+import argparse
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from cleanset.progress import found_in_threads
+from measuring import BIN, Run, cleanset, in_child, print_machine, print_table, run, scratch
+
+COUNTS = (10_000, 100_000, 1_000_000)
+CLASSES = 1_000
+MIB = 8_192
+"""Limit of the memory of every step."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("counts", type=int, nargs="*", help="how many images", default=COUNTS)
+    counts = parser.parse_args().counts
+    print_machine()
+    rows = []
+    for count in counts:
+        with scratch() as folder:
+            in_child(draw, folder / "images", count)
+            measured = steps(folder / "images", folder / "edition")
+        rows += [row(count, name, each) for name, each in measured.items()]
+        print(*rows[-len(measured) :], sep="\n", flush=True)
+    print_table(
+        f"Limit: {MIB:,} MiB; seconds of an image that do not grow",
+        ("step", "images", "seconds", "processor seconds", "ms an image", "MiB"),
+        sorted(rows, key=lambda each: list(measured).index(each[0])),
+    )
+
+
+def draw(folder: Path, count: int) -> None:
+    """Write JPEGs of different colours, as many in each class."""
+    for number in range(CLASSES):
+        (folder / f"class {number:04}").mkdir(parents=True)
+    found_in_threads(partial(draw_one, folder), range(count), "draw")
+
+
+def draw_one(folder: Path, number: int) -> None:
+    """One image: random colours of 8 x 8 places, enlarged."""
+    generator = np.random.default_rng(number)
+    small = Image.fromarray(generator.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+    path = folder / f"class {number % CLASSES:04}" / f"{number:07}.jpg"
+    small.resize((64, 64), Image.Resampling.BICUBIC).save(path, quality=80)
+
+
+def steps(images: Path, edition: Path) -> dict[str, Run]:
+    """The commands from a folder of images to a set without reviews, and those that find nothing to do."""
+    found = {"edition": run(BIN / "cleanset", "edition", edition, "--images", images, cwd=images.parent)}
+    repro = partial(run, BIN / "dvc", "repro", "--quiet", cwd=edition)
+    found["dvc repro preprocess"] = repro("preprocess")
+    found["dvc repro review_apply@images"] = repro("review_apply@images")
+    found["the same, nothing to do"] = repro("review_apply@images")
+    found["status"] = cleanset("status", edition=edition)
+    found["review status"] = cleanset("review", "status", edition=edition)
+    shutil.rmtree(edition)
+    return found
+
+
+def row(count: int, name: str, each: Run) -> tuple[str, ...]:
+    """A row of the table."""
+    by_image = 1000 * each.processor_seconds / count
+    figures = (f"{each.seconds:.1f}", f"{each.processor_seconds:.1f}", f"{by_image:.3f}", f"{each.peak_mib:,.0f}")
+    return (name, f"{count:,}", *figures)
+
+
+if __name__ == "__main__":
+    main()
