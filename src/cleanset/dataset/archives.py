@@ -1,4 +1,4 @@
-"""The raw archives: their checksums, and where the bytes of each image lie in any layout.
+"""The raw archives and folders: which files are images, their checksums, where each image's bytes lie in any layout.
 
 Layouts: the official tar; a flat folder; a folder per wnid or class; Kaggle's tree; a folder with one of these in it;
 and in each of them the names of the copy on Hugging Face. A tar is read by offset and never unpacked.

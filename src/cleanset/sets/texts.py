@@ -1,4 +1,4 @@
-"""The texts of card, licence and catalogues about images and publishers, for ImageNet or for your own images."""
+"""Texts of card, licence and catalogues on images and publishers, for ImageNet or your own; BibTeX of set and works."""
 
 import re
 from collections.abc import Iterable

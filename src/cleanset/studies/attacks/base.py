@@ -1,4 +1,4 @@
-"""The base of every attack: its parameters, its search, the ball that bounds its candidates, a seed from its name.
+"""The base of every attack: its parameters, its search, the ball that bounds its candidates, seeds from names.
 
 An attack is a class: its fields are its parameters, `results` its search; and a line in `study.ATTACKS`. Modules with
 attacks do not import torch on import, so that params.yaml can be read without it.

@@ -1,5 +1,5 @@
-// For how long a person has had in sight what is asked about. A plain script, since the study's page is also opened from
-// the disk, where browsers load no modules.
+// For how long a person has had in sight what is asked about: sent with each key, and too short a time is no answer.
+// A plain script, since the study's page is also opened from the disk, where browsers load no modules.
 "use strict";
 {
   let seen = {};

@@ -1,5 +1,5 @@
-// For how long the reviewer has had each image of the queue before them: whole on the screen, and large enough. Images
-// that are side by side share the time, because nobody looks at two at once.
+// For how long the reviewer has had each image of the queue before them, which `a` (the rest is clean) asks: whole on the
+// screen, and large enough. Images that are side by side share the time, because nobody looks at two at once.
 import { view } from "../web/view.js";
 
 const TICK_MILLISECONDS = 100;

@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C as in their authors' program: by the library imagecorruptions, or computed here.
+"""The pixels of each corruption of ImageNet-C, as by its authors' program: by a library, or computed here.
 
 Of imagecorruptions-imaug 1.1.5, fog and spatter differ from the authors' by at most 1 in single values; all others,
 and those in `authors`, have the authors' values. A subset of the images remains: no error here is an official number.

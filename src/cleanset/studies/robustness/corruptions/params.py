@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C: their names, their groups, and the params that choose among them.
+"""The table of corruptions of ImageNet-C, names by group, and the params that choose among them.
 
 Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
 (ICLR 2019). In the order of its tables.
