@@ -7,7 +7,8 @@ from pathlib import Path
 from cleanset.files import new_folder, write_text
 from cleanset.progress import found_in_threads
 from cleanset.report.pages import page_environment
-from cleanset.report.thumbnails import PageImage, thumbnail
+from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
+from cleanset.report.thumbnails import PageImage
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
@@ -32,7 +33,8 @@ def write(place: str, out: Path | None) -> str:
     check_outside(out, source)
     release = read_release(source)
     with new_folder(out) as folder:
-        thumbnails = found_in_threads(partial(_save, source, folder, not classes.is_imagenet), entries, "look")
+        save = partial(_save, source, folder, usual_thumbnail_cache(), enlarged=not classes.is_imagenet)
+        thumbnails = found_in_threads(save, entries, "look")
         by_class = groupby(zip(entries, thumbnails, strict=True), lambda pair: pair[0].class_index)
         text = (
             page_environment(classes)
@@ -50,5 +52,6 @@ def write(place: str, out: Path | None) -> str:
     return f"{out / LOOK_PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
 
 
-def _save(source: Path, folder: Path, enlarged: bool, entry: Entry) -> PageImage:
-    return thumbnail(read_image(source, entry), enlarged=enlarged).saved(folder, f"{IMAGES_FOLDER}/{entry.file}.jpg")
+def _save(source: Path, folder: Path, cache: ThumbnailCache, entry: Entry, *, enlarged: bool) -> PageImage:
+    (made,) = cache.thumbnails(read_image(source, entry), None, enlarged=enlarged)
+    return made.saved(folder, f"{IMAGES_FOLDER}/{entry.file}.jpg")

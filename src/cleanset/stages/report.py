@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +23,8 @@ from cleanset.progress import found_in_threads
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, images_rejected_by_all
 from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets
-from cleanset.report.thumbnails import PageImage, Thumbnail, before_and_after, file_names, thumbnail
+from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
+from cleanset.report.thumbnails import PageImage, file_names
 from cleanset.review.agreement import (
     differences,
     overall,
@@ -176,16 +178,15 @@ def save_images(wanted: list[ShownImage], read: Read, folder: Path, *, enlarged:
     """
     (folder / REPORT_IMAGES).mkdir(parents=True)
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
-    saved = found_in_threads(lambda image: _saved(image, read, folder, enlarged=enlarged), wanted, "report")
+    save = partial(_saved, read, folder, usual_thumbnail_cache(), enlarged=enlarged)
+    saved = found_in_threads(save, wanted, "report")
     return dict(zip(wanted, saved, strict=True))
 
 
-def _saved(image: ShownImage, read: Read, folder: Path, *, enlarged: bool) -> tuple[PageImage, ...]:
+def _saved(
+    read: Read, folder: Path, cache: ThumbnailCache, image: ShownImage, *, enlarged: bool
+) -> tuple[PageImage, ...]:
     image_id, crop = image
-    data = read(image_id)
-    if crop is None:
-        thumbnails: tuple[Thumbnail, ...] = (thumbnail(data, enlarged=enlarged),)
-    else:
-        thumbnails = before_and_after(data, crop, enlarged=enlarged)
+    made = cache.thumbnails(read(image_id), crop, enlarged=enlarged)
     names = file_names(image_id, crop)  # an image id may have folders
-    return tuple(each.saved(folder, f"{REPORT_IMAGES}/{name}") for name, each in zip(names, thumbnails, strict=True))
+    return tuple(each.saved(folder, f"{REPORT_IMAGES}/{name}") for name, each in zip(names, made, strict=True))

@@ -1,0 +1,78 @@
+"""A cache on disk of thumbnails, which the report of every edition and `look` share: each is made once.
+
+A report shows tens of thousands of images, of which a reviewer's day changes few.
+"""
+
+import io
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import PIL
+from PIL import Image, features
+
+from cleanset.cache import cache_folder
+from cleanset.files import read_bytes, sha256
+from cleanset.images.boxes import Box
+from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
+
+CODE = ("report/thumbnails.py", "images/codec.py", "images/boxes.py")
+"""The files of the package that decide on the bytes of a thumbnail."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThumbnailCache:
+    """Thumbnails by the SHA-256 of an image's bytes, a file each: the SHA-256 of a JPEG in hexadecimal, and the JPEG.
+
+    Several processes may use one folder at a time. A file that is damaged or cannot be read counts as missing, and one
+    that cannot be written is left out: then the thumbnail is made again.
+    """
+
+    folder: Path | None
+    """None: nothing is kept."""
+
+    def thumbnails(self, data: bytes, crop: Box | None, *, enlarged: bool) -> tuple[Thumbnail, ...]:
+        """As `thumbnail` makes one of a whole image, or `before_and_after` two of a cropped one."""
+        words = [sha256(data), *([] if crop is None else map(str, crop)), *(["enlarged"] if enlarged else [])]
+        names = [f"{'-'.join(words)}-{place}" for place in range(1 if crop is None else 2)]
+        kept = [each for each in map(self._kept, names) if each is not None]
+        if len(kept) == len(names):
+            return tuple(kept)
+        made = (
+            (thumbnail(data, enlarged=enlarged),) if crop is None else before_and_after(data, crop, enlarged=enlarged)
+        )
+        for name, each in zip(names, made, strict=True):
+            self._keep(name, each)
+        return made
+
+    def _kept(self, name: str) -> Thumbnail | None:
+        if self.folder is None:
+            return None
+        with suppress(OSError):
+            data = read_bytes(self.folder / name)
+            digest, jpeg = data[:64], data[64:]
+            if digest == sha256(jpeg).encode():
+                return Thumbnail(jpeg, *Image.open(io.BytesIO(jpeg), formats=["JPEG"]).size)
+        return None
+
+    def _keep(self, name: str, made: Thumbnail) -> None:
+        if self.folder is None:
+            return
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # a file that a kill cuts off is seen by its digest
+            (self.folder / name).write_bytes(sha256(made.jpeg).encode() + made.jpeg)
+
+
+def usual_thumbnail_cache(package: Path = Path(__file__).parents[1]) -> ThumbnailCache:
+    """The cache that all editions on this machine share; without a home or CLEANSET_CACHE, none.
+
+    Its folder is named after the code of the package that makes thumbnails and the libraries that it calls.
+    """
+    code = [(package / each).read_bytes() for each in CODE]
+    libraries = f"{PIL.__version__} {features.version('libjpeg_turbo')} {features.version('jpg')}"
+    made_by = sha256(b"".join(code) + libraries.encode())
+    try:
+        return ThumbnailCache(cache_folder() / "thumbnails" / made_by[:16])
+    except RuntimeError:  # no home
+        return ThumbnailCache(None)
