@@ -62,7 +62,8 @@ def steps(images: Path, edition: Path) -> dict[str, Run]:
     found["dvc repro preprocess"] = repro("preprocess")
     found["dvc repro review_apply@images"] = repro("review_apply@images")
     found["the same, nothing to do"] = repro("review_apply@images")
-    found["status"] = cleanset("status", edition=edition)
+    found["status, which reads each image"] = cleanset("status", edition=edition)
+    found["status, nothing changed"] = cleanset("status", edition=edition)
     found["review status"] = cleanset("review", "status", edition=edition)
     shutil.rmtree(edition)
     return found
