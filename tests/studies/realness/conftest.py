@@ -19,6 +19,15 @@ STUDIES = ("aca", "advpp", "cadv", "cadv_4_6", "diffattack", "ncf", "semanticadv
 DIFFERENT_PEOPLE = tuple(name for name in STUDIES if name != "cadv_4_6")
 """cadv_4_6 has a part of the ratings of cadv once more."""
 
+VIEW = "448,448,1,1280,800"
+"""The last cells of an answer: how the trial stood on the screen."""
+ANSWER_HEADER = ",".join(
+    [
+        "person", "list", "position", "stimulus", "answer", "milliseconds",
+        "shown_width", "shown_height", "pixel_ratio", "window_width", "window_height\n",
+    ]
+)  # fmt: skip
+
 
 def path_of(repository: Path, study: str) -> Path:
     return repository / "imagenet" / "published" / "ratings" / f"{study}.csv"

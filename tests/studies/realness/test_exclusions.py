@@ -1,5 +1,6 @@
 """Who is excluded from an analysis, by which rule."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,15 @@ from cleanset.studies.realness.ratings import (
     Answer,
     AnswerKind,
     ExclusionLimits,
+    ShownSizes,
     StudyAnswers,
+    View,
     exclusions,
     leave_out,
     repeated_lists,
+    shown_sizes,
 )
-from tests.studies.realness.conftest import command, path_of, rows
+from tests.studies.realness.conftest import ANSWER_HEADER, VIEW, command, path_of, rows
 
 
 def trial(person: str, list_name: str, position: int, kind: AnswerKind, milliseconds: float | None) -> Answer:
@@ -114,7 +118,7 @@ def test_a_list_of_two_people() -> None:
     ],
 )
 def test_published_ratings_have_no_lists_times_or_checks(limits: ExclusionLimits) -> None:
-    with pytest.raises(CleansetError, match="no lists, times or checks; expected answers of the study's page"):
+    with pytest.raises(CleansetError, match="no lists, times, sizes or checks; expected answers of the study's page"):
         exclusions(StudyAnswers((Answer("a", "real", "x", 1),)), limits)
 
 
@@ -144,19 +148,44 @@ def test_published_people_who_give_one_rating(repository: Path) -> None:
     assert "straight_lining 2; of 50 people" in text
 
 
+def seen_at(person: str, width: int | None) -> Answer:
+    """The rating of an image of this width in device pixels."""
+    view = None if width is None else View(
+        shown_width=width, shown_height=width, pixel_ratio=1.5, window_width=1280, window_height=800
+    )  # fmt: skip
+    return replace(trial(person, "1", 1, "real", 900), view=view)
+
+
+def test_sizes_on_the_screen() -> None:
+    """One image at another size is enough; an attention check has no size."""
+    check = replace(seen_at("ada", 0), kind="attention")
+    given = (seen_at("ada", 448), check, seen_at("bob", 448), seen_at("bob", 896), seen_at("cleo", None))
+    answers = StudyAnswers(given)
+    assert exclusions(answers, ExclusionLimits(max_shown=448)).by_rule["size"] == ("bob", "cleo")
+    assert exclusions(answers, ExclusionLimits(min_shown=449)).by_rule["size"] == ("ada", "bob", "cleo")
+    assert exclusions(answers, ExclusionLimits(min_shown=448, max_shown=896)).by_rule["size"] == ("cleo",)
+    assert "size" not in exclusions(answers).by_rule
+    with pytest.raises(CleansetError, match="no shown_width"):
+        exclusions(StudyAnswers((seen_at("cleo", None),)), ExclusionLimits(max_shown=448))
+    assert shown_sizes(answers) == ShownSizes(
+        sizes={"448 x 448": 2, "896 x 896": 1}, pixel_ratios={"1.5": 3}, unknown=1
+    )
+    assert shown_sizes(StudyAnswers((Answer("ada", "real", "1", 2),))) is None
+
+
 def test_rules_by_the_command(planned: Path, tmp_path: Path) -> None:
     """List 1 by two people, one of whom skips the checks and half of the images; the others are fast."""
     key = {each["stimulus"]: each for each in rows(planned / "key.csv")}
-    lines = ["person,list,position,stimulus,answer,milliseconds"]
+    lines = [ANSWER_HEADER.strip()]
     for place, trial in enumerate(rows(planned / "trials.csv")):
         stimulus = key[trial["stimulus"]]
         ratings = {"real": str(1 + place % 2), "modified": str(-1 - place % 2)}
         answer = ratings.get(stimulus["kind"], stimulus["expected"])
         cells = (trial["list"], trial["position"], trial["stimulus"], answer)
         person = f"person{trial['list']}"
-        lines.append(",".join((person, *cells, "400" if person == "person8" else "2000")))
+        lines.append(",".join((person, *cells, "400" if person == "person8" else "2000", VIEW)))
         if trial["list"] == "1" and stimulus["kind"] == "real":
-            lines.append(",".join(("zoe", *cells, "2000")))
+            lines.append(",".join(("zoe", *cells, "2000", VIEW)))
     (tmp_path / "answers.csv").write_text("\n".join(lines) + "\n")
     arguments = ("analyse", tmp_path / "answers.csv", "--plan", planned, "--settings", "random=intercepts")
     text = command(*arguments)

@@ -10,9 +10,7 @@ from cleanset.review.opinions import read_look_again
 from cleanset.sets.folder import read_entries
 from cleanset.studies.realness.planning import source_of
 from cleanset.studies.realness.serving import ServeSettings, StudyServer
-from tests.studies.realness.conftest import command, rows
-
-HEADER = "person,list,position,stimulus,answer,milliseconds\n"
+from tests.studies.realness.conftest import ANSWER_HEADER, VIEW, command, rows
 
 
 @pytest.fixture
@@ -35,12 +33,12 @@ def test_from_the_plan_to_the_second_look(own: Edition, attacked: Path, tmp_path
         (entry.file, entry.wnid) for entry in entries
     }
     StudyServer(tmp_path / "plan", ServeSettings())
-    text, first = HEADER, entries[0]
+    text, first = ANSWER_HEADER, entries[0]
     for row in rows(tmp_path / "plan" / "trials.csv"):
         stimulus = key[row["stimulus"]]
         is_doubted = stimulus["kind"] == "modified" or stimulus["image"] == first.file
         answer = (-1 if is_doubted else 1) * (1 + (int(row["list"]) + int(row["position"])) % 2)
-        text += f"p{row['list']},{row['list']},{row['position']},{row['stimulus']},{answer},900\n"
+        text += f"p{row['list']},{row['list']},{row['position']},{row['stimulus']},{answer},900,{VIEW}\n"
     (tmp_path / "answers.csv").write_text(text)
     options = ("--plan", tmp_path / "plan", "--settings", "min_ratings=1", "--out", tmp_path / "out")
     command("analyse", tmp_path / "answers.csv", *options)

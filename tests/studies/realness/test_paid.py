@@ -17,7 +17,7 @@ from tests.documents import block, blocks
 from tests.forked_commands import forking
 from tests.remotes.servers import breaking, free_port, nginx
 from tests.report.pages import violations
-from tests.studies.realness.conftest import ANSWERABLE, rows
+from tests.studies.realness.conftest import ANSWERABLE, VIEW, rows
 
 BROWSERS = int(os.environ.get("CLEANSET_BROWSERS", "3"))
 SERVE = "cleanset study serve --plan build/study --port 8080 --no-browser --public-url https://study.example.org \\"
@@ -191,7 +191,7 @@ def analyse(paid: Paid, commands: str) -> None:
     """All answers are analysed, and one damaged row does not stand in the way."""
     first = min((paid.study / "answers").iterdir())
     with first.open("a") as damaged:
-        damaged.write(f"x,1,3,{rows(first)[2]['stimulus']},99,5\n")
+        damaged.write(f"x,1,3,{rows(first)[2]['stimulus']},99,5,{VIEW}\n")
     done = subprocess.run(
         ["bash", "-e"], input=commands, capture_output=True, text=True, check=False,
         cwd=paid.folder, env=os.environ | forking(SOURCE),

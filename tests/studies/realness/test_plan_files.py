@@ -11,7 +11,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.ratings import parse_key, read_ratings
 from cleanset.studies.realness.serving import StudyServer
-from tests.studies.realness.conftest import command, rows
+from tests.studies.realness.conftest import ANSWER_HEADER, VIEW, command, rows
 
 EASY = ("--settings", "random=intercepts")
 
@@ -23,8 +23,8 @@ def answers(plan: Path, folder: Path) -> list[Path]:
     for place, trial in enumerate(rows(plan / "trials.csv")):
         kind, expected = key[trial["stimulus"]]["kind"], key[trial["stimulus"]]["expected"]
         answer = expected or str((place % 3) - (kind == "modified"))
-        row = f"p{trial['list']},{trial['list']},{trial['position']},{trial['stimulus']},{answer},2000\n"
-        texts[trial["list"]] = texts.get(trial["list"], "person,list,position,stimulus,answer,milliseconds\n") + row
+        row = f"p{trial['list']},{trial['list']},{trial['position']},{trial['stimulus']},{answer},2000,{VIEW}\n"
+        texts[trial["list"]] = texts.get(trial["list"], ANSWER_HEADER) + row
     paths = [folder / f"answers-{number}-p{number}.csv" for number in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         path.write_text(text)
@@ -104,7 +104,7 @@ def test_a_plan_without_its_record_is_refused(plan: Path, tmp_path: Path) -> Non
 
 def test_ratings_of_what_nobody_saw_are_left_out(plan: Path, tmp_path: Path) -> None:
     given = answers(plan, tmp_path)
-    given[0].write_text(given[0].read_text().replace(",2000\n", ",299\n"))
+    given[0].write_text(given[0].read_text().replace(",2000,", ",299,"))
     text = " ".join(command("analyse", *given, "--plan", plan, *EASY).split())
     assert "7 people" in text
     assert "not valid: 12; the first: answers-1-p1, line 2: answered after 299 ms; expected at least the plan's" in text

@@ -17,11 +17,14 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.planning import STATIC, plain_png, source_of
 from tests.sets.conftest import FILES
-from tests.studies.realness.conftest import SIZES, command, path_of, rows
+from tests.studies.realness.conftest import SIZES, VIEW, command, path_of, rows
 
 pytestmark = pytest.mark.slow
 
-HEADER = ("person", "list", "position", "stimulus", "answer", "milliseconds")
+HEADER = (
+    "person", "list", "position", "stimulus", "answer", "milliseconds",
+    "shown_width", "shown_height", "pixel_ratio", "window_width", "window_height",
+)  # fmt: skip
 
 
 def test_what_is_written(planned: Path) -> None:
@@ -131,7 +134,8 @@ def written_answers(planned: Path, folder: Path, careless: tuple[int, ...] = ())
                     answer = str(sign * (1 + (number + int(trial["position"])) % 2))
                 elif number in careless:
                     answer = {"left": "right", "right": "left"}.get(answer, "0")
-                writer.writerow((f"person{number}", number, trial["position"], trial["stimulus"], answer, 900))
+                given = (f"person{number}", number, trial["position"], trial["stimulus"], answer, 900)
+                writer.writerow((*given, *VIEW.split(",")))
     return sorted(folder.iterdir())
 
 
@@ -152,6 +156,7 @@ def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
     assert found["equivalence"]["equivalent"] is False
     assert found["model"]["modified"]["estimate"] < -1
     assert found["invalid_rows"] == {"left_out": 0, "first": []}
+    assert found["shown"] == {"sizes": {"448 x 448": 56}, "pixel_ratios": {"1": 56}, "unknown": 0}
 
 
 def test_a_published_study_and_json(repository: Path) -> None:

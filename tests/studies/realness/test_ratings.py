@@ -6,12 +6,14 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
-from cleanset.studies.realness.ratings import Answer, parse_key, read_ratings, texts_of
-from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
+from cleanset.studies.realness.ratings import Answer, View, parse_key, read_ratings, texts_of
+from tests.studies.realness.conftest import ANSWER_HEADER, DIFFERENT_PEOPLE, VIEW, path_of, published
 from tests.time_limits import at_most
 
 HEADER = "rating,pid,image_type,image_id\n"
-ANSWERS = "person,list,position,stimulus,answer,milliseconds\n"
+ANSWERS = ANSWER_HEADER
+SEEN = View(shown_width=448, shown_height=448, pixel_ratio=1.0, window_width=1280, window_height=800)
+"""What VIEW says."""
 KEY = """stimulus,kind,image,expected,wnid,sha256
 aa,real,n01440764/one.JPEG,,n01440764,0
 bb,modified,two.png,,,0
@@ -29,6 +31,11 @@ GOLDEN = {
     "aca": (0.715, 1.404, -1.155, 1.190, 2500),
 }
 """What the authors published of their seven studies."""
+
+
+def answered(*rows: str) -> str:
+    """A file of answers, of rows without their last cells."""
+    return ANSWERS + "".join(f"{row},{VIEW}\n" for row in rows)
 
 
 @pytest.mark.parametrize("study", GOLDEN)
@@ -91,16 +98,16 @@ def test_summary_of_none_and_one() -> None:
 
 
 def test_answers_and_the_key_of_their_plan() -> None:
-    text = ANSWERS + "ada,1,1,cc,right,5\nada,1,2,aa,-1,5\nada,1,3,dd,-2,5\nada,1,4,bb,2,5\n"
+    text = answered("ada,1,1,cc,right,5", "ada,1,2,aa,-1,5", "ada,1,3,dd,-2,5", "ada,1,4,bb,2,5")
     found = read_ratings({"answers": text}, parse_key(KEY, "key.csv"))
     assert (
         found.answers
         == found.trials
         == (
-            Answer("ada", "pair", "n01440764/three.JPEG", 0, False, True, "1", "1", 5.0),
-            Answer("ada", "real", "n01440764/one.JPEG", -1, True, True, "1", "2", 5.0),
-            Answer("ada", "attention", "", 0, True, True, "1", "3", 5.0),
-            Answer("ada", "modified", "two.png", 2, True, True, "1", "4", 5.0),
+            Answer("ada", "pair", "n01440764/three.JPEG", 0, False, True, "1", "1", 5.0, SEEN),
+            Answer("ada", "real", "n01440764/one.JPEG", -1, True, True, "1", "2", 5.0, SEEN),
+            Answer("ada", "attention", "", 0, True, True, "1", "3", 5.0, SEEN),
+            Answer("ada", "modified", "two.png", 2, True, True, "1", "4", 5.0, SEEN),
         )
     )
     assert (found.ratings, found.checks) == (found.answers[1::2], found.answers[::2])
@@ -108,8 +115,17 @@ def test_answers_and_the_key_of_their_plan() -> None:
 
 
 def test_a_time_may_be_missing() -> None:
-    found = read_ratings({"answers": ANSWERS + "ada,1,1,aa,-1,\nada,1,2,bb,1,812.5\n"}, parse_key(KEY, "key.csv"))
+    found = read_ratings({"answers": answered("ada,1,1,aa,-1,", "ada,1,2,bb,1,812.5")}, parse_key(KEY, "key.csv"))
     assert [each.milliseconds for each in found.trials] == [None, 812.5]
+
+
+def test_sizes_may_be_missing() -> None:
+    """Of an answer a part at a time: then none is known."""
+    cells = VIEW.split(",")
+    for place in range(len(cells)):
+        some = ",".join([*cells[:place], "", *cells[place + 1 :]])
+        (found,) = read_ratings({"answers": f"{ANSWERS}ada,1,1,aa,-1,5,{some}\n"}, parse_key(KEY, "key.csv")).trials
+        assert found.view is None
 
 
 def test_several_studies_share_real_images_alone() -> None:
@@ -134,11 +150,18 @@ def test_several_studies_share_real_images_alone() -> None:
         (ANSWERS, "ada,1,1,aa,left,5", ", answer: 'left'; expected one of -2, -1, 0, 1, 2"),
         (ANSWERS, "ada,1,1,aa,1,-5", "line 2, milliseconds: '-5'; expected a number of 0 or more, or nothing"),
         (ANSWERS, "ada,1,1,aa,1,nan", "milliseconds: 'nan'"),
+        (ANSWERS, "ada,1,1,aa,1,5,-448,448,1,1280,800", "shown_width: '-448'; expected a number of pixels"),
+        (
+            ANSWERS,
+            "ada,1,1,aa,1,5,448,448,inf,1280,800",
+            "pixel_ratio: 'inf'; expected device pixels for",
+        ),
     ],
 )
 def test_bad_rows(header: str, row: str, words: str) -> None:
     """They are left out and reported; a file without a good row is refused."""
-    key, good = parse_key(KEY, "key.csv"), "1,1,real,8\n" if header == HEADER else "ada,1,2,bb,1,5\n"
+    key, good = parse_key(KEY, "key.csv"), "1,1,real,8\n" if header == HEADER else f"ada,1,2,bb,1,5,{VIEW}\n"
+    row += f",{VIEW}" if header == ANSWERS and row.count(",") == 5 else ""
     with pytest.raises(CleansetError, match=words):
         read_ratings({"ratings": f"{header}{row}\n"}, key)
     found = read_ratings({"ratings": f"{header}{row}\n{good}"}, key)
@@ -158,7 +181,7 @@ def test_of_two_ratings_of_an_image_by_a_person_the_first_counts() -> None:
 
 def test_a_file_of_answers_that_is_there_twice_counts_once() -> None:
     """A failed check in it, too."""
-    text = ANSWERS + "ada,1,1,cc,right,5\nada,1,2,aa,-1,5\n"
+    text = answered("ada,1,1,cc,right,5", "ada,1,2,aa,-1,5")
     found = read_ratings({"answers": text, "copy": text}, parse_key(KEY, "key.csv"))
     assert (len(found.ratings), len(found.checks), len(found.trials), len(found.invalid)) == (1, 1, 2, 2)
 
@@ -194,7 +217,7 @@ def test_a_name_with_spaces_around_it_is_the_same_name(again: str) -> None:
     assert {each.person for each in found} == {"p1"}
     (message,) = read_ratings({"a": f"{HEADER}1,p1,real,7\n2,{again},real,7\n"}).invalid
     assert "person 'p1' rates the real image '7' twice" in message
-    answers = read_ratings({"a": f"{ANSWERS}p1,1,1,aa,2,\n{again},1 , 2,bb,-1,\n"}, parse_key(KEY, "key"))
+    answers = read_ratings({"a": answered("p1,1,1,aa,2,", f"{again},1 , 2,bb,-1,")}, parse_key(KEY, "key"))
     assert {(each.person, each.list_name) for each in answers.trials} == {("p1", "1")}
 
 

@@ -16,9 +16,18 @@ from starlette.testclient import TestClient
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import serving
-from cleanset.studies.realness.serving import GivenAnswer, PageVisit, ServeSettings, StudyServer, application
+from cleanset.studies.realness.serving import GivenAnswer, GivenView, PageVisit, ServeSettings, StudyServer, application
 from tests.browser_tab import Server
 from tests.studies.realness.conftest import command, rows
+
+SEEN: dict[str, Any] = {
+    "shown_width": 448,
+    "shown_height": 448,
+    "pixel_ratio": 1.0,
+    "window_width": 1280,
+    "window_height": 800,
+}
+"""How a trial stands on a screen."""
 
 
 def key_of(person: str) -> str:
@@ -39,7 +48,7 @@ def give(server: StudyServer, page: dict[str, Any], position: int, choice: int =
     trial = page["trials"][position - 1]
     given = answer_of(page["trials"], position, choice)
     server.save(GivenAnswer(key=page["key"], position=position, stimulus=trial["stimulus"], answer=given,
-                            milliseconds=900))  # fmt: skip
+                            milliseconds=900, view=GivenView(**SEEN)))  # fmt: skip
 
 
 def complete(server: StudyServer, person: str) -> None:
@@ -220,7 +229,7 @@ def test_an_answer_is_checked_when_it_arrives(plan: Path, change: dict[str, Any]
     page = opened(server)
     first = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "answer": "left"}
     with pytest.raises(ValueError, match=message):
-        server.save(GivenAnswer(**(first | {"milliseconds": 500} | change)))
+        server.save(GivenAnswer(**(first | {"milliseconds": 500, "view": SEEN} | change)))
     assert list((plan / "answers").iterdir()) == []
 
 
@@ -236,7 +245,9 @@ def test_an_answer_is_never_replaced(plan: Path) -> None:
     assert [row["answer"] for row in rows(file)] == ["right", "right", "1"]
     complete(server, "")
     with pytest.raises(ValueError, match="trial 13"):
-        server.save(GivenAnswer(key=page["key"], position=13, stimulus="x", answer=1, milliseconds=500))
+        server.save(
+            GivenAnswer(key=page["key"], position=13, stimulus="x", answer=1, milliseconds=500, view=GivenView(**SEEN))
+        )
 
 
 def test_a_line_torn_by_a_power_cut(plan: Path) -> None:
@@ -272,9 +283,14 @@ def test_what_the_server_gives(plan: Path, tmp_path: Path) -> None:
         page = client.post("/visit", json={"id": "a", "begins": True}).json()
         image = next(each["file"] for each in page["trials"] if "file" in each)
         assert client.get(f"/images/{image}").headers["content-type"] == "image/png"
-        given = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "milliseconds": 500}
+        given = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "milliseconds": 500,
+                 "view": SEEN}  # fmt: skip
         assert client.post("/answer", json=given | {"answer": 99}).status_code == 409
         assert client.post("/answer", json=given | {"answer": "left", "milliseconds": -1}).status_code == 422
+        assert (
+            client.post("/answer", json=given | {"answer": "left", "view": SEEN | {"pixel_ratio": 0}}).status_code
+            == 422
+        )
         assert client.post("/answer", content=b"\xff").status_code == 422
         assert client.post("/answer", content="x" * 4_001).status_code == 413
         assert client.post("/answer", json=given | {"answer": "left"}).status_code == 200
@@ -296,7 +312,8 @@ def test_a_full_disk_is_told_and_the_answer_may_be_sent_again(plan: Path) -> Non
     page = opened(server)
     (plan / "answers").rmdir()
     trial = page["trials"][0]["stimulus"]
-    given = {"key": page["key"], "position": 1, "stimulus": trial, "answer": "left", "milliseconds": 500}
+    given = {"key": page["key"], "position": 1, "stimulus": trial, "answer": "left", "milliseconds": 500,
+                 "view": SEEN}  # fmt: skip
     with TestClient(application(server)) as client:
         assert client.post("/answer", json=given).status_code == 503
         (plan / "answers").mkdir()
@@ -363,7 +380,7 @@ def test_200_people_at_once(plan: Path) -> None:
             for position, trial in enumerate(page["trials"], start=1):
                 given = answer_of(page["trials"], position)
                 post(connection, "/answer", {"key": page["key"], "position": position, "stimulus": trial["stimulus"],
-                                             "answer": given, "milliseconds": 500})  # fmt: skip
+                                             "answer": given, "milliseconds": 500, "view": SEEN})  # fmt: skip
             assert post(connection, "/visit", {"id": f"p{number}", "key": page["key"]})["state"] == "done"
             connection.close()
         except Exception as error:

@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.browser_tab import PATIENCE, Server
-from tests.studies.realness.conftest import ANSWERABLE, SIZES, command
+from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
 
 Plans = Callable[[int], tuple[Path, Server]]
 """A plan whose images have this many pixels a side, and its server."""
@@ -132,18 +132,27 @@ def test_each_pixel_is_a_square_of_device_pixels(
     ratio: float,
     factors: tuple[int, int],
 ) -> None:
-    """Of two pairs, then of single images, an attention check between them: 12 levels in, 12 out."""
+    """Of two pairs, then of single images, an attention check between them: 12 levels in, 12 out, and stored so."""
     plan, server = served(side)
     page = begin(browser, server, window, ratio)
+    before = set((plan / "answers").iterdir())
     seen = []
+    sizes = []
     for number in range(5):
         shown = on_screen(page, ratio)
         seen.append(len(shown))
         factor = factors[number >= 2]
+        sizes.append(tuple(map(str, shown[0].shape[1::-1])) if shown else ("0", "0"))
         for screen, stored in zip(shown, files(page, plan), strict=True):
             np.testing.assert_array_equal(screen, stored.repeat(factor, axis=0).repeat(factor, axis=1))
         page.keyboard.press("1")
         page.locator(".progress", has_text=f"{number + 2} of ").wait_for()
         page.wait_for_selector(ANSWERABLE)
+    (mine,) = set((plan / "answers").iterdir()) - before
+    answers = rows(mine)
+    # as measured on the screen, not as the page says
+    assert [(each["shown_width"], each["shown_height"]) for each in answers] == sizes
+    expected = (str(window[0]), str(window[1]), f"{ratio:g}")
+    assert {(each["window_width"], each["window_height"], each["pixel_ratio"]) for each in answers} == {expected}
     assert seen[:2] == [2, 2]
     assert sorted(seen[2:]) in ([0, 1, 1], [1, 1, 1])

@@ -38,6 +38,7 @@ from cleanset.studies.realness.ratings import (
     ExclusionLimits,
     Exclusions,
     ImageKind,
+    ShownSizes,
     Stimulus,
     StudyAnswers,
     class_column_of,
@@ -45,6 +46,7 @@ from cleanset.studies.realness.ratings import (
     leave_out,
     parse_key,
     read_ratings,
+    shown_sizes,
     texts_of,
 )
 from cleanset.validation import first_names
@@ -157,7 +159,8 @@ class Analysis:
 
     `published`: the result of the published formula; None but for one file of the published form.
     `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid. `fast`: the
-    number of answers before the time after which today's page takes them.
+    number of answers before the time after which today's page takes them. `shown`: of those who are not excluded; None
+    for ratings that no page took.
     """
 
     settings: AnalysisSettings
@@ -172,6 +175,7 @@ class Analysis:
     ordinal: OrdinalFit | None = None
     invalid: tuple[str, ...] = ()
     fast: int = 0
+    shown: ShownSizes | None = None
 
     @property
     def enough(self) -> list[ImageRatings]:
@@ -185,7 +189,8 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
     Raises CleansetError if everyone is excluded, or if no model can be fitted to the ratings that remain.
     """
     excluded = exclusions(answers, settings.limits, list_sizes)
-    ratings = leave_out(answers, excluded.people).ratings
+    kept = leave_out(answers, excluded.people)
+    ratings = kept.ratings
     if answers.ratings and not ratings:
         raise CleansetError(_all_excluded(answers, excluded))
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in IMAGE_KINDS}
@@ -207,6 +212,7 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
         ordinal=fit_ordinal(values, people, modified) if settings.ordinal else None,
         invalid=answers.invalid,
         fast=sum(each.milliseconds is not None and each.milliseconds < SHOWN_MILLISECONDS for each in answers.trials),
+        shown=shown_sizes(kept),
     )
 
 
@@ -300,6 +306,8 @@ def content(analysis: Analysis) -> dict[str, Any]:
         optional["ordinal"] = asdict(analysis.ordinal)
     if analysis.published is not None:
         optional["published_formula"] = analysis.published._asdict()
+    if analysis.shown is not None:
+        optional["shown"] = asdict(analysis.shown)
     return {
         "people": analysis.people,
         "invalid_rows": {"left_out": len(analysis.invalid), "first": list(analysis.invalid[:MAX_TOLD])},
@@ -413,6 +421,8 @@ def _people(analysis: Analysis) -> list[str]:
         )
     if analysis.fast:
         lines.append(f"answers before {SHOWN_MILLISECONDS} ms, too early to see an image: {analysis.fast:,}, kept")
+    if analysis.shown is not None:
+        lines += _sizes(analysis.shown)
     found = analysis.exclusions
     if not found.checked and len(found.by_rule) == len(CHECK_RULES):
         return [*lines, "no checks among the ratings: nobody excluded"]
@@ -425,6 +435,16 @@ def _people(analysis: Analysis) -> list[str]:
             f"lists answered by several people: {first_names(list(found.repeated), 5)}: --exclude one_person_a_list=yes"
         )
     return lines
+
+
+def _sizes(shown: ShownSizes) -> list[str]:
+    """At which sizes the images were rated, if any are known."""
+    if not shown.sizes:
+        return ["at which size images were shown is not known"]
+    sizes = ", ".join(f"{size} ({count:,} ratings)" for size, count in shown.sizes.items())
+    unknown = f"; not known of {shown.unknown:,}" if shown.unknown else ""
+    ratios = ", ".join(f"{ratio} ({count:,})" for ratio, count in shown.pixel_ratios.items())
+    return [f"images shown at {sizes} device pixels{unknown}; pixel ratios: {ratios}"]
 
 
 def _summaries(analysis: Analysis) -> Table:

@@ -124,7 +124,7 @@ def analyse(
         str,
         typer.Option(
             help="Limits of the exclusion rules: also min_attention, min_share, max_same, "
-            "min_milliseconds, one_person_a_list=yes.",
+            "min_milliseconds, min_shown, max_shown, one_person_a_list=yes.",
             show_default="attention=1,comprehension=0",
         ),
     ] = "",

@@ -28,7 +28,9 @@ SCALE = (-2, -1, 0, 1, 2)
 LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
 """The ratings of SCALE in words."""
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
-ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
+VIEW_COLUMNS = ("shown_width", "shown_height", "pixel_ratio", "window_width", "window_height")
+"""The columns of a `View`."""
+ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds", *VIEW_COLUMNS)
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 """The columns of a plan's lists."""
 AnswerKind = Literal["real", "modified", "attention", "pair"]
@@ -46,7 +48,29 @@ _Name = Annotated[
     checked(lambda name: name.isprintable() and 0 < len(name) <= MAX_PERSON, f"1 to {MAX_PERSON} printable characters"),
 ]
 _Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more, or nothing")]
+_Pixels = Annotated[int, numeric(int, 0, 100_000, "a number of pixels, or nothing")]
+_Ratio = Annotated[float, numeric(float, 0.01, 100, "device pixels for each CSS pixel, or nothing")]
 _Stripped = Annotated[str, AfterValidator(str.strip)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How a trial stood on a screen when it was answered."""
+
+    shown_width: int
+    """Width of each of its images in device pixels; 0: it has none."""
+
+    shown_height: int
+    """Their height in device pixels."""
+
+    pixel_ratio: float
+    """Device pixels for each CSS pixel: of the screen, times the browser's zoom."""
+
+    window_width: int
+    """Width of the window in CSS pixels."""
+
+    window_height: int
+    """Height of the window in CSS pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +78,8 @@ class Answer:
     """A person's answer: the rating of an image, or the answer to an attention check or a comprehension pair.
 
     `rating`: of `image`, -2 (surely modified) to 2 (surely real). `passed`: whether a check's answer is correct.
-    `is_trial`: whether it is to a trial of a list; published ratings name none. `milliseconds`: None if not measured.
+    `is_trial`: whether it is to a trial of a list; published ratings name none. `milliseconds` and `view`: None if not
+    measured.
     """
 
     person: str
@@ -66,6 +91,7 @@ class Answer:
     list_name: str = ""
     position: str = ""
     milliseconds: float | None = None
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +118,7 @@ class _Published:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """A row of ANSWER_COLUMNS; survey tools may leave times out."""
+    """A row of ANSWER_COLUMNS; survey tools may leave times and sizes out."""
 
     person: _Name
     list_name: _Stripped
@@ -100,6 +126,26 @@ class _Answered:
     stimulus: str
     answer: str
     milliseconds: Annotated[_Milliseconds | None, EmptyIsNone]
+    shown_width: Annotated[_Pixels | None, EmptyIsNone]
+    shown_height: Annotated[_Pixels | None, EmptyIsNone]
+    pixel_ratio: Annotated[_Ratio | None, EmptyIsNone]
+    window_width: Annotated[_Pixels | None, EmptyIsNone]
+    window_height: Annotated[_Pixels | None, EmptyIsNone]
+
+    @property
+    def view(self) -> View | None:
+        """What the screen showed; None where any part was left out."""
+        sizes = (self.shown_width, self.shown_height, self.window_width, self.window_height)
+        if self.pixel_ratio is None or None in sizes:
+            return None
+        width, height, across, down = (each or 0 for each in sizes)
+        return View(
+            shown_width=width,
+            shown_height=height,
+            pixel_ratio=self.pixel_ratio,
+            window_width=across,
+            window_height=down,
+        )
 
 
 class StudyAnswers(NamedTuple):
@@ -228,6 +274,7 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
         list_name=row.list_name,
         position=row.position,
         milliseconds=row.milliseconds,
+        view=row.view,
     )
 
 
@@ -292,6 +339,12 @@ class ExclusionLimits:
     min_milliseconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Smallest median time of a person for an image, in milliseconds."""
 
+    min_shown: NotNegativeInt = 0
+    """Smallest width, in device pixels, at which a person may have seen an image."""
+
+    max_shown: Annotated[int, Field(ge=1)] | None = None
+    """Largest width, in device pixels, at which a person may have seen an image; None: any."""
+
     one_person_a_list: bool = False
     """Whether of several people with the same list only the one who answered most of it is kept."""
 
@@ -323,13 +376,7 @@ def exclusions(
     Raises CleansetError for a rule about lists, times or missing checks that the answers cannot be judged by.
     """
     limits = limits or ExclusionLimits()
-    if not answers.trials and (
-        limits.min_attention or limits.min_share or limits.min_milliseconds or limits.one_person_a_list
-    ):
-        raise CleansetError(
-            "the ratings: no lists, times or checks; expected answers of the study's page for min_attention, "
-            "min_share, min_milliseconds and one_person_a_list of --exclude"
-        )
+    _check_judgeable(answers, limits)
     found = {rule: _failed(answers, kind, getattr(limits, rule)) for rule, kind in CHECK_RULES.items()}
     if limits.min_attention:
         found["unchecked"] = _unchecked(answers, limits.min_attention)
@@ -339,6 +386,8 @@ def exclusions(
         found["straight_lining"] = _straight_lining(answers, limits.max_same)
     if limits.min_milliseconds:
         found["too_fast"] = _too_fast(answers, limits.min_milliseconds)
+    if limits.min_shown or limits.max_shown:
+        found["size"] = _at_other_sizes(answers, limits.min_shown, limits.max_shown)
     if limits.one_person_a_list:
         # last: whoever another rule excludes takes no list from anybody
         found["repeated_list"] = _repeating(leave_out(answers, set[str]().union(*found.values())))
@@ -349,6 +398,17 @@ def exclusions(
         tuple(sorted(_unchecked(answers, 1))) if has_attention else (),
         repeated_lists(answers),
     )
+
+
+def _check_judgeable(answers: StudyAnswers, limits: ExclusionLimits) -> None:
+    """Raise CleansetError for a rule about what published ratings do not have."""
+    by_list = limits.min_attention or limits.min_share or limits.one_person_a_list
+    by_trial = limits.min_milliseconds or limits.min_shown or limits.max_shown
+    if not answers.trials and (by_list or by_trial):
+        raise CleansetError(
+            "the ratings: no lists, times, sizes or checks; expected answers of the study's page for min_attention, "
+            "min_share, min_milliseconds, min_shown, max_shown and one_person_a_list of --exclude"
+        )
 
 
 def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
@@ -409,6 +469,44 @@ def _too_fast(answers: StudyAnswers, required: float) -> set[str]:
             "the answers: no milliseconds; expected some for min_milliseconds of --exclude: leave it out"
         )
     return {person for person, taken in times.items() if median(taken) < required}
+
+
+def _at_other_sizes(answers: StudyAnswers, least: int, most: int | None) -> set[str]:
+    """The people who saw an image smaller or larger, in device pixels, or of whose images the size is not known."""
+    rated = [each for each in answers.trials if each.kind in IMAGE_KINDS]
+    if all(each.view is None for each in rated):
+        raise CleansetError("the answers: no shown_width; expected some for min_shown and max_shown: leave them out")
+    widths = [(each.person, None if each.view is None else each.view.shown_width) for each in rated]
+    return {person for person, width in widths if width is None or width < least or (most is not None and width > most)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSizes:
+    """How many ratings were given to images of each size on a screen."""
+
+    sizes: Mapping[str, int]
+    """Ratings by width x height in device pixels, most first."""
+
+    pixel_ratios: Mapping[str, int]
+    """Ratings by device pixels for each CSS pixel, most first."""
+
+    unknown: int
+    """Ratings without a size."""
+
+
+def shown_sizes(answers: StudyAnswers) -> ShownSizes | None:
+    """The sizes at which images were rated; None for ratings that no page took."""
+    views = [each.view for each in answers.trials if each.kind in IMAGE_KINDS]
+    if not views:
+        return None
+    known = [each for each in views if each is not None]
+    sizes = Counter(f"{each.shown_width} x {each.shown_height}" for each in known)
+    ratios = Counter(f"{each.pixel_ratio:g}" for each in known)
+    return ShownSizes(sizes=_most_first(sizes), pixel_ratios=_most_first(ratios), unknown=len(views) - len(known))
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _repeating(answers: StudyAnswers) -> set[str]:

@@ -2,7 +2,8 @@
 // saves the answers as a CSV file at the end; `cleanset study serve` saves each answer when it is given.
 "use strict";
 (() => {
-  const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds"];
+  const VIEW_COLUMNS = ["shown_width", "shown_height", "pixel_ratio", "window_width", "window_height"];
+  const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds", ...VIEW_COLUMNS];
   const SIDES = ["left", "right"];
   // at first the speed is guessed: so many trials count as if answered, each in so many seconds
   const GUESSED_TRIALS = 5;
@@ -84,7 +85,7 @@
   }
 
   // What is on the screen: its images, how many have to fit side by side, and whether they were seen long enough.
-  let current = { images: [], needed: 0, seen: false };
+  let current = { images: [], needed: 0, seen: false, view: {} };
   const NEEDED = { pair: 2, image: 1, attention: 0 };
   const factor = (images) =>
     pixelFactor(STUDY.size, images, {
@@ -109,9 +110,21 @@
     }
     for (const each of current.images) showAtPixels(each.parentElement, STUDY.size, Math.max(1, factor(images)));
     for (const each of main.querySelectorAll(BUTTONS)) each.disabled = !(current.seen && isLargeEnough());
+    current.view = view();
+  }
+  // What stands on the screen: measured, not what was asked for.
+  function view() {
+    const { width, height } = current.images[0]?.getBoundingClientRect() ?? { width: 0, height: 0 };
+    return {
+      shown_width: Math.round(width * devicePixelRatio),
+      shown_height: Math.round(height * devicePixelRatio),
+      pixel_ratio: Math.round(1e4 * devicePixelRatio) / 1e4,
+      window_width: innerWidth,
+      window_height: innerHeight,
+    };
   }
   function bringUp(needed, { seen }) {
-    current = { images: [...main.querySelectorAll("#study img")], needed, seen };
+    current = { images: [...main.querySelectorAll("#study img")], needed, seen, view: {} };
     layOut();
   }
 
@@ -182,7 +195,7 @@
       on_finish: (data) => {
         const answer = trial.kind === "pair" ? SIDES[data.response] : STUDY.scale[data.response];
         seconds += Math.min(MAX_SECONDS, (performance.now() - began) / 1000);
-        return save(index + 1, trial.stimulus, answer, Math.round(performance.now() - since));
+        return save(index + 1, trial.stimulus, answer, Math.round(performance.now() - since), current.view);
       },
     }));
   }
@@ -228,7 +241,9 @@
     const who = person();
     const answers = [COLUMNS];
     addEventListener("beforeunload", onLeaving);
-    return run(INSTRUCTIONS, TEXTS.begin, STUDY.lists[list - 1], 0, (...answer) => answers.push([who, list, ...answer]), () => {
+    const save = (position, stimulus, answer, milliseconds, seenAs) =>
+      answers.push([who, list, position, stimulus, answer, milliseconds, ...VIEW_COLUMNS.map((name) => seenAs[name])]);
+    return run(INSTRUCTIONS, TEXTS.begin, STUDY.lists[list - 1], 0, save, () => {
       removeEventListener("beforeunload", onLeaving);
       giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
     });
@@ -292,8 +307,8 @@
     }
     if (found.state === "open") {
       keepKey(found.key);
-      const save = (position, stimulus, answer, milliseconds) =>
-        ask("answer", { key: found.key, position, stimulus, answer, milliseconds });
+      const save = (position, stimulus, answer, milliseconds, seenAs) =>
+        ask("answer", { key: found.key, position, stimulus, answer, milliseconds, view: seenAs });
       const label = found.answered ? TEXTS.continue : TEXTS.begin;
       return run(found.instructions ?? INSTRUCTIONS, label, found.trials, found.answered, save, () => visit(false));
     }
