@@ -233,14 +233,9 @@ def _print_order(models: "Models", classes: "ClassTable") -> None:
         typer.echo(order)
 
 
-ValidationImages = Annotated[
-    Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")
-]
-
-
 @app.command()
 def published(
-    images: ValidationImages,
+    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
     out: NewFolder,
     model: Annotated[
         str, typer.Option(help="norm_robust, whose set was published, standard or corruption_robust.")
@@ -570,10 +565,16 @@ def fetch(
 @app.command()
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
-    images: ValidationImages,
+    images: Annotated[
+        Path,
+        typer.Option(
+            help="The images that the set was made of, a tar or a folder of any layout: your ImageNet validation "
+            "images, or others, which may have new names."
+        ),
+    ],
     out: NewFolder,
 ) -> None:
-    """Rebuild a set from its manifest and your own copy of ImageNet.
+    """Rebuild a set from its manifest and your own copy of the images.
 
     Writes all images, or nothing but a line for each mismatch.
     """
