@@ -1,4 +1,4 @@
-"""`rebuild` knows your own images by their bytes: renamed, moved, in one folder or in a tar, before and after."""
+"""`rebuild` and `diff` know your own images by their bytes: renamed, moved, in one folder or in a tar."""
 
 import shutil
 import tarfile
@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.measure.compare import releases
 from cleanset.sets import rebuild
 from tests.sets.own_set import write_own_set
 from tests.sets.test_rebuild import contents
 from tests.ten_images import drawn_image
 
 CLASS_OF = {f"{key}/{number}.png": key for key in ("cat", "dog") for number in range(3)}
+DOGS = {name: key for name, key in CLASS_OF.items() if key == "dog"}
+BOXES = {"dog/1.png": (0, 0, 20, 30)}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, name in enumerate([*CLASS_OF, "dog/7.png", "dog/8.jpg"]):
         (folder / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
         drawn_image(50, 40, seed=seed).save(folder / "photos" / name)
-    write_own_set(folder / "set", folder / "photos", CLASS_OF, {"dog/1.png": (0, 0, 20, 30)})
+    write_own_set(folder / "set", folder / "photos", CLASS_OF, BOXES)
     return folder
 
 
@@ -93,3 +96,69 @@ def test_what_is_no_folder_and_no_tar(made: Path, tmp_path: Path) -> None:
         archive.addfile(link)
     with pytest.raises(CleansetError, match=r"links.tar, member 'cat/0.png': a link .*: pack the images themselves$"):
         rebuild.run(made / "set", tmp_path / "links.tar", tmp_path / "out")
+
+
+def renamed_class(images: Path) -> Path:
+    """So that all indices of classes change."""
+    (images / "cat").rename(images / "tiger")
+    return images
+
+
+@pytest.mark.parametrize(
+    ("change", "class_of", "lines"),
+    [
+        (
+            renamed,
+            {"cat/0.png": "cat", "cat/2.png": "cat", "cat/new.png": "cat", **DOGS},
+            ["cat/2.png  other name: cat/1.png -> cat/2.png", "cat/new.png  other name: cat/2.png -> cat/new.png"],
+        ),
+        (flat, {name.replace("/", "-"): key for name, key in CLASS_OF.items()}, 6),
+        (
+            renamed_class,
+            {**{f"tiger/{number}.png": "tiger" for number in range(3)}, **DOGS},
+            [
+                line
+                for number in range(3)
+                for line in (
+                    f"tiger/{number}.png  other name: cat/{number}.png -> tiger/{number}.png",
+                    f"tiger/{number}.png  other class: cat -> tiger",
+                )
+            ],
+        ),
+    ],
+)
+def test_diff_before_and_after(
+    change: Callable[[Path], Path], class_of: dict[str, str], lines: list[str] | int, made: Path, tmp_path: Path
+) -> None:
+    images = shutil.copytree(made / "photos", tmp_path / "mine")
+    write_own_set(tmp_path / "before", images, CLASS_OF, BOXES)
+    assert releases.diff(made / "set", tmp_path / "before").same
+    change(images)
+    boxes = {name: BOXES["dog/1.png"] for name in class_of if name in ("dog/1.png", "dog-1.png")}
+    write_own_set(tmp_path / "after", images, class_of, boxes)
+    found = releases.diff(tmp_path / "before", tmp_path / "after")
+    counts = found.content["counts"]
+    assert (found.same, counts["in"], counts["out"], counts["other file"], counts["otherwise listed"]) == (
+        False, 0, 0, 0, 0,
+    )  # fmt: skip
+    if isinstance(lines, int):
+        assert counts["other name"] == lines
+    else:
+        assert [line.removeprefix("  ~ ") for line in found.lines if line.startswith("  ~ ")] == lines
+
+
+def test_diff_of_images_that_are_other_ones(made: Path, tmp_path: Path) -> None:
+    """An image drawn anew, one that is gone, one that is new under its name, and one of another class."""
+    images = shutil.copytree(made / "photos", tmp_path / "mine")
+    drawn_image(50, 40, seed=99).save(images / "cat/0.png")
+    (images / "cat/1.png").unlink()
+    (images / "cat/2.png").rename(images / "cat/1.png")
+    (images / "dog/2.png").rename(images / "cat/dog.png")
+    class_of = {"cat/0.png": "cat", "cat/1.png": "cat", "cat/dog.png": "cat", "dog/0.png": "dog", "dog/1.png": "dog"}
+    write_own_set(tmp_path / "after", images, class_of, BOXES)
+    changes = releases.diff(made / "set", tmp_path / "after").content["changes"]
+    assert [(each["wnid"], each["image_id"], each["what"]) for each in changes] == [
+        ("cat", "cat/0.png", "source"),
+        ("cat", "cat/1.png", "name"), ("cat", "cat/1.png", "rank"), ("cat", "cat/1.png", "dropped"),
+        ("cat", "cat/dog.png", "name"), ("cat", "cat/dog.png", "class"), ("cat", "cat/dog.png", "labels"),
+    ]  # fmt: skip
