@@ -16,7 +16,8 @@ from cleanset.edition.pipeline import with_table
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, remove_abandoned, sha256, sha256_of, write_bytes, write_text
-from cleanset.review.carried import keep_what_holds, read_old_reviews
+from cleanset.review.carried import NewImages, keep_what_holds, read_old_reviews
+from cleanset.review.renamed import RenamedClasses
 from cleanset.scoring.brought import read_scores
 from cleanset.yaml_files import parse_yaml
 
@@ -38,13 +39,20 @@ class NewTables:
         return {key: path for key, path in pairs.items() if path is not None}
 
 
-def accept(edition: Edition, scores: Path | None, card: Path | None = None, tables: NewTables | None = None) -> str:
+def accept(
+    edition: Edition,
+    scores: Path | None,
+    card: Path | None = None,
+    tables: NewTables | None = None,
+    renamed: RenamedClasses | None = None,
+) -> str:
     """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
     params.yaml. `tables`: labels and names, which are copied into the edition, and which its pipeline then depends on.
-    Returns a summary of the changes. Raises CleansetError if the edition is of ImageNet's images, has no
-    images.sha256, and if brought scores are of other images than today's.
+    `renamed`: classes that have another name now. Returns a summary of the changes. Raises CleansetError if the edition
+    is of ImageNet's images, has no images.sha256, if brought scores are of other images than today's, and if a class
+    with verdicts seems to have another name.
     """
     # what a killed call has left beside the files that it was writing
     remove_abandoned(edition.folder)
@@ -62,12 +70,15 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None, tabl
         given.get(key) or (edition.path(name) if name else None)
         for key, name in (("labels", params.dataset.labels), ("names", params.dataset.names))
     )
-    old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
     found = read_images(
         edition.path(params.dataset.images), labels, names, classes_are_folders=params.dataset.classes_are_folders
     )
+    old = read_old_reviews(edition.folder, found.classes) if is_there(edition.classes) else None
     digests = digests_of(found.locations)
     check_own_images(found, digests)
+    to = NewImages(found, digests, renamed or RenamedClasses())
+    if old is not None:
+        to.check(old)
     differs = difference(read_pinned(edition.images_sha256), digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
@@ -75,8 +86,8 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None, tabl
     if brought and (differs or scores is not None):
         table = _new_scores(scores, file, brought, found, differs=differs)
     said = [differs or "no image has changed"]
-    if old is not None and old.has_votes:
-        said.append(keep_what_holds(old, found, digests))
+    if old is not None and old.reviewed:
+        said.append(keep_what_holds(old, to))
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
         write_bytes(file, table)
