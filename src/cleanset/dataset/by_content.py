@@ -1,6 +1,7 @@
 """Your own images by their bytes: under other names, in other folders, or in a tar."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePath
 
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, MAX_STORED_BYTES, Location, files_in_tar
@@ -35,6 +36,23 @@ def locate_by_content(images: Path, wanted: Mapping[str, str]) -> dict[str, Loca
     by_content |= {wanted[name]: location for name, location in right.items()}
     moved = {name: by_content[wanted[name]] for name in lost if wanted[name] in by_content}
     return in_place | right | moved
+
+
+def moved_images(images: Path, listed: Collection[str], pinned: Mapping[str, str]) -> dict[str, str]:
+    """The image ids in the folder `images` that listed images have today, of those that are not where they were.
+
+    They are known by their bytes: `pinned` is the SHA-256 by the image ids of before. Of several files with the same
+    bytes the first is taken. Files that are listed themselves are not looked at.
+    """
+    lost = {name: pinned[name] for name in sorted(listed) if name in pinned and not (images / name).exists()}
+    if not lost or not images.is_dir():
+        return {}
+    known = set(listed)
+    others = {each.path.relative_to(images).as_posix(): each for each in _candidates(images)}
+    names_of: dict[str, list[str]] = defaultdict(list)
+    for name, digest in _sha256_of({name: others[name] for name in sorted(others) if name not in known}).items():
+        names_of[digest].append(name)
+    return {name: names_of[digest].pop(0) for name, digest in lost.items() if names_of[digest]}
 
 
 def _in_place(images: Path, image_ids: Mapping[str, object]) -> dict[str, Location]:

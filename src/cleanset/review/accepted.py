@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cleanset.dataset.folder import LabelledImages, read_images
+from cleanset.dataset.by_content import moved_images
+from cleanset.dataset.folder import LabelledImages, labels_text, read_images, read_labels
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
-from cleanset.edition.about import read_about
+from cleanset.edition.about import About, read_about
 from cleanset.edition.create import OF_TRAINING, TRAINING, check_own_images, training_with_labels
 from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
@@ -70,16 +71,16 @@ def accept(
         given.get(key) or (edition.path(name) if name else None)
         for key, name in (("labels", params.dataset.labels), ("names", params.dataset.names))
     )
-    found = read_images(
-        edition.path(params.dataset.images), labels, names, classes_are_folders=params.dataset.classes_are_folders
-    )
+    images = edition.path(params.dataset.images)
+    pinned = read_pinned(edition.images_sha256)
+    moved = moved_images(images, read_labels(labels)[0], pinned) if labels else {}
+    found = read_images(images, labels, names, classes_are_folders=params.dataset.classes_are_folders, moved=moved)
     old = read_old_reviews(edition.folder, found.classes) if is_there(edition.classes) else None
     digests = digests_of(found.locations)
     check_own_images(found, digests)
     to = NewImages(found, digests, renamed or RenamedClasses())
-    if old is not None:
-        to.check(old)
-    differs = difference(read_pinned(edition.images_sha256), digests)
+    to.check(old)
+    differs = difference(pinned, digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
     table = None
@@ -91,30 +92,40 @@ def accept(
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
         write_bytes(file, table)
-    for key, path in given.items():
-        said.append(_bring_table(edition, key, path))
+    contents = {key: read_bytes(path) for key, path in given.items()}
+    if moved and labels is not None:
+        contents["labels"] = labels_text(found).encode()
+        said.append(f"{labels}: {len(moved):,} images have another name now, which the edition's table has instead")
+    for key, bytes_of_table in contents.items():
+        said += _bring_table(edition, key, bytes_of_table, given.get(key))
     write_text(edition.images_sha256, pinned_text(digests))
     if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
     if about is not None:
-        text = read_text(edition.params_yaml, "save it as UTF-8")
-        content: Any = parse_yaml(text, "params.yaml")
-        content["export"]["about"] = about.model_dump(exclude_unset=True)
-        write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
+        _bring_about(edition, about)
         said.append(f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set")
     return "\n".join(said)
 
 
-def _bring_table(edition: Edition, key: str, path: Path) -> str:
-    """Copy a table into the edition, and let params.yaml and the pipelines name it; return a line on it.
+def _bring_about(edition: Edition, about: About) -> None:
+    text = read_text(edition.params_yaml, "save it as UTF-8")
+    content: Any = parse_yaml(text, "params.yaml")
+    content["export"]["about"] = about.model_dump(exclude_unset=True)
+    write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
+
+
+def _bring_table(edition: Edition, key: str, table: bytes, given: Path | None) -> list[str]:
+    """Write a table into the edition, and let params.yaml and the pipelines name it; return a line on a `given` one.
 
     In this order the same command finishes what a kill has left: a table that params.yaml does not name is not read,
     and one that dvc.yaml does not name is refused.
     """
     text = read_text(edition.params_yaml, "save it as UTF-8")
     content: Any = parse_yaml(text, "params.yaml")
-    name = content["dataset"].get(key) or f"{key}{path.suffix}"
-    write_bytes(edition.path(name), read_bytes(path))
+    name = content["dataset"].get(key) or f"{key}{given.suffix if given else '.csv'}"
+    write_bytes(edition.path(name), table)
+    if given is None:
+        return []
     content["dataset"][key] = name
     pipeline = read_text(edition.dvc_yaml, "save it as UTF-8")
     stages: Any = parse_yaml(pipeline, "dvc.yaml")
@@ -136,7 +147,7 @@ def _bring_table(edition: Edition, key: str, path: Path) -> str:
             before = read_text(training / "dvc.yaml", "save it as UTF-8")
             write_text(training / "dvc.yaml", before.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n"))
             write_text(training / "params.yaml", of_training)
-    return f"{path}: copied to {name}, which dataset.{key} of params.yaml and the deps of preprocess name"
+    return [f"{given}: copied to {name}, which dataset.{key} of params.yaml and the deps of preprocess name"]
 
 
 def _new_scores(
