@@ -189,7 +189,7 @@ def make_edition(
         given = accepted.NewTables(labels=labels, names=names)
         typer.echo(accepted.accept(Edition(folder), scores, card, given, new_names))
         return
-    from cleanset.edition.create import check_folder, make_edition, make_own_edition
+    from cleanset.edition.create import check_folder, check_none_empty, make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
     from cleanset.edition.params import read_params
 
@@ -203,6 +203,8 @@ def make_edition(
         old = carried.read_old_reviews(reviews)
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
+        from cleanset.dataset.duplicate_search import search
+        from cleanset.dataset.duplicates import DUPLICATES, REFUSED_DUPLICATES
         from cleanset.dataset.folder import read_images
         from cleanset.dataset.pinned import digests_of
         from cleanset.edition.about import read_about
@@ -214,9 +216,13 @@ def make_edition(
         models = models or models_of(scores, found.labels, found.classes)
         check_folder(folder)
         digests = digests_of(found.locations)
+        check_none_empty(found)
+        there = folder.resolve()
+        duplicates = search(found, digests, there.with_name(f"{there.name}_{REFUSED_DUPLICATES}"))
         carried_to = NewImages(found, digests, new_names)
         carried_to.check(old)
         make_own_edition(folder, images, found, models, tables=tables, digests=digests, about=about)
+        duplicates.write(folder / DUPLICATES)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         _print_order(models, found.classes)
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")

@@ -21,7 +21,9 @@ from cleanset.validation import first_names
 MAX_HASH_DISTANCE = 60
 """Number of differing bits, of 256, in the most similar orientation."""
 DUPLICATES = "data/duplicates.csv"
-"""The table of duplicates in the folder of an edition or a study."""
+"""In an edition of your own images: all that was found when they were pinned."""
+REFUSED_DUPLICATES = "refused_duplicates.csv"
+"""The table of those that a command has refused, beside what it makes."""
 DUPLICATE_COLUMNS = ("image_id", "duplicate_of", "same")
 SHOWN_PAIRS = 3
 """Pairs that a message names."""

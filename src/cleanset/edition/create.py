@@ -18,7 +18,7 @@ import yaml
 from PIL import Image
 
 from cleanset.dataset.folder import LabelledImages
-from cleanset.dataset.pinned import check_one_class, pinned_text
+from cleanset.dataset.pinned import pinned_text
 from cleanset.edition.about import About
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
@@ -109,7 +109,7 @@ def make_own_edition(
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
     check_folder(folder)
-    check_own_images(found, digests)
+    check_none_empty(found)
     given = {key: path for key, path in tables.items() if path is not None}
     names = {key: f"{key}{path.suffix}" for key, path in given.items()}
     values = {
@@ -304,12 +304,11 @@ def training_with_labels(text: str, name: str) -> str | None:
 OF_TRAINING = f"      - ../../{PINNED}\n"
 
 
-def check_own_images(found: LabelledImages, digests: Mapping[str, str]) -> None:
-    """Raise CleansetError that names empty images, or images of two classes with the same bytes."""
+def check_none_empty(found: LabelledImages) -> None:
+    """Raise CleansetError that names empty files."""
     empty = [image_id for image_id, location in found.locations.items() if not location.size]
     if empty:
         raise CleansetError(f"empty files: {join_names(empty)}; expected images: fetch them again, or remove them")
-    check_one_class(digests, found.class_of, "bytes")
 
 
 def _min_crop_pixels(found: LabelledImages) -> int:

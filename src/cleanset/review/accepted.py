@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.dataset.by_content import moved_images
+from cleanset.dataset.duplicate_search import search
+from cleanset.dataset.duplicates import DUPLICATES, REFUSED_DUPLICATES
 from cleanset.dataset.folder import LabelledImages, labels_text, read_images, read_labels
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import About, read_about
-from cleanset.edition.create import OF_TRAINING, TRAINING, check_own_images, training_with_labels
+from cleanset.edition.create import OF_TRAINING, TRAINING, check_none_empty, training_with_labels
 from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
@@ -77,10 +79,13 @@ def accept(
     found = read_images(images, labels, names, classes_are_folders=params.dataset.classes_are_folders, moved=moved)
     old = read_old_reviews(edition.folder, found.classes) if is_there(edition.classes) else None
     digests = digests_of(found.locations)
-    check_own_images(found, digests)
+    check_none_empty(found)
+    differs = difference(pinned, digests)
+    # with nothing new there is nothing to search
+    is_searched = bool(differs or given)
+    duplicates = search(found, digests, edition.folder / "data" / REFUSED_DUPLICATES) if is_searched else None
     to = NewImages(found, digests, renamed or RenamedClasses())
     to.check(old)
-    differs = difference(pinned, digests)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
     table = None
@@ -98,20 +103,23 @@ def accept(
         said.append(f"{labels}: {len(moved):,} images have another name now, which the edition's table has instead")
     for key, bytes_of_table in contents.items():
         said += _bring_table(edition, key, bytes_of_table, given.get(key))
+    if duplicates is not None:
+        duplicates.write(edition.folder / DUPLICATES)
     write_text(edition.images_sha256, pinned_text(digests))
     if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
-    if about is not None:
-        _bring_about(edition, about)
-        said.append(f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set")
-    return "\n".join(said)
+    return "\n".join([*said, *_bring_about(edition, about, card)])
 
 
-def _bring_about(edition: Edition, about: About) -> None:
+def _bring_about(edition: Edition, about: About | None, card: Path | None) -> list[str]:
+    """Write the facts of a card.yaml into params.yaml, if there is one; return a line on it."""
+    if about is None:
+        return []
     text = read_text(edition.params_yaml, "save it as UTF-8")
     content: Any = parse_yaml(text, "params.yaml")
     content["export"]["about"] = about.model_dump(exclude_unset=True)
     write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
+    return [f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set"]
 
 
 def _bring_table(edition: Edition, key: str, table: bytes, given: Path | None) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.duplicates import Groups, near_pairs
+from cleanset.dataset.duplicates import REFUSED_DUPLICATES, Groups, equal_pairs, near_pairs, refuse_pairs
 from cleanset.dataset.folder import GROUP
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
@@ -97,12 +97,12 @@ def run(study: TrainingStudy) -> None:
     if groups:
         images[GROUP] = images["file"].map(groups)
     if not only_sets:
-        held_out.check(images)
+        held_out.check(images, study.images.parent / REFUSED_DUPLICATES)
     if folders.are_compared:
         images = with_near_duplicates(images)
     if only_sets:
         images = held_out.without(images, classes)
-    check_duplicates(images)
+    check_duplicates(images, study.images.parent / REFUSED_DUPLICATES)
     check_masks(images, params, folders)
     folds = folds_table(images["file"].tolist(), images_to_divide(images, classes), params.folds, params.seed)
     # the stages after this one may find no edition beside them, as after dvc pull
@@ -185,18 +185,17 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     return (file, *digests, name, sha256(mask), why_left_out(mask, mask_file, wnid, pixels.size))
 
 
-def check_duplicates(images: pd.DataFrame) -> None:
-    """Raise CleansetError for images of the same pixels: of two folds or of two classes, whatever their bytes."""
-    twice = images[images.duplicated("pixels_sha256", keep=False)]
-    if twice.empty:
-        return
-    one, other = twice[twice["pixels_sha256"] == twice["pixels_sha256"].iloc[0]].iloc[:2].to_dict("records")
-    is_of_one_class = one["class_index"] == other["class_index"]
-    why = "training images would be test images" if is_of_one_class else "an image has one class"
-    count = len(twice) - twice["pixels_sha256"].nunique()
-    raise CleansetError(
-        f"{other['file']}: its pixels equal {one['file']}; expected each image once, since {why}: remove one of "
-        f"them ({count:,} image{'s' * (count > 1)} in all are there again)"
+def check_duplicates(images: pd.DataFrame, table: Path) -> None:
+    """Raise CleansetError for images of the same pixels: of two folds or of two classes, whatever their bytes.
+
+    Where there are more than the message names, all are in `table`.
+    """
+    refuse_pairs(
+        equal_pairs(zip(images["file"], images["sha256"], images["pixels_sha256"], strict=True)),
+        "the same image twice",
+        "each image once, since training images would be test images, and an image has one class: remove one of each "
+        "pair",
+        table,
     )
 
 
