@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.measure.compare import releases
-from cleanset.sets import rebuild
+from cleanset.sets import rebuild, verify
+from tests.images.test_images import profile_of
 from tests.sets.own_set import write_own_set
 from tests.sets.test_rebuild import contents
 from tests.ten_images import drawn_image
@@ -162,3 +164,20 @@ def test_diff_of_images_that_are_other_ones(made: Path, tmp_path: Path) -> None:
         ("cat", "cat/1.png", "name"), ("cat", "cat/1.png", "rank"), ("cat", "cat/1.png", "dropped"),
         ("cat", "cat/dog.png", "name"), ("cat", "cat/dog.png", "class"), ("cat", "cat/dog.png", "labels"),
     ]  # fmt: skip
+
+
+def test_a_crop_of_an_image_with_a_profile(tmp_path: Path) -> None:
+    """A set has the colours of its images, and is rebuilt and verified with them."""
+    profile = profile_of(size=4_000)
+    for name in ("cat/0.jpg", "dog/0.png"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True)
+        drawn_image(50, 40, seed=len(name)).save(tmp_path / "photos" / name, icc_profile=profile)
+    class_of = {"cat/0.jpg": "cat", "dog/0.png": "dog"}
+    boxes = dict.fromkeys(class_of, (0, 0, 20, 30))
+    made = write_own_set(tmp_path / "set", tmp_path / "photos", class_of, boxes)
+    for file in ("cat/0.jpg.crop.png", "dog/0.png.crop.png"):
+        assert Image.open(made / file).info == {"icc_profile": profile}
+    assert rebuild.run(made, tmp_path / "photos", tmp_path / "again").problems == []
+    for folder in (made, tmp_path / "again"):
+        assert verify.run(folder, decode=True).problems == []
+    assert (tmp_path / "again/cat/0.jpg.crop.png").read_bytes() == (made / "cat/0.jpg.crop.png").read_bytes()
