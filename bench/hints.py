@@ -20,9 +20,9 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.images.boxes import Box
 from cleanset.images.codec import decode
+from cleanset.images.fingerprints import Fingerprint
 from cleanset.review.hints.crop_proposal import CropProposal, crop_proposal
 from cleanset.review.hints.duplicates import hints_between_images
-from cleanset.review.hints.fingerprints import Fingerprint
 from cleanset.review.hints.hints import hints_of_image, measure
 from cleanset.review.hints.text import can_read_text, lines_of_text
 from cleanset.tables import CANDIDATES, INDEX, read_table

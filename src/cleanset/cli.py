@@ -36,6 +36,7 @@ from cleanset.validation import check_known, join_names
 if TYPE_CHECKING:
     from cleanset.classes import ClassTable
     from cleanset.edition.models import Models
+    from cleanset.review.renamed import RenamedClasses
 
 STAGES = {
     "preprocess": False, "score": True, "intersect": False, "select": True, "crops": False, "score_crops": True,
@@ -162,6 +163,14 @@ def make_edition(
             "--names, or a --card.",
         ),
     ] = False,
+    renamed: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OLD=NEW",
+            help="With --accept or --reviews: a class that has another name now, whose verdicts hold; repeat it for "
+            "each. OLD= for a class that is gone.",
+        ),
+    ] = None,
 ) -> None:
     """Make a new edition: a folder with its own params, pipeline and reviews.
 
@@ -169,6 +178,7 @@ def make_edition(
     Their digests are in images.sha256: after a change, --accept lists
     everything that no longer applies, and writes it anew.
     """
+    new_names = _new_names(renamed or [], apply=accept or None not in (images, reviews))
     if accept:
         from cleanset.review import accepted
 
@@ -176,16 +186,16 @@ def make_edition(
             raise CleansetError(
                 "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
             )
-        typer.echo(accepted.accept(Edition(folder), scores, card, accepted.NewTables(labels=labels, names=names)))
+        given = accepted.NewTables(labels=labels, names=names)
+        typer.echo(accepted.accept(Edition(folder), scores, card, given, new_names))
         return
-    from cleanset.edition.create import make_edition, make_own_edition
+    from cleanset.edition.create import check_folder, check_none_empty, make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
     from cleanset.edition.params import read_params
 
     models = models_from_texts(model) if model else None
     old = None
-    found = None
-    digests: dict[str, str] = {}
+    carried_to = None
     if reviews is not None:
         from cleanset.review import carried
 
@@ -193,14 +203,26 @@ def make_edition(
         old = carried.read_old_reviews(reviews)
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
+        from cleanset.dataset.duplicate_search import search
+        from cleanset.dataset.duplicates import DUPLICATES, REFUSED_DUPLICATES
         from cleanset.dataset.folder import read_images
+        from cleanset.dataset.pinned import digests_of
         from cleanset.edition.about import read_about
+        from cleanset.review.carried import NewImages
         from cleanset.scoring.brought import models_of
 
         found = read_images(images, labels, names, classes_are_folders=classes_are_folders)
         about = read_about(card) if card else None
         models = models or models_of(scores, found.labels, found.classes)
-        digests = make_own_edition(folder, images, found, models, tables=tables, about=about)
+        check_folder(folder)
+        digests = digests_of(found.locations)
+        check_none_empty(found)
+        there = folder.resolve()
+        duplicates = search(found, digests, there.with_name(f"{there.name}_{REFUSED_DUPLICATES}"))
+        carried_to = NewImages(found, digests, new_names)
+        carried_to.check(old)
+        make_own_edition(folder, images, found, models, tables=tables, digests=digests, about=about)
+        duplicates.write(folder / DUPLICATES)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         _print_order(models, found.classes)
         typer.echo(f"{folder}: {counts} ({join_names(found.classes.keys)}); run there")
@@ -221,7 +243,18 @@ def make_edition(
         kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
         typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
     if old is not None:
-        typer.echo(carried.carry_over(old, Edition(folder), found, digests))
+        typer.echo(carried.carry_over(old, Edition(folder), carried_to))
+
+
+def _new_names(answers: list[str], *, apply: bool) -> "RenamedClasses":
+    """The answers of --renamed. Raises CleansetError unless they `apply`, or are none."""
+    from cleanset.review.renamed import parse_renamed
+
+    if answers and not apply:
+        raise CleansetError(
+            "edition: --renamed is of the verdicts on your own images; expected --accept, or --images and --reviews"
+        )
+    return parse_renamed(answers)
 
 
 def _print_order(models: "Models", classes: "ClassTable") -> None:
@@ -233,14 +266,9 @@ def _print_order(models: "Models", classes: "ClassTable") -> None:
         typer.echo(order)
 
 
-ValidationImages = Annotated[
-    Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")
-]
-
-
 @app.command()
 def published(
-    images: ValidationImages,
+    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
     out: NewFolder,
     model: Annotated[
         str, typer.Option(help="norm_robust, whose set was published, standard or corruption_robust.")
@@ -570,10 +598,16 @@ def fetch(
 @app.command()
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
-    images: ValidationImages,
+    images: Annotated[
+        Path,
+        typer.Option(
+            help="The images that the set was made of, a tar or a folder of any layout: your ImageNet validation "
+            "images, or others, which may have new names."
+        ),
+    ],
     out: NewFolder,
 ) -> None:
-    """Rebuild a set from its manifest and your own copy of ImageNet.
+    """Rebuild a set from its manifest and your own copy of the images.
 
     Writes all images, or nothing but a line for each mismatch.
     """

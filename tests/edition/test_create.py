@@ -9,6 +9,7 @@ import pytest
 
 from cleanset.cli import main
 from cleanset.dataset.folder import read_images
+from cleanset.dataset.pinned import digests_of
 from cleanset.edition import create
 from cleanset.edition.create import make_edition, make_own_edition
 from cleanset.edition.models import models_from_texts
@@ -51,7 +52,8 @@ def test_own_images_of_a_network_and_a_random_order(tmp_path: Path) -> None:
         (tmp_path / "images" / key).mkdir(parents=True)
         drawn_image(20, 30, seed=seed).save(tmp_path / "images" / key / "1.png")
     models = models_from_texts(["a=random:0", "b=timm:resnet18"])
-    make_own_edition(tmp_path / "mine", tmp_path / "images", read_images(tmp_path / "images", None, None), models, {})
+    found = read_images(tmp_path / "images", None, None)
+    make_own_edition(tmp_path / "mine", tmp_path / "images", found, models, {}, digests_of(found.locations))
     params = read_params(tmp_path / "mine")
     assert list(params.models) == ["a", "b"]
     assert (params.review.wrong_after_crop, params.count.accuracy) == ("accept", False)
@@ -175,8 +177,9 @@ def test_so_is_one_for_own_images(
         drawn_image(20, 30, seed=seed).save(tmp_path / "images" / key / "1.png")
     found = read_images(tmp_path / "images", None, None)
     changed_template(monkeypatch, name, old, new)
+    models = models_from_texts(["a=timm:resnet18"])
     with pytest.raises(CleansetError, match=rf"{name}: not in the layout that a new edition is made from; expected"):
-        make_own_edition(tmp_path / "mine", tmp_path / "images", found, models_from_texts(["a=timm:resnet18"]), {})
+        make_own_edition(tmp_path / "mine", tmp_path / "images", found, models, {}, digests_of(found.locations))
     assert not (tmp_path / "mine").exists()
 
 

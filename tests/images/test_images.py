@@ -170,6 +170,59 @@ def with_exif(kind: str, exif: Image.Exif | bytes) -> bytes:
     return out.getvalue()
 
 
+def profile_of(colours: bytes = b"RGB ", size: int = 200_000) -> bytes:
+    """The header of an ICC profile, and anything after it, which takes several segments of a JPEG."""
+    rest = bytes(number % 251 for number in range(size - 128))
+    return size.to_bytes(4, "big") + bytes(12) + colours + bytes(16) + b"acsp" + bytes(88) + rest
+
+
+def with_profile(kind: str, profile: bytes, mode: str = "RGB") -> bytes:
+    out = io.BytesIO()
+    drawn_image(40, 30, mode).save(out, kind, icc_profile=profile)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_crop_has_the_colours_of_its_image(kind: str) -> None:
+    """The profile goes along, byte for byte, and once more into a crop of the crop; the pixels are as without it."""
+    profile = profile_of()
+    box = (0, 0, 20, 30)
+    once = png(cropped(with_profile(kind, profile), box))
+    assert Image.open(io.BytesIO(once)).info == {"icc_profile": profile}
+    assert png(cropped(once, box)) == once
+    plain = cropped(with_profile(kind, b""), box)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(once))), np.asarray(plain))
+    assert plain.info == {}
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize(
+    ("profile", "mode"),
+    [
+        (profile_of(b"GRAY"), "L"),
+        (profile_of()[:-1], "RGB"),
+        (profile_of().replace(b"acsp", b"acsq"), "RGB"),
+        (b"profile", "RGB"),
+    ],
+)
+def test_a_profile_that_is_not_of_the_crop_is_left_out(kind: str, profile: bytes, mode: str) -> None:
+    assert cropped(with_profile(kind, profile, mode), (0, 0, 20, 30)).info == {}
+
+
+def test_a_profile_of_which_a_part_is_missing_or_too_much() -> None:
+    """Too large for Pillow to open it in a PNG; and a JPEG without the last of several segments."""
+    data = with_profile("JPEG", profile_of())
+    last = data.rindex(b"ICC_PROFILE\0")
+    length = int.from_bytes(data[last - 2 : last], "big")
+    cut = data[: last - 4] + data[last - 2 + length :]
+    large = with_profile("JPEG", profile_of(size=2**20 + 1))
+    for each in (cut, large):
+        assert cropped(each, (0, 0, 20, 30)).info == {}
+    most = profile_of(size=2**20)
+    once = png(cropped(with_profile("JPEG", most), (0, 0, 20, 30)))
+    assert Image.open(io.BytesIO(once)).info["icc_profile"] == most
+
+
 @pytest.mark.parametrize("orientation", [3, 6, 8])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_a_crop_is_turned_by_viewers_as_its_image_is(kind: str, orientation: int) -> None:

@@ -201,10 +201,18 @@ def test_the_same_bytes_in_two_classes(folder: Path) -> None:
 
 
 def test_the_same_pixels_in_two_classes(folder: Path) -> None:
+    """In a new edition, in one whose images have changed since, and where nobody has looked at the pixels."""
+    edition = made(folder)
     with Image.open(folder / "images/cat/0.png") as image:
         image.save(folder / "images/dog/9.png", compress_level=1)
-    edition = made(folder)
-    with pytest.raises(CleansetError, match=r"the same pixels in two classes: cat/0\.png and dog/9\.png"):
+    message = "the same pixels in two classes: cat/0.png and dog/9.png; expected each image in one"
+    code, text = run("edition", "other", "--images", "images", cwd=folder)
+    assert (code, message in text, (folder / "other").exists()) == (1, True, False)
+    with pytest.raises(CleansetError, match=message):
+        accept(edition, None)
+    digest = hashlib.sha256((folder / "images/dog/9.png").read_bytes()).hexdigest()
+    edition.images_sha256.write_text(f"{edition.images_sha256.read_text()}{digest}  dog/9.png\n")
+    with pytest.raises(CleansetError, match=message):
         preprocess.run(edition)
 
 

@@ -176,28 +176,36 @@ _Found = tuple[str, str, Location]
 
 
 def _in_tar(archive: Path) -> Iterator[_Found]:
+    for where, path, location in files_in_tar(archive, "ILSVRC2012_img_val.tar", _OFFICIAL):
+        yield where, path.name, location._replace(wnid=_wnid(path.parent.name))
+
+
+_OFFICIAL = "take the official archive"
+
+
+def files_in_tar(archive: Path, expected: str, remedy: str) -> Iterator[tuple[str, PurePosixPath, Location]]:
+    """The files in an uncompressed tar, with the place of each in messages, its path in the tar, and its location.
+
+    Raises CleansetError, with what was `expected` and a `remedy`, for any other file, and for anything in it that is
+    not a plain file inside it.
+    """
     try:
         # "r:" takes no compression: images are read later at their offsets in the file
         with tarfile.open(archive, "r:") as tar:
             for member in tar:
                 where = f"{archive}, member {shown(member.name)}"
-                check_member(where, member)
+                check_member(where, member, remedy)
                 check_size(where, member.size)
-                if member.isdir():
-                    continue
-                path = PurePosixPath(member.name)
-                yield where, path.name, Location(str(archive), member.offset_data, member.size, _wnid(path.parent.name))
+                if not member.isdir():
+                    yield where, PurePosixPath(member.name), Location(str(archive), member.offset_data, member.size)
             _check_end(archive, tar.offset)
     except CleansetError:
         raise
     except Exception as error:  # tarfile raises whatever damaged headers lead it to
         raise CleansetError(
-            f"{archive}: not an uncompressed tar ({reason(error)}); expected ILSVRC2012_img_val.tar: "
-            "decompress it or fetch it again"
+            f"{archive}: not an uncompressed tar ({reason(error)}); expected {expected}: decompress it or fetch it "
+            "again"
         ) from None
-
-
-_OFFICIAL = "take the official archive"
 
 
 def check_not_sparse(where: str, member: tarfile.TarInfo, remedy: str = _OFFICIAL) -> None:

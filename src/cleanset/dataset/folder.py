@@ -76,13 +76,19 @@ def groups_of(text: str | None, where: str) -> dict[str, str]:
 
 
 def read_images(
-    images: Path, labels: Path | None, names: Path | None, *, classes_are_folders: bool = False
+    images: Path,
+    labels: Path | None,
+    names: Path | None,
+    *,
+    classes_are_folders: bool = False,
+    moved: Mapping[str, str] | None = None,
 ) -> LabelledImages:
     """The images in the folder `images`, sorted by id; without `labels`, each class has a folder in it.
 
     `labels`: a CSV of the columns file and class, perhaps group, where file is an image id; only these files are read.
     `names`: a CSV of class and name; without it a class is called by its key.
     `classes_are_folders`: whether folders are classes even where their names mean splits.
+    `moved`: the image ids that images in `labels` have today, by those in the table.
     Prints notices of groups that are nearly the same, of images that `labels` leaves out, and of those in a folder of
     another class. Raises CleansetError for the first thing that is wrong.
     """
@@ -95,7 +101,7 @@ def read_images(
         groups: dict[str, str] = {}
     else:
         class_by_id, groups = read_labels(labels)
-        on_disk = _names_on_disk(images, class_by_id, str(labels))
+        on_disk = {**(moved or {}), **_names_on_disk(images, class_by_id.keys() - (moved or {}).keys(), str(labels))}
         class_by_id = {on_disk.get(name, name): key for name, key in class_by_id.items()}
         groups = {on_disk.get(name, name): group for name, group in groups.items()}
     if not class_by_id:
@@ -140,7 +146,7 @@ def _without_signs(group: str) -> str:
     return _NUMBER.sub(lambda digits: digits[0].lstrip("0") or "0", plain)
 
 
-def _names_on_disk(images: Path, listed: Iterable[str], where: str) -> dict[str, str]:
+def _names_on_disk(images: Path, listed: Collection[str], where: str) -> dict[str, str]:
     """The image ids as the file system has them, of those that a table has in another Unicode form.
 
     Raises CleansetError, naming `where`, for two that are one file.
@@ -350,6 +356,16 @@ def exported_name(key: str, image_id: str) -> str:
     folder, _, rest = image_id.partition("/")
     name = rest if rest and key in (folder, normal_text(folder)) else image_id
     return f"{key}/{name.replace('/', '__')}"
+
+
+def labels_text(found: LabelledImages) -> str:
+    """The text of a table of labels of these images, under their ids of today."""
+    has_groups = bool(found.group_of)
+    rows = [
+        (name, found.classes.keys[label], *([found.group_of[name]] if has_groups else []))
+        for name, label in found.class_of.items()
+    ]
+    return csv_text(LABEL_COLUMNS if has_groups else LABEL_COLUMNS[:-1], rows)
 
 
 _Key = Annotated[str, AfterValidator(normal_text)]

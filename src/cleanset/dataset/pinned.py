@@ -1,7 +1,6 @@
 """`images.sha256`, the digests that pin your own images; `sha256sum --check` reads it in their folder."""
 
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 
 from cleanset.dataset.archives import Location, read_checksums
@@ -61,17 +60,3 @@ def check_pinned(where: str, pinned: Mapping[str, str], found: Mapping[str, str]
     differs = difference(pinned, found)
     if differs:
         raise CleansetError(f"{where}: {differs}; expected the images of images.sha256: restore them, or {ACCEPT}")
-
-
-def check_one_class(digests: Mapping[str, str], class_of: Mapping[str, int], what: str) -> None:
-    """Raise CleansetError for images of two classes that have one digest; `what` is equal then, bytes or pixels."""
-    in_order = sorted(digests, key=lambda name: (digests[name], name))
-    pairs = [
-        f"{one} and {other}"
-        for one, other in pairwise(in_order)
-        if digests[one] == digests[other] and class_of[one] != class_of[other]
-    ]
-    if pairs:
-        raise CleansetError(
-            f"the same {what} in two classes: {join_names(pairs)}; expected each image in one: remove one of the two"
-        )

@@ -18,7 +18,7 @@ import yaml
 from PIL import Image
 
 from cleanset.dataset.folder import LabelledImages
-from cleanset.dataset.pinned import check_one_class, digests_of, pinned_text
+from cleanset.dataset.pinned import pinned_text
 from cleanset.edition.about import About
 from cleanset.edition.git import GitError, run_git
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
@@ -97,19 +97,19 @@ def make_own_edition(
     found: LabelledImages,
     models: Models,
     tables: Mapping[str, Path | None],
+    digests: Mapping[str, str],
     about: About | None = None,
-) -> dict[str, str]:
+) -> None:
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
-    `tables`: the files labels, names and scores as given, which are copied; `about` goes into the params. Returns the
-    SHA-256 of each image. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or lies
-    among the images.
+    `tables`: the files labels, names and scores as given, which are copied; `digests`: the SHA-256 of each image;
+    `about` goes into the params. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or
+    lies among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
     check_folder(folder)
-    digests = digests_of(found.locations)
-    check_own_images(found, digests)
+    check_none_empty(found)
     given = {key: path for key, path in tables.items() if path is not None}
     names = {key: f"{key}{path.suffix}" for key, path in given.items()}
     values = {
@@ -149,7 +149,6 @@ def make_own_edition(
     copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
     config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder), ".dvc/config", places=2)
     _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts)
-    return digests
 
 
 def check_folder(folder: Path) -> None:
@@ -305,12 +304,11 @@ def training_with_labels(text: str, name: str) -> str | None:
 OF_TRAINING = f"      - ../../{PINNED}\n"
 
 
-def check_own_images(found: LabelledImages, digests: Mapping[str, str]) -> None:
-    """Raise CleansetError that names empty images, or images of two classes with the same bytes."""
+def check_none_empty(found: LabelledImages) -> None:
+    """Raise CleansetError that names empty files."""
     empty = [image_id for image_id, location in found.locations.items() if not location.size]
     if empty:
         raise CleansetError(f"empty files: {join_names(empty)}; expected images: fetch them again, or remove them")
-    check_one_class(digests, found.class_of, "bytes")
 
 
 def _min_crop_pixels(found: LabelledImages) -> int:

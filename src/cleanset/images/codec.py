@@ -38,6 +38,12 @@ _MARKER = re.compile(rb"\xff+([^\x00\x01\xff\xd0-\xd8])", re.DOTALL)
 """The markers of segments, and of the end; TEM, RST and a second SOI have no segment."""
 
 _EXIF = b"Exif\0\0"
+_ICC_SEGMENT = 0xE2
+_ICC = b"ICC_PROFILE\0"
+_PROFILE_HEADER = 128
+"""Bytes of the header of an ICC profile."""
+MAX_PROFILE_BYTES = 2**20
+"""Largest ICC profile that a crop keeps: Pillow opens no PNG with a larger one."""
 ORIENTATION = 0x0112
 _SHORT = 3
 
@@ -100,6 +106,29 @@ def orientation(data: bytes) -> int:
         if marker == _EXIF_SEGMENT and data[start + 4 : start + 10] == _EXIF:
             return _orientation(data[start + 10 : stop])
     return 1
+
+
+def _rgb_profile(data: bytes, image: Image.Image) -> bytes:
+    """The ICC profile in the bytes of an image, if it is one of RGB colours; empty without one, or for a damaged one.
+
+    A grey or CMYK image becomes RGB where it is cropped, and its profile tells nothing of that.
+    """
+    profile = _joined_profile(data) if _is_jpeg(data) else image.info.get("icc_profile") or b""
+    is_whole = len(profile) >= _PROFILE_HEADER and int.from_bytes(profile[:4], "big") == len(profile)
+    is_rgb = profile[16:20] == b"RGB " and profile[36:40] == b"acsp"
+    return profile if is_whole and is_rgb and len(profile) <= MAX_PROFILE_BYTES else b""
+
+
+def _joined_profile(data: bytes) -> bytes:
+    """The ICC profile in the segments of a JPEG, each with its number and their count; empty unless all are there."""
+    parts: dict[int, bytes] = {}
+    counts = set()
+    for marker, start, stop in _segments(data):
+        head = start + 4
+        if marker == _ICC_SEGMENT and data[head : head + 12] == _ICC and stop >= head + 14:
+            parts[data[head + 12]] = data[head + 14 : stop]
+            counts.add(data[head + 13])
+    return b"".join(parts[number] for number in sorted(parts)) if [*counts] == [len(parts)] else b""
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -265,14 +294,18 @@ def pixels_sha256(image: Image.Image) -> str:
 
 
 def cropped(data: bytes, box: Box) -> Image.Image:
-    """The part of an image inside `box`, as RGB, with the image's EXIF orientation and no other metadata.
+    """The part of an image inside `box`, as RGB, with the image's EXIF orientation and profile of RGB colours.
+
+    Other metadata is left out.
 
     Raises ValueError as `decode` does, and for a box that is not inside the image.
     """
     image = decode(data)
     check_box(box, image.width, image.height)
     part = image.convert("RGB").crop(box)
-    part.info = {}
+    profile = _rgb_profile(data, image)
+    # without it viewers would show other colours than those of the whole image
+    part.info = {"icc_profile": profile} if profile else {}
     exif = image.info.get("exif", b"")  # of a PNG: JPEGs are decoded without
     set_orientation(part, _orientation(exif.removeprefix(_EXIF)) if exif else orientation(data))
     return part
@@ -285,10 +318,16 @@ def part(read: Read, crops: Mapping[str, Crop], name: str) -> Image.Image:
 
 
 def png(image: Image.Image) -> bytes:
-    """PNG of an image: fixed settings; of its metadata only an EXIF orientation, so that viewers turn it."""
+    """PNG of an image: fixed settings; of its metadata an ICC profile and an EXIF orientation, which viewers apply."""
     out = io.BytesIO()
     exif = image.getexif()
-    image.save(out, format="PNG", compress_level=6, exif=exif if len(exif) else None)
+    image.save(
+        out,
+        format="PNG",
+        compress_level=6,
+        exif=exif if len(exif) else None,
+        icc_profile=image.info.get("icc_profile"),
+    )
     return out.getvalue()
 
 

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cleanset.dataset.folder import LabelledImages, read_images
+from cleanset.dataset.by_content import moved_images
+from cleanset.dataset.duplicate_search import search
+from cleanset.dataset.duplicates import DUPLICATES, REFUSED_DUPLICATES
+from cleanset.dataset.folder import LabelledImages, labels_text, read_images, read_labels
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
-from cleanset.edition.about import read_about
-from cleanset.edition.create import OF_TRAINING, TRAINING, check_own_images, training_with_labels
+from cleanset.edition.about import About, read_about
+from cleanset.edition.create import OF_TRAINING, TRAINING, check_none_empty, training_with_labels
 from cleanset.edition.models import pin_models
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
@@ -16,7 +19,8 @@ from cleanset.edition.pipeline import with_table
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_bytes, read_text, remove_abandoned, sha256, sha256_of, write_bytes, write_text
-from cleanset.review.carried import keep_what_holds, read_old_reviews
+from cleanset.review.carried import NewImages, keep_what_holds, read_old_reviews
+from cleanset.review.renamed import RenamedClasses
 from cleanset.scoring.brought import read_scores
 from cleanset.yaml_files import parse_yaml
 
@@ -38,13 +42,20 @@ class NewTables:
         return {key: path for key, path in pairs.items() if path is not None}
 
 
-def accept(edition: Edition, scores: Path | None, card: Path | None = None, tables: NewTables | None = None) -> str:
+def accept(
+    edition: Edition,
+    scores: Path | None,
+    card: Path | None = None,
+    tables: NewTables | None = None,
+    renamed: RenamedClasses | None = None,
+) -> str:
     """Pin the images of an edition as they are now, and remove the verdicts on images that have changed.
 
     `scores`: a new table of scores, in place of the one that was brought. `card`: a card.yaml, which is copied into
     params.yaml. `tables`: labels and names, which are copied into the edition, and which its pipeline then depends on.
-    Returns a summary of the changes. Raises CleansetError if the edition is of ImageNet's images, has no
-    images.sha256, and if brought scores are of other images than today's.
+    `renamed`: classes that have another name now. Returns a summary of the changes. Raises CleansetError if the edition
+    is of ImageNet's images, has no images.sha256, if brought scores are of other images than today's, and if a class
+    with verdicts seems to have another name.
     """
     # what a killed call has left beside the files that it was writing
     remove_abandoned(edition.folder)
@@ -62,48 +73,67 @@ def accept(edition: Edition, scores: Path | None, card: Path | None = None, tabl
         given.get(key) or (edition.path(name) if name else None)
         for key, name in (("labels", params.dataset.labels), ("names", params.dataset.names))
     )
-    old = read_old_reviews(edition.folder) if is_there(edition.classes) else None
-    found = read_images(
-        edition.path(params.dataset.images), labels, names, classes_are_folders=params.dataset.classes_are_folders
-    )
+    images = edition.path(params.dataset.images)
+    pinned = read_pinned(edition.images_sha256)
+    moved = moved_images(images, read_labels(labels)[0], pinned) if labels else {}
+    found = read_images(images, labels, names, classes_are_folders=params.dataset.classes_are_folders, moved=moved)
+    old = read_old_reviews(edition.folder, found.classes) if is_there(edition.classes) else None
     digests = digests_of(found.locations)
-    check_own_images(found, digests)
-    differs = difference(read_pinned(edition.images_sha256), digests)
+    check_none_empty(found)
+    differs = difference(pinned, digests)
+    # with nothing new there is nothing to search
+    is_searched = bool(differs or given)
+    duplicates = search(found, digests, edition.folder / "data" / REFUSED_DUPLICATES) if is_searched else None
+    to = NewImages(found, digests, renamed or RenamedClasses())
+    to.check(old)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}
     file = edition.path(next((str(model.file) for model in brought.values()), ""))
     table = None
     if brought and (differs or scores is not None):
         table = _new_scores(scores, file, brought, found, differs=differs)
     said = [differs or "no image has changed"]
-    if old is not None and old.has_votes:
-        said.append(keep_what_holds(old, found, digests))
+    if old is not None and old.reviewed:
+        said.append(keep_what_holds(old, to))
     # in this order the same command finishes what a kill has left: scores are new until params.yaml has their digest
     if table is not None:
         write_bytes(file, table)
-    for key, path in given.items():
-        said.append(_bring_table(edition, key, path))
+    contents = {key: read_bytes(path) for key, path in given.items()}
+    if moved and labels is not None:
+        contents["labels"] = labels_text(found).encode()
+        said.append(f"{labels}: {len(moved):,} images have another name now, which the edition's table has instead")
+    for key, bytes_of_table in contents.items():
+        said += _bring_table(edition, key, bytes_of_table, given.get(key))
+    if duplicates is not None:
+        duplicates.write(edition.folder / DUPLICATES)
     write_text(edition.images_sha256, pinned_text(digests))
     if table is not None:
         pin_models(edition.folder, {role: {"sha256": sha256(table)} for role in brought})
-    if about is not None:
-        text = read_text(edition.params_yaml, "save it as UTF-8")
-        content: Any = parse_yaml(text, "params.yaml")
-        content["export"]["about"] = about.model_dump(exclude_unset=True)
-        write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
-        said.append(f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set")
-    return "\n".join(said)
+    return "\n".join([*said, *_bring_about(edition, about, card)])
 
 
-def _bring_table(edition: Edition, key: str, path: Path) -> str:
-    """Copy a table into the edition, and let params.yaml and the pipelines name it; return a line on it.
+def _bring_about(edition: Edition, about: About | None, card: Path | None) -> list[str]:
+    """Write the facts of a card.yaml into params.yaml, if there is one; return a line on it."""
+    if about is None:
+        return []
+    text = read_text(edition.params_yaml, "save it as UTF-8")
+    content: Any = parse_yaml(text, "params.yaml")
+    content["export"]["about"] = about.model_dump(exclude_unset=True)
+    write_text(edition.params_yaml, edited_text(text, content, "params.yaml"))
+    return [f"{card}: copied to export.about of params.yaml; dvc repro writes it into the set"]
+
+
+def _bring_table(edition: Edition, key: str, table: bytes, given: Path | None) -> list[str]:
+    """Write a table into the edition, and let params.yaml and the pipelines name it; return a line on a `given` one.
 
     In this order the same command finishes what a kill has left: a table that params.yaml does not name is not read,
     and one that dvc.yaml does not name is refused.
     """
     text = read_text(edition.params_yaml, "save it as UTF-8")
     content: Any = parse_yaml(text, "params.yaml")
-    name = content["dataset"].get(key) or f"{key}{path.suffix}"
-    write_bytes(edition.path(name), read_bytes(path))
+    name = content["dataset"].get(key) or f"{key}{given.suffix if given else '.csv'}"
+    write_bytes(edition.path(name), table)
+    if given is None:
+        return []
     content["dataset"][key] = name
     pipeline = read_text(edition.dvc_yaml, "save it as UTF-8")
     stages: Any = parse_yaml(pipeline, "dvc.yaml")
@@ -125,7 +155,7 @@ def _bring_table(edition: Edition, key: str, path: Path) -> str:
             before = read_text(training / "dvc.yaml", "save it as UTF-8")
             write_text(training / "dvc.yaml", before.replace(OF_TRAINING, f"{OF_TRAINING}      - ${{data.labels}}\n"))
             write_text(training / "params.yaml", of_training)
-    return f"{path}: copied to {name}, which dataset.{key} of params.yaml and the deps of preprocess name"
+    return [f"{given}: copied to {name}, which dataset.{key} of params.yaml and the deps of preprocess name"]
 
 
 def _new_scores(

@@ -11,7 +11,7 @@ from typing import Any
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.folder import example_id, is_image_id
-from cleanset.edition.yaml_edit import LayoutError, edited_text
+from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
 from cleanset.review.file_format import fields_to_write, parse_reviews, review_fields
@@ -142,6 +142,25 @@ def with_reviews(text: str, wnid: str, reviews: Mapping[str, Review | None], whe
                 f"{where}: this verdict on {names} cannot be written as YAML; write its note anew"
             ) from None
     return "" if re.fullmatch(rf"\s*(['\"]?){re.escape(wnid)}\1:(\s*\{{\}})?\s*", changed) else changed
+
+
+def with_key(text: str, key: str, new: str, where: str) -> str:
+    """The text of a valid review file of class `key` as one of class `new`; comments stay.
+
+    Raises CleansetError, naming `where`, if the class is written in another way than a key at the start of a line.
+    """
+    quoted = ("", "'", '"')
+    pattern = "|".join(
+        f"{quote}{re.escape(key.replace(quote, 2 * quote) if quote else key)}{quote}" for quote in quoted
+    )
+    changed, count = re.subn(rf"(?m)^(?:{pattern})(?=[ ]*:)", lambda _: flow_text(new), text, count=1)
+    content: Any = parse_remembered(text, where)[0]
+    if not count or parse_remembered(changed, where)[0] != {new: content[key]}:
+        raise CleansetError(
+            f"{where}: its first key, {key}, is written in a way in which it cannot be changed; expected {key}: at the "
+            f"start of a line: change it to {new} by hand, and rename the file"
+        )
+    return changed
 
 
 def _merged(entries: Sequence[_Entry], added: Iterable[_Entry]) -> list[_Entry]:

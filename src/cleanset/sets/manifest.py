@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from cleanset.classes import ClassTable, context_classes
 from cleanset.csv_files import csv_text
+from cleanset.dataset.duplicates import equal_pairs
 from cleanset.dataset.folder import CROPPED, GROUP, ImageId, example_id, exported_name
 from cleanset.errors import CleansetError, cut, one_line
 from cleanset.images.boxes import Box, has_area
@@ -365,14 +366,9 @@ def duplicates(entries: Mapping[int, Entry], classes: ClassTable) -> list[Proble
 
 def twins(entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
     """Each entry with another id but the source bytes or pixels of an earlier one, and that one."""
-    seen: dict[tuple[str, str], Entry] = {}
-    found = []
-    for entry in entries:
-        keys = [("source", entry.source_sha256), ("pixels", entry.pixels_sha256)]
-        found += [(entry, seen[key]) for key in keys if key in seen][:1]
-        for key in keys:
-            seen.setdefault(key, entry)
-    return found
+    every = list(entries)
+    pairs = equal_pairs((str(place), each.source_sha256, each.pixels_sha256) for place, each in enumerate(every))
+    return [(every[int(pair.image_id)], every[int(pair.duplicate_of)]) for pair in pairs]
 
 
 def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:

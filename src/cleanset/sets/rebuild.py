@@ -9,14 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.dataset.archives import Location, located
+from cleanset.dataset.archives import Location, locate
+from cleanset.dataset.by_content import locate_by_content
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.progress import found_in_threads
 from cleanset.sets.card import rebuilt_card
 from cleanset.sets.delivered import image_file, make_class_folders
 from cleanset.sets.folder import CARD, check_listed, manifest_text, read_release, write_descriptions
-from cleanset.sets.manifest import Entry, Problem, check_manifest, check_set
+from cleanset.sets.manifest import CheckedManifest, Entry, Problem, check_manifest, check_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class _IncompleteError(Exception):
 
 
 def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
-    """Write the set of `manifest` into `out`, its images made from those under `images`.
+    """Write the set of `manifest` into `out`, its images made from those under `images`, a folder or a tar.
 
     Source, file and pixels of each must match the manifest. The card is a shorter one (rebuilt_card), whatever
     lies beside the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
@@ -43,7 +44,7 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     checked = check_manifest(read.text, read.where, read.classes)
     problems = [*checked.problems, *check_set(checked.entries, checked.classes)]
     if not problems:
-        locations = located(images, [entry.image_id for entry in checked.entries.values()], checked.classes)
+        locations = _locations(images, checked)
         with suppress(_IncompleteError), new_folder(out) as folder:
             problems = _write_images(folder, checked.entries, locations)
             if problems:
@@ -55,6 +56,13 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
             release = read_release(beside)
             write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
     return RebuildResult(str(out), checked.lines, problems)
+
+
+def _locations(images: Path, checked: CheckedManifest) -> Mapping[str, Location]:
+    """ImageNet's images by their names, others by their bytes, whatever their names are today."""
+    if checked.classes.is_imagenet:
+        return locate(images)
+    return locate_by_content(images, {entry.image_id: entry.source_sha256 for entry in checked.entries.values()})
 
 
 def render(result: RebuildResult) -> str:

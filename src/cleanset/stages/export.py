@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import read_md5_list
+from cleanset.dataset.duplicates import REFUSED_DUPLICATES, DuplicatePair, refuse_pairs
 from cleanset.dataset.folder import groups_of
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Params, read_params
@@ -40,7 +41,7 @@ from cleanset.sets.delivered import (
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.made_from import VoteRow, made_from
-from cleanset.sets.manifest import Entry, duplicates, manifest_csv
+from cleanset.sets.manifest import Entry, manifest_csv, twins
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
 from cleanset.vocabulary import SourceCheck
@@ -131,8 +132,13 @@ def run(edition: Edition, role: str) -> None:
     images = verified_images(edition, params.dataset.images, read.index, read.classes)
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, delivered, source_reader(read, images.read), role=role, classes=read.classes)
-        for problem in duplicates(dict(enumerate(entries)), read.classes):
-            raise CleansetError(f"export {role}: {problem}: reject one as duplicate")
+        if not read.classes.is_imagenet:
+            refuse_pairs(
+                set_pairs(entries),
+                f"export {role}: the same image twice in the set",
+                "each image once: reject one of each pair as duplicate",
+                edition.folder / "data" / f"{role}_{REFUSED_DUPLICATES}",
+            )
         provenance = provenance_of(read, role, entries)
         texts = {
             CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
@@ -147,6 +153,18 @@ def run(edition: Edition, role: str) -> None:
             "draw the boxes (review.unknown_boxes: open asks for them)",
             file=sys.stderr,
         )
+
+
+def set_pairs(entries: Sequence[Entry]) -> list[DuplicatePair]:
+    """The images of a set with the source bytes or the pixels of an earlier one."""
+    return [
+        DuplicatePair(
+            image_id=one.image_id,
+            duplicate_of=first.image_id,
+            same="bytes" if one.source_sha256 == first.source_sha256 else "pixels",
+        )
+        for one, first in twins(entries)
+    ]
 
 
 def source_check(read: ExportInputs) -> SourceCheck:

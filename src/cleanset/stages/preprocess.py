@@ -10,10 +10,11 @@ import pandas as pd
 from cleanset.classes import ClassTable, imagenet
 from cleanset.csv_files import csv_text
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
+from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_in_two_classes
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
-from cleanset.dataset.pinned import check_one_class, check_pinned, read_pinned
+from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.lists import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
@@ -138,7 +139,8 @@ def run(edition: Edition) -> None:
         found.locations, found.formats, found.pinned, str(inputs.images), listed=edition.folder / UNREADABLE
     )
     if inputs.dataset.is_own:
-        check_one_class(dict(zip(facts["image_id"], facts["pixels_sha256"], strict=True)), found.original, "pixels")
+        pairs = equal_pairs(zip(facts["image_id"], facts["sha256"], facts["pixels_sha256"], strict=True))
+        refuse_in_two_classes(pairs, found.original, edition.folder / "data" / REFUSED_DUPLICATES)
     index = join(facts, found.original, found.reassessed)
     if inputs.dataset.is_own:
         write_text(edition.classes, found.classes.text)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.classes import class_table, imagenet
-from cleanset.review.hints.duplicates import CroppedDuplicates, NearDuplicates, hints_between_images
-from cleanset.review.hints.fingerprints import packed_fingerprint, packed_hashes
+from cleanset.dataset.duplicates import CroppedDuplicates, NearDuplicates
+from cleanset.images.fingerprints import packed_fingerprint, packed_hashes
+from cleanset.review.hints.duplicates import hints_between_images
 from cleanset.review.hints.hints import Hint, ImageMeasures, hints_of_image, measure
 from cleanset.review.hints.kinds import Blur, Border, Bright, Collage, Dark, Filter, Noise, PlainBackground
 from tests.review.hints.plain import changed, plain

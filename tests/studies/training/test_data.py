@@ -95,8 +95,28 @@ def test_an_image_that_is_there_twice_is_refused(study: TrainingStudy, wnid: str
         other.write_bytes(one.read_bytes())
     else:
         Image.open(one).save(other)
-    why = "training images would be test images" if wnid == "n01443537" else "an image has one class"
-    refused(study, rf"{wnid}/again.{suffix}: its pixels equal n01443537/00.jpg; expected each .*, since {why}: r")
+    message = rf"the same image twice: n01443537/00.jpg and {wnid}/again.{suffix}; expected each image once, since trai"
+    refused(study, message)
+
+
+def test_all_that_are_there_twice_or_of_the_edition_are_named_at_once(study: TrainingStudy) -> None:
+    """In a table where they are many, until they are gone."""
+    folder, table = study.folder / "images" / "n01443537", study.images.parent / "refused_duplicates.csv"
+    for number in range(4):
+        (folder / f"again {number}.jpg").write_bytes((folder / f"0{number}.jpg").read_bytes())
+    refused(study, rf"the same image twice: 4 pairs: n01443537/00.jpg and n01443537/again 0.jpg, .* all are in {table}")
+    assert len(table.read_text().splitlines()) == 5
+    image_id, content = edition_image(study)
+    for number in range(4):
+        (folder / f"again {number}.jpg").write_bytes(content + bytes(number))
+    pixels = rf"n01443537/again 1.jpg: its pixels are those of {image_id}"
+    message = (
+        rf"4 images: n01443537/again 0.jpg: its bytes are those of {image_id}, {pixels}, .* and 1 more of the edition"
+    )
+    refused(study, rf"{message}, which may not be trained on; expected other images: remove them; all are in {table}")
+    assert table.read_text().splitlines()[:2] == [
+        "file,why,of", f"n01443537/again 0.jpg,bytes are those,{image_id}"
+    ]  # fmt: skip
 
 
 def test_an_unknown_folder_and_a_damaged_image(study: TrainingStudy) -> None:

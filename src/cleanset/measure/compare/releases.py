@@ -51,7 +51,8 @@ class ManifestChange:
     image_id: str
     what: str
     """added, dropped, crop, rank, tier, confidence, source_confidence, labels, reviewers, source (other bytes of the
-    original), source_check, or file (other bytes of the exported file though source and crop are the same)."""
+    original), source_check, or file (other bytes of the exported file though source and crop are the same); of your own
+    images also name (of the same bytes) and class."""
 
     a: str
     """The value in the first manifest."""
@@ -65,32 +66,86 @@ class ManifestChange:
         return self.wnid, self.image_id
 
 
-def compare_exports(a: Iterable[Entry], b: Iterable[Entry]) -> list[ManifestChange]:
-    """Compare two manifests image by image; by class, then id. The name of the model does not count."""
-    of_a, of_b = ({(entry.wnid, entry.image_id): entry for entry in entries} for entries in (a, b))
+def compare_exports(
+    a: Iterable[Entry], b: Iterable[Entry], own_classes: tuple[ClassTable, ClassTable] | None = None
+) -> list[ManifestChange]:
+    """Compare two manifests image by image; by class, then id. The name of the model does not count.
+
+    `own_classes`: the tables of both if the images are your own, which may have been renamed and moved: they are known
+    by their bytes.
+    """
+    pairs = _pairs_by_place(list(a), list(b)) if own_classes is None else _pairs_by_bytes(list(a), list(b))
     return [
-        ManifestChange(wnid=wnid, image_id=image_id, what=what, a=before, b=after)
-        for wnid, image_id in sorted(of_a.keys() | of_b.keys())
-        for what, before, after in _changes(of_a.get((wnid, image_id)), of_b.get((wnid, image_id)))
+        ManifestChange(wnid=wnid, image_id=image_id, what=what, a=of_a, b=of_b)
+        for (wnid, image_id), (before, after) in sorted(
+            ((_place(after or before), (before, after)) for before, after in pairs), key=lambda pair: pair[0]
+        )
+        for what, of_a, of_b in _changes(before, after, own_classes)
     ]
 
 
-def _changes(a: Entry | None, b: Entry | None) -> Iterator[tuple[str, str, str]]:
+_Pair = tuple[Entry | None, Entry | None]
+"""An image in both manifests, or in one of them."""
+
+
+def _place(entry: Entry | None) -> tuple[str, str]:
+    """Class and id."""
+    return ("", "") if entry is None else (entry.wnid, entry.image_id)
+
+
+def _pairs_by_place(a: Sequence[Entry], b: Sequence[Entry]) -> list[_Pair]:
+    """The images of the same class and id."""
+    of_a, of_b = ({_place(entry): entry for entry in entries} for entries in (a, b))
+    return [(of_a.get(place), of_b.get(place)) for place in sorted(of_a.keys() | of_b.keys())]
+
+
+def _pairs_by_bytes(a: Sequence[Entry], b: Sequence[Entry]) -> list[_Pair]:
+    """The images of the same bytes, then those of the same class and id among the others."""
+    of_a, of_b = map(_by_bytes, (a, b))
+    same = of_a.keys() & of_b.keys()
+    others = ([entry for entry in entries if entry.source_sha256 not in same] for entries in (a, b))
+    return [*((of_a[digest], of_b[digest]) for digest in sorted(same)), *_pairs_by_place(*others)]
+
+
+def _by_bytes(entries: Sequence[Entry]) -> dict[str, Entry]:
+    """The entries by the SHA-256 of their originals, without those that a manifest has twice."""
+    times = Counter(entry.source_sha256 for entry in entries)
+    return {entry.source_sha256: entry for entry in entries if times[entry.source_sha256] == 1}
+
+
+def _changes(
+    a: Entry | None, b: Entry | None, own_classes: tuple[ClassTable, ClassTable] | None
+) -> Iterator[tuple[str, str, str]]:
     if a is None or b is None:
         place = "".join(f"rank {entry.rank}, {entry.tier}" for entry in (a, b) if entry is not None)
         yield ("added", "", place) if a is None else ("dropped", place, "")
         return
-    of_a = _shown_values(a)
-    of_b = _shown_values(b)
+    if a.image_id != b.image_id:
+        yield "name", a.image_id, b.image_id
+    if a.wnid != b.wnid:
+        yield "class", a.wnid, b.wnid
+    tables = own_classes or (None, None)
+    of_a = _shown_values(a, tables[0])
+    of_b = _shown_values(b, tables[1])
     yield from ((what, of_a[what], of_b[what]) for what in of_a if of_a[what] != of_b[what])
-    # another crop or source makes another file, and is listed already
-    explained = a.crop != b.crop or a.source_sha256 != b.source_sha256
-    if not explained and (a.file, a.file_sha256, a.pixels_sha256) != (b.file, b.file_sha256, b.pixels_sha256):
+    # another crop or source makes another file, and another place another name; they are listed already
+    is_explained = a.crop != b.crop or a.source_sha256 != b.source_sha256
+    has_same_name = a.file == b.file or _place(a) != _place(b)
+    if not is_explained and not (has_same_name and _content(a) == _content(b)):
         yield "file", a.file_sha256, b.file_sha256
 
 
-def _shown_values(entry: Entry) -> dict[str, str]:
-    """The values of an image that are compared, as people are shown them."""
+def _content(entry: Entry) -> tuple[str, str]:
+    return entry.file_sha256, entry.pixels_sha256
+
+
+def _shown_values(entry: Entry, own_classes: ClassTable | None) -> dict[str, str]:
+    """The values of an image that are compared, as people are shown them.
+
+    `own_classes`: the table of your own classes, whose indices change with each new class.
+    """
+    label, *real = (entry.ilsvrc_class, *entry.real_classes)
+    names = {index: own_classes.keys[index] if own_classes else str(index) for index in (label, *real)}
     confidences = {
         what: "unknown" if value is None else f"{value:.9g}"
         for what, value in (("confidence", entry.confidence), ("source_confidence", entry.source_confidence))
@@ -100,7 +155,7 @@ def _shown_values(entry: Entry) -> dict[str, str]:
         "rank": str(entry.rank),
         "tier": entry.tier,
         **confidences,
-        "labels": f"{entry.ilsvrc_class}; {' '.join(map(str, entry.real_classes))}",
+        "labels": f"{names[label]}; {' '.join(names[index] for index in real)}",
         "reviewers": str(entry.reviewers),
         "source": entry.source_sha256,
         "source_check": entry.source_check,
@@ -112,6 +167,7 @@ UNKNOWN_REJECTED = f"unknown, because {REJECTED_CSV} is missing"
 
 # the changes that are listed image by image; of the others only the number is
 _SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "other source", "file": "other file"}
+_SHOWN_OF_OWN = _SHOWN | {"name": "other name", "class": "other class"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +222,18 @@ def diff(a: Path, b: Path) -> ComparisonResult:
     """Compare two releases, each a path for `ReleasedSet.read`. Raises CleansetError if it cannot be read."""
     before = ReleasedSet.read(a)
     after = ReleasedSet.read(b)
-    changes = compare_exports(before.entries, after.entries)
+    tables = before.classes, after.classes
+    # ImageNet's images have their names for ever, and some are there twice
+    are_own = not any(table.is_imagenet for table in tables)
+    changes = compare_exports(before.entries, after.entries, tables if are_own else None)
+    shown = _SHOWN_OF_OWN if are_own else _SHOWN
     left_out = {"added": before, "dropped": after}
     reasons = {change: left_out[change.what].reason(change) for change in changes if change.what in left_out}
-    listed = [change for change in changes if change.what in _SHOWN]
+    listed = [change for change in changes if change.what in shown]
     # an image that is listed does not count a second time
     others = {change.place for change in changes} - {change.place for change in listed}
-    times = Counter(_SHOWN[change.what] for change in listed)
-    counts = {**{name: times[name] for name in _SHOWN.values()}, "otherwise listed": len(others)}
+    times = Counter(shown[change.what] for change in listed)
+    counts = {**{name: times[name] for name in shown.values()}, "otherwise listed": len(others)}
     out, new = (_by_frequency(reasons[each] for each in reasons if each.what == what) for what in ("dropped", "added"))
     lines = []
     for side, release in (("A", before), ("B", after)):
@@ -215,5 +275,5 @@ def _line(change: ManifestChange, reason: str | None) -> str:
     sign, what = {
         "added": ("+", f"{change.b}; was left out: {reason}"),
         "dropped": ("-", f"{change.a}; left out: {reason}"),
-    }.get(change.what, ("~", f"{_SHOWN[change.what]}: {short(change.a)} -> {short(change.b)}"))
+    }.get(change.what, ("~", f"{_SHOWN_OF_OWN[change.what]}: {short(change.a)} -> {short(change.b)}"))
     return f"  {sign} {change.image_id}  {what}"

@@ -22,9 +22,9 @@ from cleanset.review.hints.text import TextLine, can_read_text, lines_of_text
 from cleanset.review.hints.text_cache import TextCache
 
 if TYPE_CHECKING:
+    from cleanset.dataset.duplicates import NearDuplicates
+    from cleanset.images.fingerprints import Fingerprint
     from cleanset.review.hints.crop_proposal import CropProposal
-    from cleanset.review.hints.duplicates import NearDuplicates
-    from cleanset.review.hints.fingerprints import Fingerprint
     from cleanset.review.hints.hints import Hint, ImageMeasures
 
 
@@ -148,8 +148,8 @@ class BackgroundHints:
             self._measured.popitem(last=False)
 
     def _compare(self, image_id: str) -> None:
-        from cleanset.review.hints.duplicates import NearDuplicates
-        from cleanset.review.hints.fingerprints import packed_hashes
+        from cleanset.dataset.duplicates import NearDuplicates
+        from cleanset.images.fingerprints import packed_hashes
 
         data = self._bytes_of(image_id)
         hashes = None if data is None else self._in_process(packed_hashes, data)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cleanset.images.boxes import Box, has_area
+from cleanset.images.reduction import reduction
 from cleanset.review.hints.added_text import WEB_OR_COPYRIGHT, is_added, is_legible
 from cleanset.review.hints.hints import ImageMeasures
 from cleanset.review.hints.kinds import Border
-from cleanset.review.hints.measures import reduction, size_of_measured
+from cleanset.review.hints.measures import size_of_measured
 from cleanset.review.hints.text import TextLine
 from cleanset.vocabulary import Reason
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from PIL import Image
 
 from cleanset.classes import ClassTable
-from cleanset.review.hints.fingerprints import Fingerprint, fingerprint
+from cleanset.images.fingerprints import Fingerprint, fingerprint
 from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint
 from cleanset.review.hints.measures import prepared
 from cleanset.review.hints.text import TextLine

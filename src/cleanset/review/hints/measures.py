@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.images.reduction import reduction
+
 Grey = NDArray[np.int16]
 """Brightness by row and column, in grey levels; signed, so that differences do not wrap around."""
 
@@ -82,9 +84,6 @@ def _soft_end(rows: Grey, end: int) -> int:
     return end + (len(is_soft) if is_soft.all() else int(is_soft.argmin()))
 
 
-MAX_SIDE_PIXELS = 512
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedImage:
     """An image as all measures need it."""
@@ -125,11 +124,6 @@ def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
     """Width and height at which an image of this size is measured."""
     factor = reduction(size)
     return -(-size[0] // factor), -(-size[1] // factor)
-
-
-def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
-    """The reduction factor of an image of this size before it is measured."""
-    return -(-max(size) // max_side)
 
 
 # levels of a colour between pixels two apart that make a seam: two images may be of nearly equal brightness

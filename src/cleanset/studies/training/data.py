@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.dataset.duplicates import REFUSED_DUPLICATES, Groups, equal_pairs, near_pairs, refuse_pairs
 from cleanset.dataset.folder import GROUP
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
@@ -17,10 +18,9 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256, write_text
 from cleanset.images.codec import pixels_sha256
+from cleanset.images.fingerprints import PackedFingerprint, packed_fingerprint
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.review.hints.duplicates import CroppedDuplicates, NearDuplicates
-from cleanset.review.hints.fingerprints import PackedFingerprint, packed_fingerprint
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
 from cleanset.studies.robustness.scenarios.mask_files import MaskFile, MaskSource, why_left_out
@@ -97,12 +97,12 @@ def run(study: TrainingStudy) -> None:
     if groups:
         images[GROUP] = images["file"].map(groups)
     if not only_sets:
-        held_out.check(images)
+        held_out.check(images, study.images.parent / REFUSED_DUPLICATES)
     if folders.are_compared:
         images = with_near_duplicates(images)
     if only_sets:
         images = held_out.without(images, classes)
-    check_duplicates(images)
+    check_duplicates(images, study.images.parent / REFUSED_DUPLICATES)
     check_masks(images, params, folders)
     folds = folds_table(images["file"].tolist(), images_to_divide(images, classes), params.folds, params.seed)
     # the stages after this one may find no edition beside them, as after dvc pull
@@ -142,15 +142,10 @@ def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
 
     Prints how many are alike, and the images with too many duplicates.
     """
-    linked = list(range(len(images)))
-    compared = NearDuplicates[int](len(images))
-    # cropped copies within a class only: among all images they would take hours
-    within = {index: CroppedDuplicates[int](count) for index, count in images["class_index"].value_counts().items()}
-    for row, (class_index, found) in enumerate(zip(images["class_index"], images["fingerprint"], strict=True)):
-        if found is not None:
-            for other in {*compared.add(row, found.hashes), *within[class_index].add(row, found)}:
-                linked[_first(linked, other)] = _first(linked, row)
-    first = [_first(linked, row) for row in linked]
+    groups = Groups(len(images))
+    for row, other in near_pairs(images["fingerprint"].tolist(), images["class_index"].tolist()):
+        groups.join(row, other)
+    first = [groups.head(row) for row in range(len(images))]
     sizes = np.bincount(first)[first]
     is_large = sizes > max(MIN_LARGE, LARGE_SHARE * len(images))
     if is_large.any():
@@ -159,19 +154,15 @@ def with_near_duplicates(images: pd.DataFrame) -> pd.DataFrame:
     if not (kept := int(((sizes > 1) & ~is_large).sum())):
         return images
     print(f"{kept:,} near-duplicates are kept on one side of each fold")
-    linked = [row if alone else each for row, (each, alone) in enumerate(zip(first, is_large, strict=True))]
+    together = Groups(len(images))
+    for row, (each, alone) in enumerate(zip(first, is_large, strict=True)):
+        if not alone:
+            together.join(each, row)
     names = images[GROUP if GROUP in images else "file"].tolist()
     heads: dict[str, int] = {}
     for row, name in enumerate(names):
-        linked[_first(linked, row)] = _first(linked, heads.setdefault(name, row))
-    return images.assign(**{GROUP: [names[_first(linked, row)] for row in linked]})
-
-
-def _first(linked: list[int], row: int) -> int:
-    """The row that stands for all that a row is linked with; the way to it is shortened."""
-    while linked[row] != row:
-        linked[row] = row = linked[linked[row]]
-    return row
+        together.join(heads.setdefault(name, row), row)
+    return images.assign(**{GROUP: [names[together.head(row)] for row in range(len(images))]})
 
 
 def facts(folders: Folders, image: tuple[str, str]) -> Facts:
@@ -194,18 +185,17 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     return (file, *digests, name, sha256(mask), why_left_out(mask, mask_file, wnid, pixels.size))
 
 
-def check_duplicates(images: pd.DataFrame) -> None:
-    """Raise CleansetError for images of the same pixels: of two folds or of two classes, whatever their bytes."""
-    twice = images[images.duplicated("pixels_sha256", keep=False)]
-    if twice.empty:
-        return
-    one, other = twice[twice["pixels_sha256"] == twice["pixels_sha256"].iloc[0]].iloc[:2].to_dict("records")
-    is_of_one_class = one["class_index"] == other["class_index"]
-    why = "training images would be test images" if is_of_one_class else "an image has one class"
-    count = len(twice) - twice["pixels_sha256"].nunique()
-    raise CleansetError(
-        f"{other['file']}: its pixels equal {one['file']}; expected each image once, since {why}: remove one of "
-        f"them ({count:,} image{'s' * (count > 1)} in all are there again)"
+def check_duplicates(images: pd.DataFrame, table: Path) -> None:
+    """Raise CleansetError for images of the same pixels: of two folds or of two classes, whatever their bytes.
+
+    Where there are more than the message names, all are in `table`.
+    """
+    refuse_pairs(
+        equal_pairs(zip(images["file"], images["sha256"], images["pixels_sha256"], strict=True)),
+        "the same image twice",
+        "each image once, since training images would be test images, and an image has one class: remove one of each "
+        "pair",
+        table,
     )
 
 

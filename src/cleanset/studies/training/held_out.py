@@ -1,17 +1,22 @@
 """The images of an edition that may not be trained on, and the training images among them."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.csv_files import csv_text
+from cleanset.dataset.duplicates import SHOWN_PAIRS
 from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.files import write_text
 from cleanset.sets.folder import read_entries
 from cleanset.tables import INDEX, read_table, text_of_table
+from cleanset.validation import first_names
 
 
 class HeldOut(NamedTuple):
@@ -32,15 +37,25 @@ class HeldOut(NamedTuple):
         }
         return found | ({"group is that": images[GROUP].map(self.groups)} if GROUP in images else {})
 
-    def check(self, images: pd.DataFrame) -> None:
-        """Raise CleansetError if one of the rows of TRAINING_IMAGES is held out."""
+    def check(self, images: pd.DataFrame, table: Path) -> None:
+        """Raise CleansetError if rows of TRAINING_IMAGES are held out; all are in `table` if there are many."""
+        found: dict[str, tuple[str, str]] = {}
         for what, others in self.kinds(images).items():
             for file, other in zip(images["file"], others, strict=True):
                 if isinstance(other, str):
-                    raise CleansetError(
-                        f"{file}: its {what} of {other} of the edition, which may not be trained on; expected other "
-                        "images: remove it"
-                    )
+                    found.setdefault(file, (what, other))
+        if len(found) <= SHOWN_PAIRS:
+            table.unlink(missing_ok=True)
+        else:
+            write_text(table, csv_text(("file", "why", "of"), ((file, *why) for file, why in found.items())))
+        if found:
+            named = [f"{file}: its {what} of {other}" for file, (what, other) in found.items()]
+            count = f"{len(found):,} images: " if len(found) > 1 else ""
+            where = f"; all are in {table}" if len(found) > SHOWN_PAIRS else ""
+            raise CleansetError(
+                f"{count}{first_names(named, SHOWN_PAIRS)} of the edition, which may not be trained on; expected other "
+                f"images: remove {'them' if len(found) > 1 else 'it'}{where}"
+            )
 
     def without(self, images: pd.DataFrame, classes: ClassTable) -> pd.DataFrame:
         """The rows that are not held out, nor of the group of one that is. Raises CleansetError for a class of none."""

@@ -1,13 +1,13 @@
 """Perceptual hashes of an image and of its parts, by which near-duplicates are found (PDQ, Facebook 2019)."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
-import pdqhash
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.review.hints.measures import reduction
+from cleanset.images.reduction import reduction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,9 +23,16 @@ class Fingerprint:
 
 def fingerprint(small: Image.Image) -> Fingerprint:
     """The fingerprint of an image in RGB, reduced as for the measures."""
+    import pdqhash  # of the extra review: images without fingerprints are read without it
+
     found, _ = pdqhash.compute_dihedral(np.asarray(small))
     hashes = np.array(found, np.bool_)
     return Fingerprint(hashes, _parts(small, hashes[0]))
+
+
+def can_fingerprint() -> bool:
+    """Whether PDQ is there, which the extras review and training bring."""
+    return find_spec("pdqhash") is not None
 
 
 Packed = NDArray[np.uint64]
@@ -37,6 +44,8 @@ MIN_QUALITY = 50
 
 def packed_hashes(image: Image.Image) -> Packed | None:
     """The hashes of an image, 8 orientations of 4 numbers, to compare many; None with too little to see."""
+    import pdqhash
+
     factor = reduction(image.size)
     image = image.convert("RGB")
     hashes, quality = pdqhash.compute_dihedral(np.asarray(image.reduce(factor) if factor > 1 else image))
@@ -83,6 +92,8 @@ _MAX_PART_SIDE_PIXELS = 128
 
 
 def _parts(small: Image.Image, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    import pdqhash
+
     pixels = np.asarray(small.reduce(reduction(small.size, _MAX_PART_SIDE_PIXELS)))
     height, width = pixels.shape[:2]
     parts = (

@@ -1,0 +1,116 @@
+"""Search your own images for duplicates: by their bytes, by their pixels, and by hashes of their parts."""
+
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.dataset.archives import Location
+from cleanset.dataset.duplicates import (
+    DuplicatePair,
+    duplicates_text,
+    equal_pairs,
+    named_pairs,
+    near_pairs,
+    refuse_in_two_classes,
+)
+from cleanset.dataset.folder import LabelledImages
+from cleanset.errors import install_command
+from cleanset.files import write_text
+from cleanset.images.codec import IMAGE_FORMATS, decode, inspect
+from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint
+from cleanset.machine import available_cores
+from cleanset.progress import print_notice, tracked
+
+MAX_DECODED = 5_000
+"""Images that are decoded and compared: a core takes 20 ms for one. Of more only the bytes are compared here."""
+_CHUNK = 16
+_MIN_OF_PROCESSES = 100
+"""Images for which further processes are worth their start."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDuplicates:
+    """The duplicates among images."""
+
+    pairs: tuple[DuplicatePair, ...]
+    """Sorted by the ids of the first images; in groups of near-duplicates each image with one of those before."""
+    notice: str
+    """What was not looked for, in a sentence; empty if all was."""
+
+    def write(self, table: Path) -> None:
+        """Write a table of all pairs, and print notices that count them and tell what was not looked for.
+
+        Without pairs there is no table, and one of before is removed.
+        """
+        if self.notice:
+            print_notice(self.notice)
+        if self.pairs:
+            write_text(table, duplicates_text(self.pairs))
+            print_notice(f"the same image twice, or nearly: {named_pairs(self.pairs)}; all are in {table}")
+        else:
+            table.unlink(missing_ok=True)
+
+
+def search(images: LabelledImages, digests: Mapping[str, str], refused: Path) -> FoundDuplicates:
+    """The duplicates, as `find_duplicates` finds them.
+
+    Raises CleansetError for the same image in two classes; where the message cannot name all, they are in the table
+    `refused`.
+    """
+    found = find_duplicates(images, digests)
+    refuse_in_two_classes(found.pairs, images.class_of, refused)
+    return found
+
+
+def find_duplicates(images: LabelledImages, digests: Mapping[str, str]) -> FoundDuplicates:
+    """The duplicates among your own images; `digests`: the SHA-256 of their bytes by image id.
+
+    An image that cannot be read is like no other: stage preprocess names it. Near-duplicates are looked for where PDQ
+    is installed.
+    """
+    names = list(digests)
+    if len(names) > MAX_DECODED:
+        pairs = equal_pairs((name, digests[name], digests[name]) for name in names)
+        notice = f"more than {MAX_DECODED:,} images: only bytes are compared now, pixels by dvc repro"
+        return FoundDuplicates(tuple(pairs), notice)
+    looks = _looks([images.locations[name] for name in names])
+    pairs = equal_pairs(
+        (name, digests[name], look.pixels_sha256 or digests[name]) for name, look in zip(names, looks, strict=True)
+    )
+    known = {(pair.image_id, pair.duplicate_of) for pair in pairs}
+    near = near_pairs([look.fingerprint for look in looks], [images.class_of[name] for name in names])
+    pairs += [
+        DuplicatePair(names[later], names[before], "nearly")
+        for later, before in near
+        if (names[later], names[before]) not in known
+    ]
+    notice = "" if can_fingerprint() else f"near-duplicates are not looked for: {install_command('review')}"
+    return FoundDuplicates(tuple(sorted(pairs, key=lambda pair: (pair.duplicate_of, pair.image_id))), notice)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What an image is compared by, beside its bytes."""
+
+    pixels_sha256: str
+    """Empty for an image that cannot be read."""
+    fingerprint: PackedFingerprint | None
+
+
+def _looks(locations: list[Location]) -> list[_Look]:
+    """The looks of images, in processes where that is faster: hashing does not release the lock of threads."""
+    if len(locations) < _MIN_OF_PROCESSES:
+        return list(tracked(map(_look, locations), len(locations), "duplicates"))
+    with ProcessPoolExecutor(available_cores()) as pool:
+        return list(tracked(pool.map(_look, locations, chunksize=_CHUNK), len(locations), "duplicates"))
+
+
+def _look(location: Location) -> _Look:
+    data = location.read()
+    try:
+        # what stage preprocess refuses may look the same without being it, as two transparent images
+        facts = inspect(data, IMAGE_FORMATS)
+    except ValueError:
+        return _Look("", None)
+    return _Look(facts.pixels_sha256, packed_fingerprint(decode(data)) if can_fingerprint() else None)
