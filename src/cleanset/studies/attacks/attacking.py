@@ -30,10 +30,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, sha256_of, write_text
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.json_files import JsonMapping, JsonObject, with_digest
-from cleanset.measure.consistency import MAX_CHECKED
 from cleanset.measure.run import load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
 from cleanset.progress import print_notice, tracked
+from cleanset.scoring.consistency import MAX_CHECKED
 from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
