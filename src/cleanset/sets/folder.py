@@ -97,9 +97,9 @@ def derived_texts(
     return texts | ({} if is_imagenet else {CLASSES_FILE: release.classes.text})
 
 
-def released_texts(zenodo: str, release: Release) -> dict[str, str]:
+def released_texts(zenodo: str, release: Release, *, with_images: bool) -> dict[str, str]:
     """The texts of the files that only a published set has, by name; `zenodo` is its metadata for Zenodo."""
-    cited = {CITATION: citation_cff(release)} if release.about else {}
+    cited = {CITATION: citation_cff(release, with_images=with_images)} if release.about else {}
     return {ZENODO: zenodo, LICENCE: licence_text(release.texts), **cited}
 
 
