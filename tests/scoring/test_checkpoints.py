@@ -68,6 +68,8 @@ SHAPES: dict[str, Callable[[Tensors], Any]] = {
     "flat": lambda tensors: tensors,
     "data parallel": lambda tensors: prefixed("module.", tensors),
     "lightning": lambda tensors: prefixed("model.", tensors),
+    "compiled": lambda tensors: prefixed("_orig_mod.", tensors),
+    "compiled, data parallel": lambda tensors: prefixed("module._orig_mod.", tensors),
     "both": lambda tensors: prefixed("module.model.", tensors),
     "nested": lambda tensors: {"state_dict": tensors},
     "noisymix": lambda tensors: training(OrderedDict(prefixed("module.", tensors))),
