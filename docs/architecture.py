@@ -39,9 +39,9 @@ ROW = 92
 
 
 def box_of(module: str) -> str | None:
-    """The box of a module: its package, within studies/ the study; None for the package itself."""
+    """The box of a module: its package, within studies/ the study; None for the package itself, and for `python -m`."""
     parts = module.split(".")[1:]
-    if not parts or parts == ["studies"]:
+    if parts in ([], ["studies"], ["__main__"]):
         return None
     name = parts[1] if parts[0] == "studies" else parts[0]
     return "plumbing" if name in PLUMBING else name

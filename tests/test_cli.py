@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import sys
+from importlib.metadata import version
 
 from cleanset.cli import PANELS, app
 
@@ -20,3 +22,8 @@ def test_the_help_begins_with_what_most_people_do() -> None:
     assert panels == ["Options", *PANELS]
     first = done.stdout.partition("Get a finished set")[2].split()
     assert first.index("published") < first.index("verify") < first.index("evaluate") < first.index("review")
+
+
+def test_python_m_starts_the_same_command_line() -> None:
+    done = subprocess.run([sys.executable, "-m", "cleanset", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith(version("cleanset"))

@@ -9,8 +9,20 @@ from cleanset.errors import CleansetError
 
 
 def cache_folder() -> Path:
-    """The absolute folder of downloads and read text, for all editions: CLEANSET_CACHE, else ~/.cache/cleanset."""
-    return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
+    """The absolute folder of downloads and read text, for all editions: CLEANSET_CACHE, else ~/.cache/cleanset.
+
+    Raises CleansetError for a user without a home folder, as in a container whose uid has no entry in passwd.
+    """
+    if named := os.environ.get("CLEANSET_CACHE"):
+        return Path(named).absolute()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise CleansetError(
+            f"the cache: no home folder (HOME is not set, and uid {os.getuid()} is not in passwd); expected a folder "
+            "for what is downloaded and unpacked: set CLEANSET_CACHE to one"
+        ) from None
+    return (home / ".cache" / "cleanset").absolute()
 
 
 @contextmanager

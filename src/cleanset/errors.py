@@ -56,6 +56,11 @@ def reason(error: BaseException, length: int = 120) -> str:
     return cut(one_line(" ".join(str(error).split())) or type(error).__name__, length)
 
 
+def raised(error: BaseException) -> str:
+    """An exception of somebody else's code, in a phrase."""
+    return f"{type(error).__name__} ({reason(error)})"
+
+
 def system_error(error: OSError) -> str:
     """The message of an error of the system on one line, with the remedy for a disk or permissions."""
     remedy = _REMEDIES.get(error.errno or 0)

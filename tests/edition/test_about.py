@@ -108,7 +108,7 @@ def test_every_text_says_the_same(title: str) -> None:
     croissant = croissant_json([], "0" * 64, release)
     assert release_of(croissant.encode(), OWN) == release
     licence = licence_text(release.texts)
-    citation = citation_cff(release)
+    citation = citation_cff(release, with_images=True)
     assert json.loads(deposit_json("a", ["One."], [], release, with_images=False))["title"] == title
     for text in (croissant, licence, citation):
         assert "10.5281/zenodo.1" in text

@@ -126,7 +126,7 @@ class Fixed(nn.Module):
 def test_another_number_of_classes(size: int) -> None:
     model = LoadedModel(Fixed(size), ResizeAndCrop("small", 8, 8, "bilinear"), "", classes=1000)
     images = ten_images()
-    message = rf"^the model gives \(2, {size}\) for 2 images; expected 1000 classes each$"
+    message = rf"^the model: the network gives \(2, {size}\); expected logits, float \(2, 1000\)$"
     with pytest.raises(CleansetError, match=message):
         scored(model, images, 2)
 

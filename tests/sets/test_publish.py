@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,10 +149,21 @@ def test_the_tar(published: Path, tmp_path: Path) -> None:
     subprocess.run(["tar", "-xf", published / f"{NAME}.tar", "-C", tmp_path], check=True)
     assert [member.name for member in members] == [f"{NAME}/{name}" for name in files(published / NAME)]
     assert {(m.mtime, m.uid, m.gid, m.uname, m.gname, m.mode, m.type) for m in members} == {
-        (0, 0, 0, "", "", 0o644, tarfile.REGTYPE)
+        (315_576_000, 0, 0, "", "", 0o644, tarfile.REGTYPE)
     }
     for name in files(tmp_path / NAME):
         assert (tmp_path / NAME / name).read_bytes() == (published / NAME / name).read_bytes()
+
+
+def test_an_unpacked_release_can_be_zipped(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zip has no time before 1980, in the time of the place."""
+    subprocess.run(["tar", "-xf", published / f"{NAME}.tar", "-C", tmp_path], check=True)
+    for zone in ("UTC+12", "UTC-14"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        assert Path(shutil.make_archive(str(tmp_path / "zipped"), "zip", tmp_path, NAME)).is_file()
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_diff_reads_the_tar_and_the_folder_above(published: Path, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_members(export_folder: Path, tmp_path: Path) -> None:
         f"{name}.{suffix}" for name, kind in zip(IDS, kinds, strict=True) for suffix in (kind, "cls", "json")
     ]
     about = {(m.mtime, m.uid, m.gid, m.uname, m.gname, m.mode, m.type) for m in members}
-    assert about == {(0, 0, 0, "", "", 0o644, tarfile.REGTYPE)}
+    assert about == {(315_576_000, 0, 0, "", "", 0o644, tarfile.REGTYPE)}
     assert first[0] == (export_folder / FILES[0]).read_bytes()
     assert first[1] == b"0"
     assert json.loads(first[2])["crop"] is None

@@ -1,15 +1,15 @@
 """The command `evaluate`: from names on the command line to the measures of each model, as tables or JSON."""
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from cleanset.cache import cache_folder
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import PACKAGE, CleansetError, install_command, reason
 from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
@@ -67,7 +67,7 @@ class Wanted:
         params = read_params(edition.folder) if edition.params_yaml.is_file() else None
         roles = params.models if params else {}
         score = score_settings(params, self.precision, self.device)
-        weights = edition.folder if params else cache_folder()
+        weights = edition.folder if params else None
         specs: list[Spec] = []
         if self.models or not self.predictions:
             specs = parse_specs(self.models, self.architecture, roles, edition=edition.folder, weights=weights)
@@ -110,6 +110,14 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     return images, rows
 
 
+def failed_package(error: BaseException) -> str:
+    """The package whose import fails, other than this one, from the traceback of an exception that was just caught."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][1:]
+    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    others = [each for each in packages if each not in ("", PACKAGE, "importlib")]
+    return others[0] if others else "a library"
+
+
 def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
     try:
         # imports torch, which takes seconds: a wrong name is reported before
@@ -119,8 +127,9 @@ def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wante
         raise
     except Exception as error:  # builds of torch and torchvision that do not fit raise whatever they meet first
         raise CleansetError(
-            f"torch, torchvision and timm cannot be imported ({reason(error)}); expected versions and builds that fit "
-            "together: install them from the same index"
+            f"{failed_package(error)} cannot be imported ({reason(error)}); expected versions and builds of torch, "
+            "torchvision, timm and the libraries below them that fit together: install torch and torchvision from the "
+            f"same index, then {install_command('evaluate')}"
         ) from None
 
     return measure_models(specs, images, settings_for(score), wanted.out, restricted=wanted.restricted)

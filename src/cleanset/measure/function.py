@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from rich.console import Console
 
-from cleanset.classes import ClassTable
 from cleanset.edition.params import BATCH_SIZE, read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, raised, reason
 from cleanset.json_files import JsonObject
 from cleanset.machine import available_cores
-from cleanset.measure.consistency import batches_to_ask, dependence
 from cleanset.measure.image_lists import open_set_or_list
 from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.measure.pairs import Pair, compare_pairwise
@@ -30,7 +28,6 @@ from cleanset.measure.predictions import (
     PREDICTION_SUFFIXES,
     checked_array,
     checked_table,
-    raised,
     read_predictions,
     scored_table,
 )
@@ -38,7 +35,9 @@ from cleanset.measure.rendering import as_text, write_page
 from cleanset.measure.sets import EvaluationSet, open_set
 from cleanset.measure.table import cell
 from cleanset.progress import tracked
-from cleanset.scoring.logits import are_probabilities, top5
+from cleanset.scoring.consistency import batches_to_ask, dependence
+from cleanset.scoring.gate import NetworkError, NetworkGate, not_finite, wrong_answer
+from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.validation import shown
 
@@ -254,10 +253,11 @@ def predict(
     files = [item.file for item in images.items]
     columns: dict[str, list[object]] = {}
     deterministic = True
+    gate = NetworkGate(name, len(images.classes))
     with ThreadPoolExecutor(available_cores()) as pool, _evaluating(model, name) as device, torch.inference_mode():
 
         def logits_of(batch: Sequence[str]) -> NDArray[np.float64]:
-            return _logits(model, _inputs(batch, images, transform, name, pool), batch, name, device, images.classes)
+            return _logits(model, _inputs(batch, images, transform, name, pool), batch, gate, device)
 
         batches = [files[start : start + batch_size] for start in range(0, len(files), batch_size)]
         for number, batch in enumerate(tracked(batches, len(batches), f"evaluate {name}")):
@@ -323,29 +323,32 @@ def _logits(
     model: Callable[[Any], Any],
     batch: Any,
     files: Sequence[str],
-    name: str,
+    gate: NetworkGate,
     device: "torch.device | None",
-    classes: ClassTable,
 ) -> NDArray[np.float64]:
     """The logits of a batch, of shape (n, classes), in float64."""
     from cleanset.scoring.devices import to_device
 
+    name = gate.name
     try:
         output = model(to_device(batch, device) if device is not None and hasattr(batch, "to") else batch)
     except (Exception, SystemExit) as error:  # whatever its code raises
-        raise CleansetError(f"{name}: the model raises {raised(error)} for a batch of {len(files)} images") from None
-    shape = (len(files), len(classes))
-    expected = f"expected logits of shape {shape}"
+        raise NetworkError(
+            f"{name}: the network raises {raised(error)} for a batch of {len(files)} images; "
+            "expected logits: correct it"
+        ) from None
+    shape = (len(files), gate.classes)
     if not hasattr(output, "__array__"):
-        raise CleansetError(f"{name}: the model gives a value of type {type(output).__name__}; {expected}")
+        raise wrong_answer(name, f"a value of type {type(output).__name__}", *shape)
+    kind = f"{str(output.dtype).removeprefix('torch.')} {tuple(output.shape)}"
     if tuple(output.shape) != shape:
-        raise CleansetError(f"{name}: the model gives {output.dtype} {tuple(output.shape)}; {expected}")
-    logits = _array(output, f"{name}: the model gives").astype(np.float64)
+        raise wrong_answer(name, kind, *shape)
+    values = _array(output, f"{name}: the network gives")
+    if values.dtype.kind != "f":
+        raise wrong_answer(name, kind, *shape)
+    logits = values.astype(np.float64)
     finite = np.isfinite(logits).all(axis=1)
     if not finite.all():
-        raise CleansetError(
-            f"{name}, {files[int(np.argmin(finite))]}: a logit is NaN or infinite; expected finite ones"
-        )
-    if are_probabilities(logits):
-        raise CleansetError(f"{name}: the model gives probabilities; {expected}: leave out its softmax")
+        raise not_finite(f"{name}, {files[int(np.argmin(finite))]}")
+    gate.check(logits)
     return logits

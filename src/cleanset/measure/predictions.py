@@ -225,11 +225,6 @@ def scored_table(items: Sequence[EvaluationImage], scores: pd.DataFrame) -> pd.D
     return table.astype({"class_index": "int16", "confidence": "float64"})[list(SCORED)]
 
 
-def raised(error: BaseException) -> str:
-    """An exception of somebody else's code, in a phrase."""
-    return f"{type(error).__name__} ({reason(error)})"
-
-
 def printed_answers(
     text: str, files: Collection[str], name: str, is_answer: Callable[[str], bool], *, kind: str, expected: str
 ) -> dict[str, str]:

@@ -11,36 +11,33 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cleanset import tables
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.images.codec import Source, pixels_sha256
+from cleanset.images.codec import pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.json_files import JsonObject, with_digest
 from cleanset.measure.comparability import images_digest
-from cleanset.measure.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.measure.measured_models import MeasuredModel, measured_model
 from cleanset.measure.predictions import scored_table
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.measure.user_model import (
     AmongClasses,
-    CheckedNetwork,
     CommandNetwork,
-    NetworkError,
     check_custom,
     load_member,
     load_module,
+    module_of_member,
     random_image,
 )
 from cleanset.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import PixelBatch
-from cleanset.scoring.engine import ScoringRun, Settings, below_float64, score_few
+from cleanset.scoring.engine import ScoringRun, Settings, below_float64, dependence_of
 from cleanset.scoring.fingerprints import program_fingerprint
-from cleanset.scoring.logits import ScoreColumns, top5
+from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
@@ -82,6 +79,9 @@ def check_model(spec: Spec) -> None:
     if not isinstance(spec, ZooModel):
         check_custom(spec)
         return
+    if spec.model.source == "module":
+        check_custom(module_of_member(spec.model, spec.folder))
+        return
     if spec.model.source == "robustbench" and find_spec("robustbench") is None:
         raise CleansetError(
             f"--model {spec.text}: robustbench is not installed, which only its own models need: pip install "
@@ -107,10 +107,11 @@ def load(spec: Spec, settings: Settings, classes: ClassTable) -> NamedModel:
         tried = _tried(spec.text, loaded, settings)
         return NamedModel(spec.text, loaded, f"{tried}, code {loaded.code}")
     try:
-        loaded = load_member(spec.model, spec.folder, classes)
+        loaded = load_member(spec.model, spec.folder, classes, spec.text)
     except CleansetError as error:
         raise _of_command(spec, error) from None
-    loaded = replace(loaded, network=CheckedNetwork(spec.text, loaded.network, classes))
+    if spec.model.source == "module":
+        return NamedModel(spec.text, loaded, f"{_tried(spec.text, loaded, settings)}, code {loaded.code}")
     return NamedModel(spec.text, loaded, f"{spec.model.source} {spec.model.threat_model} {spec.model.name}")
 
 
@@ -204,9 +205,8 @@ def _predicted(
     shards = None if path is None else run.shards(path.with_suffix(".partial-shards"), made_from, NAMED_SCORES)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
-        record["deterministic"] = is_deterministic(
-            model.loaded, images.read, [each.file for each in images.items], settings
-        )
+        files = [each.file for each in images.items]
+        record["deterministic"] = dependence_of(model.loaded, images.read, files, settings) is None
         with run:
             scores = run.scores(shards)
             record["against_float64"] = _against_float64(run, scores)
@@ -223,25 +223,6 @@ def _predicted(
         # after the predictions are written, so that a kill in between loses nothing
         shards.remove()
     return table, record
-
-
-def is_deterministic(model: LoadedModel, read: Source, files: Sequence[str], settings: Settings) -> bool:
-    """Whether the logits of the first images depend on nothing but the image: see `consistency`.
-
-    Computed in float64 or float32, where nothing else differs.
-    """
-    files = files[: min(settings.batch_size, MAX_CHECKED)]
-    precision = settings.precision if settings.precision in ("float64", "float32") else "float32"
-    settings = replace(settings, precision=precision, batch_size=len(files))
-    asked = [files[number] for batch in batches_to_ask(len(files)) for number in batch]
-    found = score_few(model, read, settings, asked, read_off=_all_logits)
-    logits = np.stack(found["logits"].tolist())
-    return dependence(np.split(logits, len(logits) // len(files))) is None
-
-
-def _all_logits(logits: NDArray[np.float64], _ids: Sequence[str]) -> ScoreColumns:
-    # raises ValueError for a logit that is not finite
-    return {**top5(logits), "logits": logits}
 
 
 def _against_float64(run: ScoringRun, scores: pd.DataFrame) -> JsonObject | None:

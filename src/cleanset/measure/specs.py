@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from cleanset.cache import cache_folder
 from cleanset.edition.models import zoo_fields
 from cleanset.edition.params import Model, has_no_network, is_callable_name
 from cleanset.errors import CleansetError
@@ -62,12 +63,13 @@ Spec = ZooModel | ModuleModel | CommandModel
 
 
 def parse_specs(
-    texts: Sequence[str], architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path
+    texts: Sequence[str], architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path | None
 ) -> list[Spec]:
     """The models that are named, in their order.
 
     `roles` are the models of the edition in the folder `edition`; `weights` is the folder to which other models are
-    downloaded. Raises CleansetError without names, for a duplicate, and for a name that is not a model's.
+    downloaded, None for the cache. Raises CleansetError without names, for a duplicate, and for a name that is not a
+    model's.
     """
     if not texts:
         raise CleansetError(f"evaluate: no --model; {EXPECTED_SPEC}")
@@ -83,7 +85,9 @@ def _is_file(text: str, roles: Mapping[str, Model]) -> bool:
     return text not in roles and text.endswith(WEIGHTS)
 
 
-def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path) -> Spec:
+def _parse(
+    text: str, architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path | None
+) -> Spec:
     if text in roles:
         if roles[text].is_list:
             raise CleansetError(f"--model {has_no_network(text, roles[text])}")
@@ -92,7 +96,7 @@ def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edit
         return _file(text, architecture)
     source, colon, name = text.partition(":")
     if colon and source in ("timm", "torchvision", "robustbench") and name:
-        return ZooModel(text, _of_zoo(text, source, name), weights)
+        return ZooModel(text, _of_zoo(text, source, name), cache_folder() if weights is None else weights)
     if colon and source == "command":
         return _command(text, name)
     if is_callable_name(text):

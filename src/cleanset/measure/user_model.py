@@ -39,12 +39,13 @@ from torch import Tensor, nn
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, raised, reason
 from cleanset.images import codec
 from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing, ResizeAndCrop
 from cleanset.measure.class_order import places_of
-from cleanset.measure.predictions import printed_answers, raised
+from cleanset.measure.predictions import printed_answers
 from cleanset.measure.specs import CommandModel, ModuleModel
+from cleanset.scoring.checked_network import CheckedNetwork, kind_of
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.fingerprints import module_fingerprint
 from cleanset.scoring.models import LoadedModel, load_model
@@ -107,45 +108,6 @@ class InOrder(nn.Module):
         return logits[:, self.places]
 
 
-class NetworkError(CleansetError):
-    """A network raises an exception, or does not give logits."""
-
-
-class CheckedNetwork(nn.Module):
-    """A network whose exceptions, and results of another kind than logits, become a NetworkError of one line."""
-
-    def __init__(self, name: str, network: nn.Module, classes: ClassTable) -> None:
-        super().__init__()
-        self.network = network
-        self._name = name
-        self._classes = len(classes)
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Logits of shape (n, classes) of pixels in [0, 1]."""
-        try:
-            logits = self.network(pixels)
-        except torch.OutOfMemoryError:
-            raise  # the engine goes on with fewer images at a time
-        except (Exception, SystemExit) as error:
-            kind = str(pixels.dtype).removeprefix("torch.")
-            # constants outside the network's parameters and buffers stay float32
-            lower = pixels.dtype == torch.float64 and isinstance(error, RuntimeError)
-            remedy = "correct it, or try --precision float32" if lower else "correct it"
-            raise NetworkError(
-                f"{self._name}: the network raises {raised(error)} for {kind} pixels {tuple(pixels.shape)}; "
-                f"expected logits: {remedy}"
-            ) from None
-        expected = (len(pixels), self._classes)
-        if (
-            not isinstance(logits, Tensor)
-            or logits.shape != expected
-            or not logits.is_floating_point()
-            or unusable_kind(logits)
-        ):
-            raise NetworkError(f"{self._name}: the network gives {_kind(logits)}; expected logits, float {expected}")
-        return logits
-
-
 @dataclass(frozen=True, slots=True)
 class CheckedPreprocessing:
     """A callable as a preprocessing; its exceptions, and results of another kind, become a CleansetError."""
@@ -174,7 +136,7 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
     returned = returned_by(spec, *arguments)
     network = returned.network
     preprocessing = returned.preprocessing
-    checked: nn.Module = CheckedNetwork(spec.text, network, classes)
+    checked: nn.Module = CheckedNetwork(spec.text, network, len(classes))
     digested = network
     if returned.order is not None:
         places = places_of(returned.order, classes, spec.text)
@@ -211,26 +173,28 @@ def returned_by(spec: ModuleModel, *arguments: object) -> Returned:
     except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(f"{spec.text}: raises {raised(error)}; {expected}") from None
     if not isinstance(returned, tuple) or not 2 <= len(returned) <= 3:
-        raise CleansetError(f"{spec.text}: returns {_kind(returned)}; {expected}")
+        raise CleansetError(f"{spec.text}: returns {kind_of(returned)}; {expected}")
     network, preprocessing, *order = returned
     if not isinstance(network, nn.Module):
-        raise CleansetError(f"{spec.text}: returns {_kind(network)} as its network; expected a torch.nn.Module")
+        raise CleansetError(f"{spec.text}: returns {kind_of(network)} as its network; expected a torch.nn.Module")
     for key, tensor in network.state_dict(keep_vars=True).items():
         if kind := unusable_kind(tensor):
             raise CleansetError(f"{spec.text}: {key} of its network is {kind}; expected a network with its weights")
     return Returned(network, named(preprocessing, spec.text), next(iter(order), None))
 
 
-def load_member(model: Model, folder: Path, classes: ClassTable) -> LoadedModel:
+def load_member(model: Model, folder: Path, classes: ClassTable, name: str | None = None) -> LoadedModel:
     """Load a model of the edition in `folder`: of a zoo as `load_model` does, or of a module that lies in it.
 
-    Raises CleansetError as these do, and for a preprocessing without a name, since the scores could not be repeated.
+    `name` stands in messages on its answers; None: the model's own. Raises CleansetError as these do, and for a
+    preprocessing without a name, since the scores could not be repeated.
     """
     if model.source != "module":
-        # the networks of the zoos give ImageNet's 1,000 logits, which scoring refuses for images of other classes
-        return replace(load_model(model, folder), classes=len(classes))
-    module, _, name = model.name.partition(":")
-    loaded = load_module(ModuleModel(model.name, module, name, folder), classes)
+        loaded = load_model(model, folder)
+        # the networks of the zoos give ImageNet's 1,000 logits, which are refused for images of other classes
+        network = CheckedNetwork(name or model.name, loaded.network, len(classes)).eval()
+        return replace(loaded, network=network, classes=len(classes))
+    loaded = load_module(module_of_member(model, folder), classes)
     if not isinstance(loaded.preprocessing, ResizeAndCrop):
         raise CleansetError(f"{model.name}: a callable as preprocessing; expected in an edition {PREPROCESSINGS}")
     if model.sha256 not in (None, loaded.weights_sha256):
@@ -239,6 +203,12 @@ def load_member(model: Model, folder: Path, classes: ClassTable) -> LoadedModel:
             "params.yaml: restore the weights, or correct params.yaml if these are meant"
         )
     return loaded
+
+
+def module_of_member(model: Model, folder: Path) -> ModuleModel:
+    """The callable of a model of the edition in `folder` that comes from a module."""
+    module, _, name = model.name.partition(":")
+    return ModuleModel(model.name, module, name, folder)
 
 
 def check_custom(spec: ModuleModel | CommandModel) -> None:
@@ -262,7 +232,7 @@ def callable_of(spec: ModuleModel) -> Callable[..., object]:
             problem = f"no module {spec.module} here or installed"
         raise CleansetError(f"--model {spec.text}: {problem}") from None
     if not callable(made):
-        found = "has no" if made is None else f"has {_kind(made)} as"
+        found = "has no" if made is None else f"has {kind_of(made)} as"
         raise CleansetError(f"--model {spec.text}: {spec.module} {found} {spec.name}; expected a callable")
     return cast(Callable[..., object], made)
 
@@ -281,7 +251,7 @@ def named(preprocessing: object, name: str) -> Preprocessing:
     if not callable(preprocessing):
         found = f"preprocessing {shown(preprocessing)}"
         if not isinstance(preprocessing, str):
-            found = f"{_kind(preprocessing)} as preprocessing"
+            found = f"{kind_of(preprocessing)} as preprocessing"
         raise CleansetError(f"{name}: {found}; expected {PREPROCESSINGS}, or a callable")
     pixels = _preprocessed(name, preprocessing, random_image())
     size = pixels.shape[-1] if pixels.ndim else 0
@@ -305,7 +275,15 @@ def _preprocessed(name: str, function: Callable[[Image.Image], object], image: I
             f"{name}: the preprocessing raises {raised(error)} for an image of {image.width} x {image.height} pixels"
         ) from None
     if pixels.dtype != np.uint8:
-        raise CleansetError(f"{name}: the preprocessing gives {pixels.dtype} {pixels.shape}; expected uint8 pixels")
+        # most often Compose with ToTensor and Normalize
+        remedy = (
+            ": end it with PILToTensor in place of ToTensor, and leave Normalize to the network"
+            if pixels.dtype.kind == "f"
+            else ""
+        )
+        raise CleansetError(
+            f"{name}: the preprocessing gives {pixels.dtype} {pixels.shape}; expected uint8 pixels, 0 to 255{remedy}"
+        )
     return np.ascontiguousarray(pixels)
 
 
@@ -318,15 +296,6 @@ def tensors_sha256(network: nn.Module) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(value.tobytes())
     return digest.hexdigest()
-
-
-def _kind(value: object) -> str:
-    """The kind of a value, for people."""
-    if isinstance(value, Tensor):
-        return unusable_kind(value) or f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
-    if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
-    return f"a value of type {type(value).__name__}"
 
 
 class CommandNetwork(nn.Module):

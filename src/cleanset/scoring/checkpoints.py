@@ -88,6 +88,8 @@ def unusable_kind(tensor: Tensor) -> str | None:
     return next((kind for kind, is_so in kinds.items() if is_so), None)
 
 
+# prefixes of the keys: of data parallel training, of Lightning, of a compiled network
+_WRAPPERS = ("module.", "model.", "_orig_mod.")
 _CONSTANTS = ("normalize.mean", "normalize.std")
 # keys of torchvision's DenseNets: modules were called norm.1 when they were saved, and are called norm1
 _OLD_DENSE = re.compile(r"(.*denselayer\d+\.(?:norm|relu|conv))\.([12]\..*)")
@@ -115,7 +117,7 @@ def load_checkpoint(network: nn.Module, path: Path, timm_name: str | None) -> No
 def _load_by_key(network: nn.Module, tensors: dict[str, Tensor], path: Path) -> bool:
     """Load tensors whose keys are those of the network, or of the one behind its normalisation.
 
-    A prefix `module.` or `model.` that all keys share is dropped. Constants of a normalisation that
+    A prefix of `_WRAPPERS` that all keys share is dropped. Constants of a normalisation that
     come along are loaded where RobustBench does, and must agree with timm's. False if they do not fit.
     """
     for form in _forms(tensors):  # a network may itself have a part called model
@@ -152,7 +154,7 @@ def _forms(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
     yield tensors
     if not tensors:
         return
-    while prefix := next((p for p in ("module.", "model.") if all(key.startswith(p) for key in tensors)), ""):
+    while prefix := next((p for p in _WRAPPERS if all(key.startswith(p) for key in tensors)), ""):
         tensors = {key.removeprefix(prefix): value for key, value in tensors.items()}
         yield tensors
     if any(_OLD_DENSE.fullmatch(key) for key in tensors):

@@ -10,7 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Precision, Score
@@ -18,10 +20,11 @@ from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.machine import available_cores
 from cleanset.progress import print_notice, rate_bar
+from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes
 from cleanset.scoring.devices import Device, choose_devices
 from cleanset.scoring.distance import Distance, distance, sample, sample_size
-from cleanset.scoring.logits import ReadOff, top5
+from cleanset.scoring.logits import ReadOff, ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore, to_table
 from cleanset.scoring.shards import Shards
@@ -146,6 +149,25 @@ def score_few(
     with DevicePipeline(read, model.preprocessing, settings) as pipeline, arithmetic(settings.precision):
         pipeline.load(model, settings.precision, read_off=read_off)
         return pipeline.table(names, on_progress)
+
+
+def dependence_of(model: LoadedModel, read: Source, files: Sequence[Hashable], settings: Settings) -> str | None:
+    """When the logits of the first images depend on more than the image, as `dependence` says it; None if never.
+
+    Computed in float64 or float32, where nothing else differs.
+    """
+    files = files[: min(settings.batch_size, MAX_CHECKED)]
+    precision = settings.precision if settings.precision in ("float64", "float32") else "float32"
+    settings = replace(settings, precision=precision, batch_size=len(files))
+    asked = [files[number] for batch in batches_to_ask(len(files)) for number in batch]
+    found = score_few(model, read, settings, asked, read_off=_all_logits)
+    logits = np.stack(found["logits"].tolist())
+    return dependence(np.split(logits, len(logits) // len(files)))
+
+
+def _all_logits(logits: NDArray[np.float64], _ids: Sequence[object]) -> ScoreColumns:
+    # raises ValueError for a logit that is not finite
+    return {**top5(logits), "logits": logits}
 
 
 def score_shards(

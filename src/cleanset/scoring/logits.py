@@ -47,6 +47,13 @@ def are_probabilities(values: NDArray[np.float64]) -> bool:
     return bool(within.all() and (np.abs(values.sum(axis=1) - 1) <= SUM_TOLERANCE).all())
 
 
+def are_log_probabilities(values: NDArray[np.float64]) -> bool:
+    """Whether values of shape (n, classes) are logarithms of probabilities, as log-softmax gives, in every row."""
+    rounding = 1e-6
+    # without logits above 0 exp cannot overflow
+    return bool((values <= rounding).all() and (np.abs(np.exp(values).sum(axis=1) - 1) <= SUM_TOLERANCE).all())
+
+
 def ranked(probabilities: NDArray[np.float64]) -> ScoreColumns:
     """The five most probable classes of each image and their probabilities, highest first, each of shape (n, 5).
 

@@ -23,6 +23,7 @@ from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.devices import Device, Wait
+from cleanset.scoring.gate import not_finite, wrong_answer
 from cleanset.scoring.logits import ReadOff, ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel
 
@@ -200,8 +201,7 @@ class Scorer:
             self._notify(f"{self.device}: out of memory; going on with {most} images at a time{same}")
             self.device.free_memory()
         if logits.shape != (len(pixels), self._classes):
-            found = (count, *logits.shape[1:])
-            raise CleansetError(f"the model gives {found} for {count} images; expected {self._classes:d} classes each")
+            raise wrong_answer("the model", str((count, *logits.shape[1:])), count, self._classes)
         return logits[:count].double()
 
     def _forward(self, pixels: Tensor) -> Tensor:
@@ -214,11 +214,9 @@ class Scorer:
         values = logits.numpy()
         try:
             return Scored(image_ids, self._read_off(values, image_ids))
-        except ValueError as error:
+        except ValueError:
             first = int(np.argmin(np.isfinite(values).all(axis=1)))
-            raise CleansetError(
-                f"{image_ids[first]}: {error}; the weights are broken, or the precision does not suffice: try float64"
-            ) from None
+            raise not_finite(image_ids[first]) from None
 
 
 def _mapped_ahead(

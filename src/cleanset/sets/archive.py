@@ -30,6 +30,8 @@ from cleanset.sets.manifest import Entry, check_set, columns
 from cleanset.validation import shown
 
 _REMEDY = "expected one of cleanset publish"
+MEMBER_TIME = 315_576_000
+"""The time of all files in a tar, in seconds since 1970: noon of 1980-01-01, which zip has in every time zone."""
 
 
 def write_tar(folder: Path, out: Path) -> None:
@@ -45,8 +47,9 @@ def _write_members(out: Path, members: Iterable[tuple[str, bytes]], form: int = 
     # not pax, the default of tarfile, which adds records of its own wherever a value does not fit
     with tarfile.open(out, "w", format=form) as tar:
         for name, data in members:
-            # TarInfo has no owner, the time 0 and the mode 0644 by default: the same bytes on every machine
+            # TarInfo has no owner and the mode 0644 by default: the same bytes on every machine
             member = tarfile.TarInfo(name)
+            member.mtime = MEMBER_TIME
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
 

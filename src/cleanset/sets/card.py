@@ -15,6 +15,7 @@ from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord
 from cleanset.selection.metrics import short_classes, totals
+from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
 from cleanset.sets.manifest import Entry, columns, manifest_csv
 from cleanset.sets.texts import TEMPLATES_OF_SETS, filled, templates
@@ -145,6 +146,7 @@ def front_matter(
     """
     values = {
         **release.texts,
+        **artefact_of(release, with_images=with_images).values,
         "name": name_of(model),
         "manifest_sha256": manifest_sha256,
         "reviewed": reviewed,

@@ -11,6 +11,7 @@ import yaml
 
 from cleanset.classes import ClassTable
 from cleanset.json_files import JsonObject
+from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
 from cleanset.sets.manifest import Entry, columns
 from cleanset.sets.texts import filled, templates
@@ -33,6 +34,9 @@ def croissant_json(
     by_number = sorted(Counter(entry.reviewers for entry in entries).items())
     values = {
         **release.texts,
+        # it describes the images, wherever they lie
+        **artefact_of(release, with_images=True).values,
+        "licence_of_texts": artefact_of(release, with_images=False).licence,
         "name": name_of("-".join(models) or "empty"),
         "summary": summary_of(entries, release.texts),
         "models": ", ".join(models) or "none",
@@ -113,14 +117,15 @@ def deposit_json(
         **texts,
         "name": name,
         "description": "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs),
-        "is_restricted": with_images and texts["access"],
+        **artefact_of(release, with_images=with_images).values,
         "access": html.escape(texts["access"], quote=False),
         "notes": html.escape(notes, quote=False),
     }
     return json.dumps(filled(templates("catalogues")["zenodo"], values), indent=2, ensure_ascii=False) + "\n"
 
 
-def citation_cff(release: Release) -> str:
+def citation_cff(release: Release, *, with_images: bool) -> str:
     """The text of a CITATION.cff of a set that its publishers have described (Citation File Format 1.2)."""
-    fields = filled(templates("catalogues")["cff"], release.texts)
+    values = {**release.texts, **artefact_of(release, with_images=with_images).values}
+    fields = filled(templates("catalogues")["cff"], values)
     return yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=1_000)

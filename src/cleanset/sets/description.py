@@ -72,7 +72,8 @@ class Release:
         """Texts of card, licence and catalogues on the images and publishers, and the facts of the release."""
         facts = {name: getattr(self, name) for name in ("version", "date", "archive", "archive_md5", "review")}
         recorded = json.dumps(self.made_from) if self.made_from else None
-        found = texts_of(self.classes, self.about, self.reviewers, self.archive)
+        released = self.version if self.version != UNPUBLISHED else ""
+        found = texts_of(self.classes, self.about, self.reviewers, self.archive, version=released, date=self.date)
         return {**found, **facts, "made_from": recorded, "has_properties": bool(self.about or recorded)}
 
 

@@ -16,6 +16,7 @@ from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
+from cleanset.validation import shown
 
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
@@ -97,9 +98,9 @@ def derived_texts(
     return texts | ({} if is_imagenet else {CLASSES_FILE: release.classes.text})
 
 
-def released_texts(zenodo: str, release: Release) -> dict[str, str]:
+def released_texts(zenodo: str, release: Release, *, with_images: bool) -> dict[str, str]:
     """The texts of the files that only a published set has, by name; `zenodo` is its metadata for Zenodo."""
-    cited = {CITATION: citation_cff(release)} if release.about else {}
+    cited = {CITATION: citation_cff(release, with_images=with_images)} if release.about else {}
     return {ZENODO: zenodo, LICENCE: licence_text(release.texts), **cited}
 
 
@@ -173,9 +174,11 @@ def one_set(folder: Path, model: str = "") -> Path:
     found = sets_in(folder)
     chosen = [path for path, role in found.items() if model in ("", role)]
     if found and len(chosen) != 1:
+        those = ", ".join(sorted(found.values()))
+        if model and not chosen:
+            raise CleansetError(f"{folder}: no finished set of {shown(model)}; expected a role that has one: {those}")
         raise CleansetError(
-            f"{folder}: finished sets of {', '.join(sorted(found.values()))}; expected "
-            f"{f'one of {model}' if model else 'one: give the role of a model, or the folder of a set'}"
+            f"{folder}: finished sets of {those}; expected one: give the role of a model, or the folder of a set"
         )
     return chosen[0] if chosen else folder
 

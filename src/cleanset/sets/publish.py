@@ -135,7 +135,7 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     names = [name for name in (CARD, GUIDELINES, MANIFEST, REJECTED_CSV) if is_there(export / name)]
     texts = {name: read_regular_file(export / name) for name in names}
     made = derived_texts(texts[MANIFEST].decode(), entries, release, with_images=with_images)
-    made |= released_texts(zenodo_json(entries, release, with_images=with_images), release)
+    made |= released_texts(zenodo_json(entries, release, with_images=with_images), release, with_images=with_images)
     texts |= {name: text.encode() for name, text in made.items()}
     if not with_images:
         try:

@@ -86,7 +86,11 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
         images = "with their images" if with_images else "without their images, which `cleanset rebuild` makes"
         texts = {
             CARD: _README.format(name=name, roles=", ".join(sets), images=images),
-            **released_texts(deposit_json(name, summaries, list(limits), released, with_images=with_images), released),
+            **released_texts(
+                deposit_json(name, summaries, list(limits), released, with_images=with_images),
+                released,
+                with_images=with_images,
+            ),
             CLASSES_FILE: classes.text,
             "params.json": _params_json(edition, params, classes),
             "verdicts.csv": _verdicts_csv(edition.reviews, params, classes),

@@ -17,7 +17,7 @@ SCOOTER = "scooter"
 
 _CC_BY = "CC-BY-4.0"
 _CC_BY_URL = "https://creativecommons.org/licenses/by/4.0/"
-_HUB_LICENCES = ("CC-BY-4.0", "CC0-1.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "MIT")
+HUB_LICENCES = ("CC-BY-4.0", "CC0-1.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "MIT")
 """Licences by their names of SPDX that the hub of `datasets` has, too, in small letters."""
 
 _NOT_STATED = ImageSource(source="not stated", licence="not stated", people="not stated")
@@ -59,22 +59,32 @@ def filled(template: object, values: JsonMapping) -> Any:
     return {name: each for name, each in pairs if each is not None}
 
 
-def texts_of(classes: ClassTable, about: About | None, reviewers: Iterable[str], archive: str = "") -> Texts:
-    """The texts of a set of images of these classes, with `about` from its publishers."""
+def texts_of(
+    classes: ClassTable,
+    about: About | None,
+    reviewers: Iterable[str],
+    archive: str = "",
+    *,
+    version: str = "",
+    date: str = "",
+) -> Texts:
+    """The texts of a set of images of these classes, with `about` from its publishers.
+
+    `version` and `date` of the release stand in its citation; empty: not known.
+    """
     is_imagenet = classes.is_imagenet
     licence = about.licence if about else _CC_BY if is_imagenet else "not stated"
     licence_url = _CC_BY_URL if licence == _CC_BY else ""
     citations = templates("citations")
     values: JsonObject = {
         **{f"citation_of_{name}": text for name, text in citations.items()},
-        **_publisher_fields(about),
+        **_publisher_fields(about, version, date),
         **_image_fields(about),
         "is_imagenet": is_imagenet,
         "scooter": SCOOTER in reviewers,
         "known_archive": archive or "archive not known",
         "licence": licence,
         "licence_url": licence_url,
-        "data_licence": licence_url or licence,
         "plain_licences": "The manifest, what is made from it, and the human reviews behind it: "
         f"{'CC BY 4.0' if is_imagenet and licence == _CC_BY else licence}. The code that made the set: MIT.",
         "includes": [f"{key}/*" for key in classes.keys],
@@ -86,7 +96,7 @@ def texts_of(classes: ClassTable, about: About | None, reviewers: Iterable[str],
     return values
 
 
-def _publisher_fields(about: About | None) -> JsonObject:
+def _publisher_fields(about: About | None, version: str, date: str) -> JsonObject:
     """The values that say who publishes a set, and how it is found."""
     authors = [
         {
@@ -105,7 +115,7 @@ def _publisher_fields(about: About | None) -> JsonObject:
         "title": about.title if about else None,
         "doi": (about.doi or None) if about else None,
         "about": about.model_dump_json() if about else None,
-        "set_citation": f"{set_citation(about)}\n" if about else "",
+        "set_citation": f"{set_citation(about, version, date)}\n" if about else "",
         "own_keywords": about.keywords if about else [],
         "acknowledged": funding,
         "grants": [{"@type": "sc:Grant", "name": each} for each in funding] or None,
@@ -119,7 +129,6 @@ def _image_fields(about: About | None) -> JsonObject:
     return {
         **{f"images_{name}": text for name, text in images.model_dump().items()},
         "is_stated": stated is not None,
-        "hub_name": images.licence.lower() if images.licence in _HUB_LICENCES else None,
         "images_url": images.url or None,
         "at_url": f" ({images.url})" if images.url else "",
         "citation_of_images": f"{images.citation}\n" if images.citation else "",
@@ -132,9 +141,10 @@ def citation(reviewers: Iterable[str]) -> str:
     return f"{found['imagenet']}\n{found['scooter']}" if SCOOTER in reviewers else str(found["imagenet"])
 
 
-def set_citation(about: About) -> str:
-    """BibTeX of a set from its publishers' description."""
+def set_citation(about: About, version: str, date: str) -> str:
+    """BibTeX of a set from its publishers' description; `version` and `date` of the release may be empty."""
     authors = " and ".join(each.name if ", " in each.name else f"{{{each.name}}}" for each in about.authors)
-    doi = [f"doi    = {{{about.doi}}}"] if about.doi else []
-    fields = ",\n  ".join([f"title  = {{{about.title}}}", f"author = {{{authors}}}", *doi])
+    known = {"year  ": date[:4], "note  ": version and f"Version {version}", "doi   ": about.doi}
+    rest = [f"{name} = {{{value}}}" for name, value in known.items() if value]
+    fields = ",\n  ".join([f"title  = {{{about.title}}}", f"author = {{{authors}}}", *rest])
     return f"@misc{{set,\n  {fields}\n}}"

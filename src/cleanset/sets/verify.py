@@ -312,7 +312,7 @@ def _derived_texts(
     if ZENODO in files and entries:
         texts[ZENODO] = zenodo_json(entries, release, with_images=with_images)
     if CITATION in files and release.about:
-        texts[CITATION] = citation_cff(release)
+        texts[CITATION] = citation_cff(release, with_images=with_images)
     return texts
 
 

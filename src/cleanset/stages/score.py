@@ -17,6 +17,7 @@ from cleanset.files import sha256
 from cleanset.measure.class_order import order_problem
 from cleanset.progress import print_notice
 from cleanset.scoring.brought import random_scores, read_scores
+from cleanset.scoring.gate import dependence_problem
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
 from cleanset.selection.candidates import top1
 from cleanset.sets.published.lists import ListScores, list_scores
@@ -131,6 +132,8 @@ def run_network(inputs: ScoreInputs) -> None:
         on_node = partial(prepare, Edition(inputs.edition.folder.resolve()), inputs.role, settings)
         on_cluster = partial(score_shards_on_ray, ClusterRun(on_node, made_from, settings))
     shards = scoring.shards(inputs.edition.partial_scores(inputs.role), made_from)
+    if on_cluster is None and shards.missing:
+        check_dependence(inputs, scoring, settings)
     with scoring:
         scores = scoring.scores(shards, on_cluster)
         against_float64 = scoring.against_float64(scores)
@@ -139,6 +142,20 @@ def run_network(inputs: ScoreInputs) -> None:
     record = record_of(inputs, scoring.model).model_copy(update={"against_float64": against_float64})
     write_scores(inputs, scores, record)
     shards.remove()
+
+
+def check_dependence(inputs: ScoreInputs, scoring: "ScoringRun", settings: "Settings") -> None:
+    """Raise CleansetError if the logits of the first images depend on more than the image.
+
+    A custom model alone is asked, for a batch five times: zoos set theirs to evaluation.
+    """
+    from cleanset.scoring.engine import dependence_of
+
+    if inputs.model.source != "module":
+        return
+    when = dependence_of(scoring.model, scoring.read, inputs.index["image_id"].tolist(), settings)
+    if when is not None:
+        raise CleansetError(dependence_problem(f"score {inputs.role}", when))
 
 
 def check_class_order(inputs: ScoreInputs, model: "LoadedModel", scores: pd.DataFrame) -> None:

@@ -99,7 +99,9 @@ def test_of_an_https_address(web: Web, tar: Path, publisher: Publisher, tmp_path
     assert refused(address, "--rev", "v1") == (
         f"{address}: a release; expected --rev and --folder with a git repository alone"
     )
-    assert refused(address, "robust") == f"{images.folder}: finished sets of standard; expected one of robust"
+    assert refused(address, "robust") == (
+        f"{images.folder}: no finished set of 'robust'; expected a role that has one: standard"
+    )
 
 
 @pytest.mark.parametrize("doi", ["10.5281/zenodo.12", "https://doi.org/10.5281/zenodo.12", "doi:10.5281/ZENODO.12"])
@@ -194,7 +196,7 @@ def test_several_sets_in_one_release(tar: Path, own: Edition, tmp_path: Path, pu
                 cleanset.CleansetError, match=r"finished sets of images, standard; expected one: give the"
             ):
                 call(place)
-        with pytest.raises(cleanset.CleansetError, match=r"finished sets of images, standard; expected one of other"):
+        with pytest.raises(cleanset.CleansetError, match=r"no finished set of 'other'; .*: images, standard$"):
             cleanset.load("other", place)
 
 

@@ -10,9 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.measure.user_model import CheckedNetwork
+from cleanset.scoring.checked_network import CheckedNetwork
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.studies.attacks.base import Known, Norm, Parameters, Subject, seed_of, to_pixels
 from cleanset.studies.attacks.changes import RandomSpatialAttack
@@ -445,7 +444,7 @@ class TestStraightThrough:
         assert with_straight_through(defended, []) is defended
 
     def test_a_step_of_a_model_of_ones_own(self) -> None:
-        found = with_straight_through(CheckedNetwork("mine:make", Defended(Step()), imagenet()), ["steps.0"])
+        found = with_straight_through(CheckedNetwork("mine:make", Defended(Step()), 1000), ["steps.0"])
         pixels = torch.rand(1, 3, 12, 12, requires_grad=True)
         inner = found.network
         assert isinstance(inner, Defended)

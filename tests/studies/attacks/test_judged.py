@@ -85,7 +85,7 @@ def test_outside_the_ball() -> None:
 
 def test_logits_that_are_none() -> None:
     broken = Linear(torch.full((2, 432), torch.nan, dtype=torch.float64))
-    with pytest.raises(CleansetError, match="a logit that is NaN or infinite"):
+    with pytest.raises(CleansetError, match=r"^an attacked image: a logit is NaN or infinite; "):
         Judge(loaded(broken), CPU).logits(drawn(1))
 
 

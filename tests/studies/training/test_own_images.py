@@ -293,7 +293,10 @@ def test_a_class_whose_images_are_all_held_out(study: TrainingStudy) -> None:
             {"size": 64},
             "mynet:small: its preprocessing gives images of 32 x 32, size is 64; expected the same",
         ),
-        ({"classes": ["toad", "red fox"]}, r"mynet:small: gives \(3,\) numbers an image; expected 2 logits"),
+        (
+            {"classes": ["toad", "red fox"]},
+            r"mynet:small: the network gives float32 \(8, 3\); expected logits, float \(8, 2\)",
+        ),
         ({"network": "mynet:none"}, "mynet has no none; expected a callable"),
     ],
 )

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cleanset.cache import cache_folder
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -209,7 +208,7 @@ def _sources(edition: Edition, roles: Sequence[str], specs: Sequence[Spec], give
     texts = [*given] or [*networks]
     if not texts:
         return [spec for spec in specs if not isinstance(spec, CommandModel)]
-    return parse_specs(texts, None, networks, edition.folder, edition.folder if roles else cache_folder())
+    return parse_specs(texts, None, networks, edition.folder, edition.folder if roles else None)
 
 
 def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.measure.consistency import MAX_CHECKED
+from cleanset.scoring.consistency import MAX_CHECKED
 from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.measure.consistency import batches_to_ask
+from cleanset.scoring.consistency import batches_to_ask
 from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.ascent import gradient
 from cleanset.studies.attacks.base import LEVELS, Known, Parameters, Subject, logits_of, to_unit

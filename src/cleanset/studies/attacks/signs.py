@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from cleanset.measure.consistency import dependence, is_other
+from cleanset.scoring.consistency import dependence, is_other
 from cleanset.scoring.logits import are_probabilities
 from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.balls import Ball

@@ -34,12 +34,14 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes, Resized
-from cleanset.measure.user_model import CheckedNetwork, load_member
+from cleanset.measure.user_model import load_member
+from cleanset.scoring.checked_network import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import settings_for
+from cleanset.scoring.gate import not_finite
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
@@ -101,9 +103,7 @@ class Judge:
             network.reseed(seed, CPU)
             found = np.asarray(network(to_unit([image], network))[0].double().cpu().numpy())
         if not np.isfinite(found).all():
-            raise CleansetError(
-                "the model gives a logit that is NaN or infinite; expected finite ones: check its weights"
-            )
+            raise not_finite("an attacked image")
         return found
 
     def verdict(

@@ -35,15 +35,15 @@ class ModelDefence:
     is_confined = None
 
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
+        from cleanset.measure.user_model import load_member
         from cleanset.scoring.differentiable import Uninteresting
         from cleanset.scoring.engine import settings_for
-        from cleanset.scoring.models import load_model
 
         params = read_params(edition.folder)
         entry = params.network(wanted.role)
         self.digest = sha256(json.dumps(entry.model_dump(mode="json"), sort_keys=True).encode())
         """The SHA-256 of the model's entry in params.yaml, which names its weights by their own."""
-        model = load_model(entry, edition.folder)
+        model = load_member(entry, edition.folder, edition.read_classes())
         self._model = replace(model, network=Uninteresting(model.network)) if wanted.wrapper else model
         self._settings = settings_for(params.score)
         self._groups = groups

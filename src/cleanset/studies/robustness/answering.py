@@ -27,12 +27,13 @@ from cleanset.files import sha256, write_text
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, ResizeAndCrop, Resized
 from cleanset.json_files import with_digest
-from cleanset.measure.user_model import NetworkError, load_member
+from cleanset.measure.user_model import load_member
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
 from cleanset.scoring.engine import OnProgress, Settings, below_float64, run_on_each, score_few, settings_for
+from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table

@@ -260,13 +260,14 @@ class _Run:
 
     def _load(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
         """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
-        from cleanset.measure.run import is_deterministic, load, preprocessing_digest
+        from cleanset.measure.run import load, preprocessing_digest
+        from cleanset.scoring.engine import dependence_of
         from cleanset.studies.robustness.answering import AnsweringModel
 
         found = load(spec, self.settings, self.images.classes)
         model = found.loaded
         precision = self.settings.precision
-        if not is_deterministic(model, SetImages(self.images.files), list(self.images.files), self.settings):
+        if dependence_of(model, SetImages(self.images.files), list(self.images.files), self.settings) is not None:
             self.random.append(spec.text)
         check = self._stored(spec) if precision == "float64" else None
         target = AnsweringModel(

@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of
 from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
 from cleanset.measure.run import NamedModel, load
-from cleanset.measure.user_model import CheckedNetwork
+from cleanset.scoring.checked_network import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint, read_tensors
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.ensemble import lines_table
@@ -52,7 +52,7 @@ def load_further(listed: ListedModel, settings: Settings, classes: ClassTable) -
     if isinstance(entry, str) or not entry.is_of_training:
         return load(listed.spec, settings, classes)
     loaded = load_trained(entry, listed.edition, classes)
-    loaded = replace(loaded, network=CheckedNetwork(listed.role, loaded.network, classes))
+    loaded = replace(loaded, network=CheckedNetwork(listed.role, loaded.network, len(classes)))
     identity = f"{entry.source} {entry.name} {entry.size} {' '.join(entry.classes or [])}"
     return NamedModel(listed.role, loaded, identity)
 

@@ -8,16 +8,21 @@ from torch import nn
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, raised
 from cleanset.images.preprocessing import Resized
 from cleanset.measure.specs import ModuleModel
 from cleanset.measure.user_model import returned_by
+from cleanset.scoring.checked_network import checked_logits
 from cleanset.scoring.checkpoints import load_checkpoint
+from cleanset.scoring.gate import MIN_ROUNDED_ROWS, NetworkGate, not_finite
 from cleanset.scoring.models import weights_at_hand
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
 from cleanset.studies.training.records import network_of_record, record_of_weights
 from cleanset.studies.training.run_params import Network
 from cleanset.validation import shown
+
+TRIED = MIN_ROUNDED_ROWS
+"""Images of random pixels that a network is tried with."""
 
 
 def build_network(
@@ -94,16 +99,18 @@ def _network_of_module(name: str, size: int, study: Path | None, seed: int) -> n
 
 
 def _check_size(network: nn.Module, name: str, classes: int, size: int) -> None:
-    """Raise CleansetError unless the network gives a logit for each class of an image of that size."""
+    """Raise CleansetError unless the network gives a logit for each class of images of that size."""
     was_training = network.training
+    pixels = torch.rand((TRIED, 3, size, size), generator=torch.Generator().manual_seed(0))
     try:
         with torch.no_grad():
-            shape = tuple(network.eval()(torch.zeros(1, 3, size, size)).shape)
+            answer = network.eval()(pixels)
     except Exception as error:  # a network raises whatever the size leads it to
         raise CleansetError(
-            f"{name}: takes no images of {size} x {size} ({reason(error)}); expected its own size: set size"
+            f"{name}: the network raises {raised(error)} for images of {size} x {size}; expected its own size: set size"
         ) from None
     finally:
         network.train(was_training)
-    if shape != (1, classes):
-        raise CleansetError(f"{name}: gives {shape[1:]} numbers an image; expected {classes} logits")
+    logits = checked_logits(answer, TRIED, NetworkGate(name, classes))
+    if not logits.isfinite().all():
+        raise not_finite(f"{name}, an image of random pixels")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cleanset.measure.consistency import Logits, batches_to_ask, dependence
+from cleanset.scoring.consistency import Logits, batches_to_ask, dependence
 
 IMAGES = np.array([[4.0, 1.0, 0.0], [0.0, 3.0, 2.0], [1.0, 0.0, 5.0], [2.0, 6.0, 1.0]])
 """The logits of four images."""
