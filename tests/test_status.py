@@ -9,7 +9,10 @@ import yaml
 
 from cleanset import status
 from cleanset.edition.paths import Edition
+from cleanset.images.preprocessing import timm_preprocessing
 from cleanset.review.accepted import accept
+from cleanset.scoring.fingerprints import sources_sha256
+from cleanset.scoring.record import ScoreRecord, write_record
 from tests import own_edition
 from tests.measure.compare.command import cleanset, says
 from tests.ten_images import drawn_image
@@ -76,6 +79,48 @@ def test_images_that_change_one_after_the_other(edition: Edition) -> None:
     ]
     drawn_image(40, 40, seed=79).save(image(edition, "cat/001.png"))
     assert status.run(edition).unseen == [f"{where}: 1 changed: cat/001.png; {ACCEPT}"]
+
+
+def test_the_code_of_a_custom_model(edition: Edition) -> None:
+    """A module, and what it imports in the edition's folder; named until its scores are of it."""
+    (edition.folder / "nets.py").write_text("import parts\nimport torch\n")
+    (edition.folder / "parts.py").write_text("FACTOR = 1\n")
+    params = yaml.safe_load(edition.params_yaml.read_text())
+    params["models"] = {"mine": {"source": "module", "name": "nets:make", "sha256": "0" * 64}}
+    edition.params_yaml.write_text(yaml.safe_dump(params))
+
+    def computed() -> None:
+        record = ScoreRecord(
+            role="mine",
+            source="module",
+            name="nets:make",
+            preprocessing=timm_preprocessing(160, 0.875, "bicubic", "center"),
+            weights_sha256="0" * 64,
+            precision="float64",
+            images=8,
+            against_float64=None,
+            versions={},
+            code="2",
+            module_sha256=sources_sha256("nets", edition.folder),
+        )
+        write_record(edition.scored_with("mine"), record)
+
+    def seen() -> list[str]:
+        return [line for line in status.run(edition).unseen if "nets" in line]
+
+    assert seen() == []
+    for name in ("parts.py", "nets.py"):
+        computed()
+        assert seen() == []
+        with (edition.folder / name).open("a") as file:
+            file.write("CHANGED = True\n")
+        (line,) = seen()
+        assert line == (
+            "nets: it, or a module that it imports here, is not what computed the scores of mine: run "
+            "dvc repro --single-item --force score@mine, then dvc repro"
+        )
+    computed()
+    assert seen() == []
 
 
 def test_labels_that_change_twice(edition: Edition) -> None:

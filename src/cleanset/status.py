@@ -1,7 +1,8 @@
 """The command `status`: what has changed in an edition and around it, and the command that takes each change.
 
-DVC sees a change of the files that dvc.yaml names. It does not see your own images, which images.sha256 stands for, nor
-ImageNet's archives, which raw.md5 stands for. A file whose size, time and inode are as before is not read again.
+DVC sees a change of the files that dvc.yaml names. It does not see your own images, which images.sha256 stands for,
+ImageNet's archives, which raw.md5 stands for, nor the code of a custom model. A file whose size, time and inode are as
+before is not read again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
 from cleanset.progress import found_in_threads
 from cleanset.review.decided import checked_votes
+from cleanset.scoring.fingerprints import sources_sha256
+from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.sets.made_from import outdated_sets
 from cleanset.sets.manifest import MANIFEST
 from cleanset.tables import INDEX, read_table
@@ -36,7 +39,9 @@ class EditionStatus:
     """What has changed in an edition, in lines that name the command."""
 
     unseen: list[str]
-    """Changes that dvc repro does not notice: images, archives, brought scores, a broken dvc.lock, refused reviews."""
+    """Changes that dvc repro does not notice: images, archives, brought scores, the code of custom models, a broken
+    dvc.lock, refused reviews.
+    """
 
     pending: list[str]
     """What the next dvc repro brings up to date."""
@@ -59,7 +64,8 @@ def run(edition: Edition) -> EditionStatus:
         found = None
         unseen = [str(error)]
     known.save()
-    unseen += [*_changed_scores(edition, params), *_broken_lock(edition), *_refused_reviews(edition, params)]
+    unseen += [*_changed_scores(edition, params), *_changed_modules(edition, params)]
+    unseen += [*_broken_lock(edition), *_refused_reviews(edition, params)]
     return EditionStatus(
         unseen=unseen, pending=list(_pending(edition, params, found)), images=known.compared, read=known.files_read
     )
@@ -159,6 +165,22 @@ def _changed_scores(edition: Edition, params: Params) -> Iterator[str]:
             yield (
                 f"{path}: {found}, expected the scores of {role} with SHA-256 {model.sha256}: restore them, or run "
                 "cleanset edition --accept --scores FILE with a new table"
+            )
+
+
+def _changed_modules(edition: Edition, params: Params) -> Iterator[str]:
+    """A line for each custom model in the edition's folder whose code is not what its scores were computed with."""
+    for role, model in params.models.items():
+        path = edition.scored_with(role)
+        if model.source != "module" or not is_there(path):
+            continue
+        module = model.name.partition(":")[0]
+        found = sources_sha256(module, edition.folder)
+        record = read_record(path)
+        if isinstance(record, ScoreRecord) and found != record.module_sha256:
+            yield (
+                f"{module}: it, or a module that it imports here, is not what computed the scores of {role}: run "
+                f"dvc repro --single-item --force score@{role}, then dvc repro"
             )
 
 

@@ -13,6 +13,8 @@ from cleanset.classes import class_table, imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.class_order import in_other_order, order_statement, places_of
+from cleanset.scoring.fingerprints import sources_sha256
+from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.statistics.numbering import OtherNumbering
 from cleanset.tables import SCORES, read_table
 from tests.measure.compare.command import cleanset, says
@@ -133,6 +135,9 @@ def test_an_edition_of_numbered_folders(tmp_path: Path) -> None:
     assert not edition.scores("mine").exists()
     assert score(', "natural"') == (0, "")
     assert predictions() == [index for index in range(12) for _ in range(3)]
+    record = read_record(edition.scored_with("mine"))
+    assert isinstance(record, ScoreRecord)
+    assert record.module_sha256 == sources_sha256("nets", own)
     # the same weights without the order are another network: scores that were kept are not its own
     assert score("") == refused
     assert score(f", {list(TWELVE.keys)}") == (0, "")

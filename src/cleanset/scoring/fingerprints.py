@@ -80,6 +80,12 @@ def module_fingerprint(module: str, files: Sequence[Path] = (), others: Collecti
     return sha256(json.dumps(found, sort_keys=True).encode())
 
 
+def sources_sha256(module: str, folder: Path) -> str | None:
+    """The SHA-256 of a module that lies below a folder, with all that it imports there; None for one of elsewhere."""
+    source = _Sources(folder.resolve()).reached_from(module)
+    return sha256(json.dumps(source, sort_keys=True).encode()) if source else None
+
+
 def _versioned_package(module: str) -> str:
     """The nearest package above a module of this package that has a VERSION file, as `code_of` names it."""
     parts = module.split(".")[1:]

@@ -19,7 +19,7 @@ class ScoreRecord(BaseModel, extra="forbid", frozen=True):
 
     `code` names the version of the code that turns an image into scores (a SHA-256 of its source files in records of
     cleanset 0.1). `against_float64` is None for precision float64. `versions`: the versions of the libraries that
-    compute.
+    compute. `module_sha256`: of the code of a custom model in the edition's folder; None for a network of a zoo.
     """
 
     role: str
@@ -33,6 +33,7 @@ class ScoreRecord(BaseModel, extra="forbid", frozen=True):
     against_float64: Distance | None
     versions: dict[str, str]
     code: str
+    module_sha256: Sha256 | None = None
 
 
 class ListRecord(BaseModel, extra="forbid", frozen=True):
@@ -67,8 +68,9 @@ def write_record(path: Path, record: ScoreRecord | ListRecord) -> None:
     """Write a record."""
     content = record.model_dump(mode="json")
     if isinstance(record, ScoreRecord):
-        if record.threat_model is None:
-            del content["threat_model"]
+        for name in ("threat_model", "module_sha256"):
+            if content[name] is None:
+                del content[name]
         if record.against_float64 is not None:
             content["against_float64"] = record.against_float64.as_json()
     write_text(path, json.dumps(content, indent=2) + "\n")

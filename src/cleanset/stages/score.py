@@ -17,6 +17,7 @@ from cleanset.files import sha256
 from cleanset.measure.class_order import order_problem
 from cleanset.progress import print_notice
 from cleanset.scoring.brought import random_scores, read_scores
+from cleanset.scoring.fingerprints import sources_sha256
 from cleanset.scoring.gate import dependence_problem
 from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
 from cleanset.selection.candidates import top1
@@ -230,6 +231,7 @@ def record_of(inputs: ScoreInputs, model: "LoadedModel") -> ScoreRecord:
     """The record of a run, still without the exactness of a lower precision."""
     from cleanset.scoring.validity import code_of, library_versions
 
+    module = inputs.model.name.partition(":")[0] if inputs.model.source == "module" else None
     return ScoreRecord(
         role=inputs.role,
         source=inputs.model.source,
@@ -242,4 +244,5 @@ def record_of(inputs: ScoreInputs, model: "LoadedModel") -> ScoreRecord:
         against_float64=None,
         versions=library_versions(),
         code=code_of("scoring"),
+        module_sha256=None if module is None else sources_sha256(module, inputs.edition.folder),
     )
