@@ -436,8 +436,8 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="A B",
-            help="Two or more results of evaluate or robustness evaluate (JSON, or the folder of --out). Or two score "
-            "tables or two folders of exports.",
+            help="Results of evaluate, robustness evaluate or attacks evaluate: the folder of --out, its results.json, "
+            "or a model's JSON in it. Or two score tables or two folders of exports.",
         ),
     ],
     edition: Annotated[

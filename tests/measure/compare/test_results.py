@@ -270,8 +270,30 @@ def test_a_folder_stands_for_the_result_in_it(tmp_path: Path) -> None:
         run([tmp_path / "a", tmp_path / "b.json"])
     with pytest.raises(CleansetError, match=r"results\.json: given twice; expected each result once"):
         run([tmp_path / "a", tmp_path / "a" / "results.json"])
-    with pytest.raises(CleansetError, match="compare: 1 result; expected two or more"):
+    with pytest.raises(CleansetError, match=r"compare: 1 result, of 1 model \(.*a\); expected two or more"):
         run([tmp_path / "a"])
+
+
+def test_the_models_of_one_folder(tmp_path: Path) -> None:
+    """By the folder, by the file in it, and by the record of each model; then again after another run has added one."""
+    folder = tmp_path / "out"
+    models = {"timm:resnet50": NUMBERS, "vit": (0.5, 0.25, 0.75)}
+    put_results(folder / "results.json", accuracies(models))
+    records = [folder / "timm_resnet50.json", folder / "vit.json"]
+    for record in records:
+        put_results(record, {"fingerprint": "0" * 64, "weights_sha256": A})
+    for paths in ([folder], [folder / "results.json"], records):
+        assert [row.model for row in run(paths).rows] == ["timm:resnet50", "vit"]
+    (row,) = read_results(records[1]).measured["accuracy"].models
+    assert row == "vit"
+    put_results(folder / "results.json", accuracies(models | {"lite": NUMBERS}))
+    assert len(run([folder]).rows) == 3
+    assert [row.model for row in run(records).rows] == ["timm:resnet50", "vit"]
+    put_results(folder / "other.json", {"fingerprint": "0" * 64})
+    with pytest.raises(
+        CleansetError, match=r"other\.json: the record of a model that results\.json beside it does not"
+    ):
+        read_results(folder / "other.json")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.notes import NOTE_NAMES, MeasuredSet, Note, joined_notes, table_notes
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.rendering import for_paper, pairs_table, tests_note
+from cleanset.measure.specs import file_stems
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.validation import first_problem, join_names, shown
 from cleanset.yaml_files import data_beside
@@ -133,7 +134,25 @@ def read_results(path: Path) -> ResultFile:
     content = parse_json(data, str(file), EXPECTED_RESULTS)
     if isinstance(content, dict):
         check_digest(content, file, "run the evaluation again")
+        if "fingerprint" in content and "models" not in content:
+            return _of_model(file)
     return parse_results(content, str(path))
+
+
+def _of_model(record: Path) -> ResultFile:
+    """The results of one model, named by the record that lies beside its predictions in a folder of --out."""
+    every = read_results(record.with_name(RESULTS))
+    measured = {}
+    for name, one in every.measured.items():
+        found = [model for model in one.models if file_stems([model]) == [record.stem]]
+        if len(found) != 1:
+            raise CleansetError(
+                f"{record}: the record of a model that {RESULTS} beside it does not name; expected {EXPECTED_RESULTS}: "
+                "name the folder"
+            )
+        misses = {model: each for model, each in one.misses.items() if model in found}
+        measured[name] = replace(one, models={found[0]: one.models[found[0]]}, misses=misses)
+    return ResultFile(str(record), every.images, measured)
 
 
 def parse_results(content: object, name: str) -> ResultFile:
@@ -355,13 +374,14 @@ def are_results(paths: Sequence[Path]) -> bool:
 
 
 def run(paths: Sequence[Path]) -> ComparedResults:
-    """Compare result files; raises CleansetError for fewer than two, and for one that cannot be read."""
-    if len(paths) < 2:
-        raise CleansetError(f"compare: {len(paths)} result; expected two or more")
+    """Compare result files, or the models of one; raises CleansetError for one that cannot be read."""
     for place, path in enumerate(paths):
         if result_file(path).resolve() in {result_file(other).resolve() for other in paths[:place]}:
             raise CleansetError(f"{path}: given twice; expected each result once")
-    return compare_results([read_results(path) for path in paths])
+    results = [read_results(path) for path in paths]
+    if len(results) == 1 and all(len(each.models) == 1 for each in results[0].measured.values()):
+        raise CleansetError(f"compare: 1 result, of 1 model ({paths[0]}); expected two or more: name another result")
+    return compare_results(results)
 
 
 def compare_results(results: Sequence[ResultFile]) -> ComparedResults:
