@@ -578,7 +578,7 @@ def fetch(
             "DOI or record of Zenodo.",
         ),
     ],
-    model: Annotated[str, typer.Argument(help="Role, such as standard; not needed for a release of one set.")] = "",
+    model: Annotated[str, typer.Argument(help="Role, such as standard; not needed where there is one set.")] = "",
     rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
     folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
     out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,

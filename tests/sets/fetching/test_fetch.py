@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 import cleanset
@@ -328,6 +329,28 @@ def test_a_remote_that_is_not_there(publisher: Publisher, export: Path, tmp_path
     publisher.lead("../../remote")  # as dvc remote add writes it, beginning at .dvc
     publisher.commit("A relative one")
     assert fetch(publisher.url, "standard", "--update").exit_code == 0
+
+
+def test_the_only_set_needs_no_role(publisher: Publisher, export: Path) -> None:
+    """Without one, the sets are listed, once there is a second."""
+    publisher.push(export, str(publisher.remote))
+    done = fetch(publisher.url)
+    assert done.exit_code == 0
+    assert "of model standard" in done.stdout
+    lock = publisher.repository / "dvc.lock"
+    content = yaml.safe_load(lock.read_text())
+    stage = next(each for each in content["stages"].values() if each["outs"][0]["path"] == "data/export/standard")
+    content["stages"]["export@vit"] = {**stage, "outs": [{**stage["outs"][0], "path": "data/export/vit"}]}
+    lock.write_text(yaml.safe_dump(content))
+    publisher.commit("A second model")
+    assert refused(publisher.url) == (
+        f"{publisher.url}: finished sets of 2 models, and none is named; expected one of standard, vit"
+    )
+    lock.write_text(yaml.safe_dump(content | {"stages": {}}))
+    publisher.commit("None")
+    assert refused(publisher.url) == (
+        f"{publisher.url}: finished sets of 0 models, and none is named; expected one whose sets are finished"
+    )
 
 
 def test_each_failure_of_the_repository_has_its_line(publisher: Publisher, export: Path, tmp_path: Path) -> None:

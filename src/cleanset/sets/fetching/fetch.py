@@ -314,14 +314,17 @@ def run(
     """Fetch a set into the cache, and copy it into the new or empty folder `out`, if one is given.
 
     `update` asks the repository again for the commit of its branch or tag; `force` computes the MD5 of every file
-    again; either downloads a release again, where `model` may be empty and `rev` and `folder` mean nothing. Raises
+    again; either downloads a release again, where `rev` and `folder` mean nothing. `model` may be empty where one set
+    is there: a repository is then asked which. Raises
     CleansetError if anything cannot be reached, or is missing or damaged there; files fetched from a repository are
     kept.
     """
     if out is not None:
         check_new(out)  # not only after everything has been fetched
     if not repository.is_release(url):
-        fetched = fetch(repository.published_set(url, rev, folder, model), update, force)
+        fetched = fetch(
+            repository.published_set(url, rev, folder, model or _only_model(url, rev, folder)), update, force
+        )
     elif rev is not None or folder != ".":
         raise CleansetError(f"{url}: a release; expected --rev and --folder with a git repository alone")
     else:
@@ -425,6 +428,15 @@ def _located(published: repository.PublishedSet, update: bool) -> SetLocation:
     if not is_commit:
         write_text(revision, json.dumps({"commit": found.commit, "rev": published.rev}) + "\n")
     return found
+
+
+def _only_model(url: str, rev: str | None, folder: str) -> str:
+    """The model of the only set of an edition in a repository."""
+    anyones = repository.published_set(url, rev, folder, "any")
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    with workspace_for(cache / "repository") as workspace:
+        return repository.only_model(_snapshot(anyones, None, workspace))
 
 
 def _snapshot(published: repository.PublishedSet, commit: object, workspace: Path) -> repository.Snapshot:

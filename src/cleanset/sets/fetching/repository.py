@@ -8,7 +8,7 @@ import configparser
 import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -252,8 +252,24 @@ class Remote:
         return self.options["url"]
 
 
-def directory_md5(snapshot: Snapshot) -> str:
-    """MD5 of the list of the set's files, with its ending `.dir`, from the edition's dvc.lock."""
+_EXPORTS = "data/export/"
+
+
+def only_model(snapshot: Snapshot) -> str:
+    """The model of the only finished set of the edition. Raises CleansetError, which lists them, for another number."""
+    models = _models(_outs_of(snapshot))
+    if len(models) != 1:
+        listed = f"expected one of {', '.join(models)}" if models else "expected one whose sets are finished"
+        raise CleansetError(f"{snapshot.published}: finished sets of {len(models)} models, and none is named; {listed}")
+    return models[0]
+
+
+def _models(outs: Mapping[str, object]) -> list[str]:
+    return sorted(path.removeprefix(_EXPORTS) for path in outs if path.startswith(_EXPORTS))
+
+
+def _outs_of(snapshot: Snapshot) -> dict[str, JsonObject]:
+    """The outputs in the edition's dvc.lock, by path."""
     asked = snapshot.published
     text = snapshot.read(_inside(asked.folder, "dvc.lock"))
     if text is None:
@@ -262,9 +278,15 @@ def directory_md5(snapshot: Snapshot) -> str:
         folders = [each for each in folders if PurePosixPath(each).parent.name != "studies"]
         found = f"editions are in: {', '.join(folders)}" if folders else "it has no edition"
         raise CleansetError(f"{asked}: no dvc.lock; expected the folder of an edition (--folder); {found}")
-    outs = _outs(text, f"{asked}, dvc.lock")
+    return _outs(text, f"{asked}, dvc.lock")
+
+
+def directory_md5(snapshot: Snapshot) -> str:
+    """MD5 of the list of the set's files, with its ending `.dir`, from the edition's dvc.lock."""
+    asked = snapshot.published
+    outs = _outs_of(snapshot)
     if asked.export not in outs:
-        models = sorted(path.rpartition("/")[2] for path in outs if path.startswith("data/export/"))
+        models = _models(outs)
         raise CleansetError(
             f"{asked}: no finished set of model {asked.model}; expected one of {', '.join(models) or 'none'}"
         )
