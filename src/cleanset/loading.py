@@ -193,10 +193,13 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
         raise missing_export(export, model, edition.resolve())
     if (found := one_set(edition, model)) != edition:
         return found
+    expected = f"expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
+    if model and edition == Path():
+        raise CleansetError(
+            f"{model!r}: no set here, since this folder is no edition; {expected}, or {PUBLISHED_SET!r}"
+        )
     what = "neither an edition nor an export" if edition.is_dir() else "missing"
-    raise CleansetError(
-        f"{edition}: {what}; expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
-    )
+    raise CleansetError(f"{edition}: {what}; {expected}")
 
 
 def missing_export(export: Path, role: str, edition: Path) -> CleansetError:

@@ -175,7 +175,8 @@ SHA256_FORM = re.compile("[0-9a-f]{64}")
 
 Role = Annotated[str, Field(pattern=f"^{ROLE_FORM.pattern}$", max_length=64)]
 Sha256 = Annotated[str, Field(pattern=f"^{SHA256_FORM.pattern}$")]
-DeviceText = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")]
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
+DeviceText = Annotated[str, checked(_DEVICE.fullmatch, "auto, cpu, cuda or cuda:N")]
 """The devices that params name: auto, cpu, cuda or cuda:N."""
 
 

@@ -194,6 +194,12 @@ def test_other_bytes_are_not_handed_out(copy: Path) -> None:
     assert images[1][2]["file"] == FILES[1]
 
 
+def test_a_name_where_there_is_no_edition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CleansetError, match=r"^'scoter': no set here, since this folder .*, or 'scooter'$"):
+        cleanset.load("scoter")
+
+
 def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> None:
     (tmp_path / "edition").mkdir()
     shutil.copy(edition.folder / "params.yaml", tmp_path / "edition")

@@ -50,7 +50,7 @@ def models(*entries: str) -> str:
         ),
         (
             f"{BASE}{MODEL}score: {{device: gpu}}",
-            ": score.device: expected a match of '^(auto|cpu|cuda(:[0-9]{1,3})?)$'; found 'gpu'",
+            ": score.device: expected auto, cpu, cuda or cuda:N; found 'gpu'",
         ),
         (f"{ROOT}{MODEL}", ": missing key dataset: add it, as in imagenet/params.yaml"),
         (

@@ -91,7 +91,7 @@ class TestWeights:
         with_model(scorable, name=NETWORK)
         scorable.others["score"] = {"device": "cuda:99"}
         scorable.params()
-        scorable.fails("score.device cuda:99: * CUDA devices found; expected it among them: set auto or cpu", *SCORE)
+        scorable.fails("device cuda:99: * CUDA devices found; expected it among them: set auto or cpu", *SCORE)
 
 
 class Loud:

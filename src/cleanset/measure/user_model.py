@@ -230,6 +230,8 @@ def callable_of(spec: ModuleModel) -> Callable[..., object]:
         problem = f"importing {spec.module} raises {raised(error)}"
         if isinstance(error, ModuleNotFoundError) and error.name in (spec.module, spec.module.partition(".")[0]):
             problem = f"no module {spec.module} here or installed"
+            if spec.module.endswith(".py"):
+                problem += f"; expected a module's name, not its file's: {spec.module.removesuffix('.py')}:{spec.name}"
         raise CleansetError(f"--model {spec.text}: {problem}") from None
     if not callable(made):
         found = "has no" if made is None else f"has {kind_of(made)} as"

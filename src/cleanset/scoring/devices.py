@@ -165,7 +165,7 @@ def to_device(images: Tensor, device: torch.device) -> Tensor:
 
 
 def choose_devices(device: str) -> list[Device]:
-    """The devices that `score.device` names; `auto` is every CUDA device, otherwise the CPU.
+    """The devices that a name stands for; `auto` is every CUDA device, otherwise the CPU.
 
     Raises CleansetError for a CUDA device that does not exist.
     """
@@ -175,7 +175,5 @@ def choose_devices(device: str) -> list[Device]:
         return [device_of(each) for each in chosen]
     named = device_of(torch.device(device))
     if named.is_separate and (named.torch.index or 0) >= found:
-        raise CleansetError(
-            f"score.device {device}: {found} CUDA devices found; expected it among them: set auto or cpu"
-        )
+        raise CleansetError(f"device {device}: {found} CUDA devices found; expected it among them: set auto or cpu")
     return [named]

@@ -55,7 +55,7 @@ class PixelNetwork(nn.Module):
         except torch.OutOfMemoryError:
             raise CleansetError(
                 f"{self.device}: no memory for {len(pixels)} images at a time; expected a larger device: "
-                "set fewer of them in the params, or score.device cpu"
+                "set fewer of them in the params, or the device cpu"
             ) from None
         return logits.to(pixels.dtype)
 

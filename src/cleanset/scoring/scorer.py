@@ -193,7 +193,7 @@ class Scorer:
             if most == 1:
                 raise CleansetError(
                     f"{self.device}: no memory for even one image at a time; expected a larger device: "
-                    "end other programs on it, or set score.device cpu"
+                    "end other programs on it, or set the device cpu"
                 )
             most = (most + 1) // 2
             self._max_images = min(most, self._max_images or most)

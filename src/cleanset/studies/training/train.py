@@ -161,7 +161,7 @@ def device_named(name: str) -> Device:
     try:
         return choose_devices(name)[0]
     except CleansetError as error:
-        raise CleansetError(str(error).replace("score.device", "params.yaml: device")) from None
+        raise CleansetError(f"params.yaml: {error}") from None
 
 
 def check_length(run: Run, steps_per_epoch: int, name: str) -> None:
