@@ -18,6 +18,8 @@ from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
 
 CODE = ("report/thumbnails.py", "images/codec.py", "images/boxes.py")
 """The files of the package that decide on the bytes of a thumbnail."""
+_DIGITS = 64
+"""Of a SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,10 @@ class ThumbnailCache:
             return None
         with suppress(OSError):
             data = read_bytes(self.folder / name)
-            digest, jpeg = data[:64], data[64:]
-            if digest == sha256(jpeg).encode():
-                return Thumbnail(jpeg, *Image.open(io.BytesIO(jpeg), formats=["JPEG"]).size)
+            jpeg = data[_DIGITS:]
+            if data[:_DIGITS] == sha256(jpeg).encode():
+                width, height = Image.open(io.BytesIO(jpeg), formats=["JPEG"]).size
+                return Thumbnail(jpeg=jpeg, width=width, height=height)
         return None
 
     def _keep(self, name: str, made: Thumbnail) -> None:
