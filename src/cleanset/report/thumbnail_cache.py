@@ -12,6 +12,7 @@ import PIL
 from PIL import Image, features
 
 from cleanset.cache import cache_folder
+from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.images.boxes import Box
 from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
@@ -77,5 +78,5 @@ def usual_thumbnail_cache(package: Path = Path(__file__).parents[1]) -> Thumbnai
     made_by = sha256(b"".join(code) + libraries.encode())
     try:
         return ThumbnailCache(cache_folder() / "thumbnails" / made_by[:16])
-    except RuntimeError:  # no home
+    except CleansetError:  # no home
         return ThumbnailCache(None)
