@@ -29,7 +29,9 @@ def beginning(moment: float, kept: Collection[Path]) -> list[str] | None:
     changed = set[Path]()
     for folder in _looked_into():
         changed |= _changed_since(folder, moment - _CLOCK_SECONDS, kept)
-    command = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--tmpfs", "/dev/shm", "--die-with-parent"]
+    command = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--die-with-parent"]
+    if Path("/dev/shm").is_dir():
+        command += ["--tmpfs", "/dev/shm"]
     for folder in sorted({path.parent for path in changed}):
         command += _without(changed, folder)
     command += ["--chdir", str(Path.cwd()), "--"]
