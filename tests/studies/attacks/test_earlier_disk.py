@@ -27,8 +27,8 @@ def test_what_was_written_since_is_not_there(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "within").mkdir()
     (tmp_path / "within" / "old.txt").write_text("old, too")
     (tmp_path / "within" / "changed.txt").write_text("before")
-    time.sleep(0.1)
     moment = time.time()
+    time.sleep(0.1)  # the clock of file systems has ticks
     (tmp_path / "within" / "changed.txt").write_text("since")
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "memory.txt").write_text("seen")

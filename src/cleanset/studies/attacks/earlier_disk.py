@@ -16,19 +16,18 @@ MOST_LOOKED_AT = 50_000
 """Files and folders that are looked at below each folder, from the top."""
 MOST_IN_A_FOLDER = 2_000
 """Of a folder with more files than this nothing is hidden: each one that stays is a mount of its own."""
-_CLOCK_SECONDS = 0.05
-"""A file system may stamp a file with a time that is a tick of the kernel old."""
 
 
 def beginning(moment: float, kept: Collection[Path]) -> list[str] | None:
     """The first words of a command that runs as of `moment`, seconds since 1970; None where bubblewrap cannot.
 
-    `kept`: folders that stay as they are, whatever lies in them.
+    `kept`: folders that stay as they are, whatever lies in them. File systems stamp files with a time that may be some
+    milliseconds old: what was written just after the moment, and never again, may stay.
     """
     kept = {*kept, Path(sys.prefix), Path(sys.base_prefix)}
     changed = set[Path]()
     for folder in _looked_into():
-        changed |= _changed_since(folder, moment - _CLOCK_SECONDS, kept)
+        changed |= _changed_since(folder, moment, kept)
     command = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--die-with-parent"]
     if Path("/dev/shm").is_dir():
         command += ["--tmpfs", "/dev/shm"]
