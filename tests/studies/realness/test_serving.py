@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import serving
-from cleanset.studies.realness.serving import GivenAnswer, GivenView, PageVisit, ServeSettings, StudyServer, application
+from cleanset.studies.realness.ratings import View
+from cleanset.studies.realness.serving import GivenAnswer, PageVisit, ServeSettings, StudyServer, application
 from tests.browser_tab import Server
 from tests.studies.realness.conftest import command, rows
 
@@ -48,7 +49,7 @@ def give(server: StudyServer, page: dict[str, Any], position: int, choice: int =
     trial = page["trials"][position - 1]
     given = answer_of(page["trials"], position, choice)
     server.save(GivenAnswer(key=page["key"], position=position, stimulus=trial["stimulus"], answer=given,
-                            milliseconds=900, view=GivenView(**SEEN)))  # fmt: skip
+                            milliseconds=900, view=View(**SEEN)))  # fmt: skip
 
 
 def complete(server: StudyServer, person: str) -> None:
@@ -229,7 +230,7 @@ def test_an_answer_is_checked_when_it_arrives(plan: Path, change: dict[str, Any]
     page = opened(server)
     first = {"key": page["key"], "position": 1, "stimulus": page["trials"][0]["stimulus"], "answer": "left"}
     with pytest.raises(ValueError, match=message):
-        server.save(GivenAnswer(**(first | {"milliseconds": 500, "view": SEEN} | change)))
+        server.save(GivenAnswer(**(first | {"milliseconds": 500, "view": View(**SEEN)} | change)))
     assert list((plan / "answers").iterdir()) == []
 
 
@@ -246,7 +247,7 @@ def test_an_answer_is_never_replaced(plan: Path) -> None:
     complete(server, "")
     with pytest.raises(ValueError, match="trial 13"):
         server.save(
-            GivenAnswer(key=page["key"], position=13, stimulus="x", answer=1, milliseconds=500, view=GivenView(**SEEN))
+            GivenAnswer(key=page["key"], position=13, stimulus="x", answer=1, milliseconds=500, view=View(**SEEN))
         )
 
 
@@ -287,10 +288,9 @@ def test_what_the_server_gives(plan: Path, tmp_path: Path) -> None:
                  "view": SEEN}  # fmt: skip
         assert client.post("/answer", json=given | {"answer": 99}).status_code == 409
         assert client.post("/answer", json=given | {"answer": "left", "milliseconds": -1}).status_code == 422
-        assert (
-            client.post("/answer", json=given | {"answer": "left", "view": SEEN | {"pixel_ratio": 0}}).status_code
-            == 422
-        )
+        for wrong in ({"pixel_ratio": 0}, {"shown_width": "448"}, {"window_height": -1}):
+            answer = {"answer": "left", "view": SEEN | wrong}
+            assert client.post("/answer", json=given | answer).status_code == 422
         assert client.post("/answer", content=b"\xff").status_code == 422
         assert client.post("/answer", content="x" * 4_001).status_code == 413
         assert client.post("/answer", json=given | {"answer": "left"}).status_code == 200

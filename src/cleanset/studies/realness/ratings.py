@@ -51,25 +51,28 @@ _Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more,
 _Pixels = Annotated[int, numeric(int, 0, 100_000, "a number of pixels, or nothing")]
 _Ratio = Annotated[float, numeric(float, 0.01, 100, "device pixels for each CSS pixel, or nothing")]
 _Stripped = Annotated[str, AfterValidator(str.strip)]
+# as the page sends them: JSON has numbers
+_SentPixels = Annotated[int, Field(strict=True, ge=0, le=100_000)]
+_SentRatio = Annotated[float, Field(strict=True, ge=0.01, le=100)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """How a trial stood on a screen when it was answered."""
 
-    shown_width: int
+    shown_width: _SentPixels
     """Width of each of its images in device pixels; 0: it has none."""
 
-    shown_height: int
+    shown_height: _SentPixels
     """Their height in device pixels."""
 
-    pixel_ratio: float
+    pixel_ratio: _SentRatio
     """Device pixels for each CSS pixel: of the screen, times the browser's zoom."""
 
-    window_width: int
+    window_width: _SentPixels
     """Width of the window in CSS pixels."""
 
-    window_height: int
+    window_height: _SentPixels
     """Height of the window in CSS pixels."""
 
 

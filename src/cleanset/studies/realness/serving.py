@@ -39,7 +39,7 @@ from cleanset.studies.realness.plan_files import (
     read_texts,
 )
 from cleanset.studies.realness.planning import STATIC, static_file
-from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS, VIEW_COLUMNS
+from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS, VIEW_COLUMNS, View
 from cleanset.validation import first_problem, shown
 from cleanset.web.guard import is_loopback
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
@@ -99,18 +99,6 @@ class PageVisit(BaseModel):
     begins: bool = False
 
 
-class GivenView(BaseModel):
-    """How the trial stands on the screen: the fields of `ratings.View`."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    shown_width: Annotated[int, Field(ge=0, le=100_000)]
-    shown_height: Annotated[int, Field(ge=0, le=100_000)]
-    pixel_ratio: Annotated[float, Field(ge=0.01, le=100)]
-    window_width: Annotated[int, Field(ge=0, le=100_000)]
-    window_height: Annotated[int, Field(ge=0, le=100_000)]
-
-
 class GivenAnswer(BaseModel):
     """The answer to one trial, as the browser sends it."""
 
@@ -121,7 +109,7 @@ class GivenAnswer(BaseModel):
     stimulus: str
     answer: str | int
     milliseconds: Annotated[int, Field(ge=0, lt=10**10)]
-    view: GivenView
+    view: View
 
 
 @dataclass(slots=True)
