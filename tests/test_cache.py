@@ -1,4 +1,4 @@
-"""The cache folder, and what is said of a user who has no home."""
+"""The cache folder, and the message for a user without a home."""
 
 import os
 import re

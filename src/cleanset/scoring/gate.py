@@ -1,7 +1,7 @@
-"""The gate that every network passes, whoever brings it: what is refused of its answers, and what is said then.
+"""The gate that every network passes, whoever brings it: which answers are refused, with which message.
 
 An edition, `evaluate` in Python and on the command line, robustness, attacks, trainings and the contest all see answers
-through it. It knows arrays alone; `checked_network` puts it around a network of torch.
+through it. It takes arrays; `checked_network` puts it around a network of torch.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def not_finite(where: object) -> NetworkError:
 
 
 def dependence_problem(name: str, when: str) -> str:
-    """What is said of a network whose answers depend on more than the image; `when`: as `dependence` has it."""
+    """The message on a network whose answers depend on more than the image; `when`: as `dependence` gives it."""
     return (
         f"{name}: the network gives an image other logits {when}; expected logits that depend on the image alone: "
         "turn off dropout, noise, and batch normalisation by the statistics of the batch"
