@@ -28,16 +28,21 @@ def beginning(moment: float, kept: Collection[Path]) -> list[str] | None:
     changed = set[Path]()
     for folder in _looked_into():
         changed |= _changed_since(folder, moment, kept)
-    command = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--die-with-parent"]
+    options = ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--die-with-parent"]
     if Path("/dev/shm").is_dir():
-        command += ["--tmpfs", "/dev/shm"]
+        options += ["--tmpfs", "/dev/shm"]
     for folder in sorted({path.parent for path in changed}):
-        command += _without(changed, folder)
-    command += ["--chdir", str(Path.cwd()), "--"]
+        options += _without(changed, folder)
+    options += ["--chdir", str(Path.cwd()), "--"]
+    # the superuser of a container may mount in a namespace of users alone
+    commands = (["bwrap", *namespace, *options] for namespace in ([], ["--unshare-user"]))
+    return next(filter(_runs, commands), None)
+
+
+def _runs(command: Sequence[str]) -> bool:
     with suppress(OSError):
-        if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
-            return command
-    return None
+        return subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+    return False
 
 
 def _looked_into() -> set[Path]:
