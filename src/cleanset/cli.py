@@ -1,6 +1,7 @@
 """The command line: one command per stage and tool. Each imports its libraries only when it runs."""
 
 import io
+import os
 import sys
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -862,6 +863,7 @@ EXIT_OF_CLOSED_PIPE = 141
 
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
+    _begin_in_utf8()
     for stream in (sys.stdout, sys.stderr):
         # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
@@ -874,6 +876,15 @@ def main() -> None:
         if (message := _message(error)) is None:
             raise
         sys.exit(f"error: {message}")
+
+
+def _begin_in_utf8() -> None:
+    """Begin anew in Python's UTF-8 mode where the locale has another encoding: the names of a set's files are UTF-8."""
+    if sys.getfilesystemencoding() == "utf-8" or "PYTHONUTF8" in os.environ:
+        return
+    terminal = {"PYTHONIOENCODING": f"{sys.stdout.encoding}:backslashreplace"} if sys.stdout else {}
+    command = [sys.executable, *sys.orig_argv[1:]]
+    os.execve(sys.executable, command, {**terminal, **os.environ, "PYTHONUTF8": "1"})
 
 
 def _message(error: Exception) -> str | None:

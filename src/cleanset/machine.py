@@ -1,17 +1,30 @@
-"""What this process uses of the machine: processor cores, freed memory, garbage collection."""
+"""What this process uses of the machine: processor cores, freed memory, garbage collection, names of files."""
 
 import ctypes
 import gc
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+
+from cleanset.errors import CleansetError
 
 
 def available_cores() -> int:
     """The number of cores that this process may run on, as far as the system reports it; else of all cores."""
     # only Linux has it; os.cpu_count() would ignore taskset and the cpusets of containers
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_file_names(names: Iterable[str]) -> None:
+    """Raise CleansetError if this Python would look for files of these names, which are UTF-8, under other bytes."""
+    encoding = sys.getfilesystemencoding()
+    if encoding != "utf-8" and (name := next((each for each in names if not each.isascii()), None)):
+        raise CleansetError(
+            f"{name}: a file's name in UTF-8, and this Python takes names for {encoding}; expected PYTHONUTF8=1 in its "
+            "environment"
+        )
 
 
 @contextmanager

@@ -213,6 +213,31 @@ def test_cleanset(export: Path, edition: Edition, classes: dict[str, tuple[str, 
     assert found == expected(edition.folder.parent, classes)
 
 
+LOADED = "import cleanset, sys; print(cleanset.load(sys.argv[1])[0])"
+
+
+@pytest.mark.long
+def test_in_a_locale_that_is_not_utf8(export: Path, classes: dict[str, tuple[str, str]], tmp_path: Path) -> None:
+    """The command begins anew in Python's UTF-8 mode; a program of the user's own is told to."""
+    compiled = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / "de_DE.ISO-8859-1")]
+    if shutil.which("localedef") is None or subprocess.run(compiled, capture_output=True, check=False).returncode:
+        pytest.skip("no German in ISO-8859-1: install the package locales")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "PYTHONUTF8"))}
+    environment |= {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.ISO-8859-1"}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments, export], env=environment, capture_output=True, encoding="latin-1"
+        )
+
+    assert "images are good" in run("-m", "cleanset", "verify").stdout
+    loaded = run("-c", LOADED)
+    if all(key.isascii() for key in classes):
+        assert loaded.returncode == 0
+    else:
+        assert "takes names for iso8859-1; expected PYTHONUTF8=1" in loaded.stderr
+
+
 def test_names_on_pages_have_a_direction(edition: Edition, classes: dict[str, tuple[str, str]]) -> None:
     own_edition.run(edition, "count", "report")
     pages = "".join(path.read_text() for path in edition.report.rglob("*.html"))
