@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cleanset.files import sha256
 from cleanset.retries import MAX_ATTEMPTS
 from cleanset.scoring import downloads
 from cleanset.scoring.downloads import Drive, Hub, Web, digest_file, fetch, what_instead_of_weights
@@ -96,6 +98,56 @@ class TestHub:
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
         with pytest.raises(ValueError, match=r"^ConnectError: .*Connection refused"):
             fetch(HUB, path)
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from cleanset.scoring.downloads import Hub, Web, fetch
+for path, kind, *words in (each.split() for each in sys.argv[1:]):
+    try:
+        fetch({"hub": Hub, "web": Web}[kind](*words), Path(path))
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_copies_in_the_users_caches_where_nobody_answers(tmp_path: Path, home: Path) -> None:
+    """Of the hub and of torch; then with both copies damaged, which are not taken."""
+    data = content(1000)
+    digest = sha256(data)
+    hub = home / ".cache/huggingface/hub/models--timm--resnet50.a1_in1k"
+    blob = hub / "blobs" / digest
+    link = hub / "snapshots" / COMMIT / "model.safetensors"
+    checkpoint = home / ".cache/torch/hub/checkpoints" / f"resnet50-{digest[:8]}.pth"
+    for each in (blob, link, checkpoint, hub / "refs" / "main"):
+        each.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(blob)
+    (hub / "refs" / "main").write_text(COMMIT)
+    origins = [f"hub {HUB.repository} {HUB.file}", f"web http://127.0.0.1:1/{checkpoint.name} {digest[:8]}"]
+    program = [sys.executable, "-c", FETCH]
+    environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:1"}
+
+    def run(*names: str) -> subprocess.CompletedProcess[str]:
+        wanted = [f"{tmp_path / name} {origin}" for name, origin in zip(names, origins, strict=True)]
+        return subprocess.run([*program, *wanted], env=environment, capture_output=True, text=True, check=True)
+
+    for copy in (blob, checkpoint):
+        copy.write_bytes(data)
+    done = run("weights/one", "weights/two")
+    assert done.stdout == ""
+    notices = done.stderr.splitlines()
+    assert notices[0].startswith(f"{blob}: taken in place of a download, which failed (ConnectError: ")
+    assert notices[1].startswith(f"{checkpoint}: taken in place of a download, which failed (ConnectError: ")
+    assert [(tmp_path / "weights" / name).read_bytes() for name in ("one", "two")] == [data, data]
+    for copy in (blob, checkpoint):
+        copy.write_bytes(data[:-1])
+    done = run("weights/three", "weights/four")
+    assert done.stdout.count("Connection refused") == 2
+    assert sorted(path.name for path in (tmp_path / "weights").iterdir()) == ["one", "one.sha256", "two", "two.sha256"]
+    # what this test has put there itself
+    shutil.rmtree(home / ".cache")
+    shutil.rmtree(tmp_path / "weights")
 
 
 class TestDrive:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.files import sha256_of, take_lock, write_text
+from cleanset.progress import print_notice
 from cleanset.retries import retried
 from cleanset.validation import SHA256_FORM
 
@@ -60,7 +61,8 @@ Origin = Hub | Drive | Web
 def fetch(origin: Origin, path: Path) -> None:
     """Download to `path`, unless the file exists; a second process that wants it waits for the first.
 
-    Leftovers of a killed run are removed. Raises ValueError with the reason if it fails.
+    Where the download fails, the copy in the user's own cache of the Hugging Face hub or of torch is taken, if there is
+    one, as timm and torchvision do. Leftovers of a killed run are removed. Raises ValueError with the reason if it fails.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     workspace = path.with_name(path.name + ".partial")
@@ -71,7 +73,7 @@ def fetch(origin: Origin, path: Path) -> None:
         workspace.mkdir()
         try:
             fetched = workspace / path.name
-            _run(origin, fetched)
+            _download_or_copy(origin, fetched)
             if (other := what_instead_of_weights(fetched)) is not None:
                 raise ValueError(f"{other} came instead of weights")
             # first: after a kill in between, the file is downloaded again
@@ -108,6 +110,40 @@ def _alone_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _download_or_copy(origin: Origin, path: Path) -> None:
+    """Download to `path`; where that fails, copy what the user's cache has. Raises ValueError if it has nothing."""
+    try:
+        _run(origin, path)
+    except ValueError as error:
+        cached = cached_copy(origin)
+        if cached is None:
+            raise
+        shutil.copyfile(cached, path)
+        print_notice(f"{cached}: taken in place of a download, which failed ({error})")
+
+
+def cached_copy(origin: Origin) -> Path | None:
+    """The whole file in the user's cache of the hub or of torch, where it has one whose name or origin tells a digest.
+
+    The hub's cache names a large file by its SHA-256, and torchvision's weights have the beginning of theirs.
+    """
+    if isinstance(origin, Hub):
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(origin.repository, origin.file)
+        path = Path(found).resolve() if isinstance(found, str) else None
+        digest = path.name if path is not None and SHA256_FORM.fullmatch(path.name) else ""
+    elif isinstance(origin, Web):
+        from torch.hub import get_dir
+
+        path = Path(get_dir(), "checkpoints", origin.url.rpartition("/")[2])
+        digest = origin.digest
+    else:
+        return None
+    is_whole = path is not None and path.is_file() and digest and sha256_of(path).startswith(digest)
+    return path if is_whole else None
 
 
 def _run(origin: Origin, path: Path) -> None:
