@@ -205,7 +205,7 @@ def make_edition(
     tables = {"labels": labels, "names": names, "scores": scores}
     if images is not None:
         from cleanset.dataset.duplicate_search import search
-        from cleanset.dataset.duplicates import DUPLICATES, REFUSED_DUPLICATES
+        from cleanset.dataset.duplicates import DUPLICATES
         from cleanset.dataset.folder import read_images
         from cleanset.dataset.pinned import digests_of
         from cleanset.edition.about import read_about
@@ -218,8 +218,7 @@ def make_edition(
         check_folder(folder)
         digests = digests_of(found.locations)
         check_none_empty(found)
-        there = folder.resolve()
-        duplicates = search(found, digests, there.with_name(f"{there.name}_{REFUSED_DUPLICATES}"))
+        duplicates = search(found, digests, refused=f"{folder.resolve()}_")
         carried_to = NewImages(found, digests, new_names)
         carried_to.check(old)
         make_own_edition(folder, images, found, models, tables=tables, digests=digests, about=about)

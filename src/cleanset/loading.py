@@ -13,7 +13,7 @@ from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import is_address, is_release, published_set
 from cleanset.sets.folder import ManifestText, check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
-from cleanset.sets.manifest import MANIFEST, Entry, check_set, file_name, read_manifest
+from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
 from cleanset.validation import ROLE_FORM
 
@@ -91,7 +91,7 @@ def _role_and_place(model: str | Path, edition: str | Path) -> tuple[str, str | 
 def _loaded(folder: Path, model: str, transform: Callable[[Any], Any] | None) -> ImageSet:
     manifest = _checked_manifest(folder)
     entries = _entries(manifest, model)
-    check_file_names(file_name(each.wnid, each.image_id, each.crop, manifest.classes) for each in entries)
+    check_file_names(entry.file for entry in entries)
     notices = notices_of(entries, read_release(folder))
     return _image_set()(folder, entries, manifest.classes, transform, notices)
 

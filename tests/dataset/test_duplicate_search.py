@@ -44,15 +44,14 @@ def rows(table: Path) -> list[list[str]]:
 def test_every_kind_in_one_table(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Copies of bytes and of pixels; a crop of 5 % and a mirrored image of another class are nearly the same."""
     table = tmp_path / "duplicates.csv"
-    before = search(*read(images), tmp_path / "refused.csv")
+    before = search(*read(images), f"{tmp_path}/")
     before.write(table)
     assert (before.pairs, before.notice, table.exists(), capsys.readouterr().err) == ((), "", False, "")
     shutil.copy(images / "cat/0.png", images / "cat/again.png")
     detailed(1).save(images / "cat/other bytes.png", compress_level=1)
     detailed(5).crop((12, 10, 240, 200)).save(images / "dog/cropped.jpg", quality=90)
     ImageOps.mirror(detailed(2)).save(images / "dog/mirrored.png")
-    (images / "dog/damaged.png").write_bytes((images / "dog/0.png").read_bytes()[:200])
-    search(*read(images), tmp_path / "refused.csv").write(table)
+    search(*read(images), f"{tmp_path}/").write(table)
     assert rows(table) == [
         ["image_id", "duplicate_of", "same"],
         ["cat/again.png", "cat/0.png", "bytes"],
@@ -66,25 +65,25 @@ def test_every_kind_in_one_table(images: Path, tmp_path: Path, capsys: pytest.Ca
     )
     for name in ("cat/again.png", "cat/other bytes.png", "dog/cropped.jpg", "dog/mirrored.png"):
         (images / name).unlink()
-    search(*read(images), tmp_path / "refused.csv").write(table)
+    search(*read(images), f"{tmp_path}/").write(table)
     assert not table.exists()
 
 
 def test_the_same_images_in_two_classes_are_refused_at_once(images: Path, tmp_path: Path) -> None:
     """All of them, by bytes and by pixels; those that are nearly the same may be."""
-    table = tmp_path / "refused.csv"
+    table = tmp_path / "refused_duplicates.csv"
     ImageOps.mirror(detailed(4)).save(images / "cat/mirrored.png")
     for number in range(3):
         shutil.copy(images / f"cat/{number}.png", images / f"dog/copy {number}.png")
     with pytest.raises(CleansetError) as raised:
-        search(*read(images), table)
+        search(*read(images), f"{tmp_path}/")
     pairs = [f"cat/{number}.png and dog/copy {number}.png" for number in range(3)]
     expected = "expected each image in one: remove one of the two"
     assert str(raised.value) == f"the same bytes in two classes: 3 pairs: {', '.join(pairs)}; {expected}"
     assert not table.exists()
     detailed(3).save(images / "dog/pixels.png", compress_level=1)
     with pytest.raises(CleansetError) as raised:
-        search(*read(images), table)
+        search(*read(images), f"{tmp_path}/")
     assert str(raised.value) == (
         f"the same pixels in two classes: 4 pairs: {', '.join(pairs)} and 1 more; {expected}; all are in {table}"
     )
@@ -94,7 +93,7 @@ def test_the_same_images_in_two_classes_are_refused_at_once(images: Path, tmp_pa
     ]
     for path in images.glob("dog/[cp]*"):
         path.unlink()
-    search(*read(images), table)
+    search(*read(images), f"{tmp_path}/")
     assert not table.exists()
 
 
@@ -124,11 +123,32 @@ def test_in_processes_as_without(images: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(alone.pairs) == 1
 
 
-def test_what_preprocess_refuses_is_like_no_other(images: Path) -> None:
+def test_what_preprocess_refuses_is_refused_at_once(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By kinds, and all in a table; of many images what their headers tell; once more without them."""
+    table = tmp_path / "unreadable_images.csv"
     for number in range(2):
         Image.new("RGBA", (30, 30), (0, 0, 0, 9 + number)).save(images / f"cat/see-through {number}.png")
     Image.new("1", (30, 30)).save(images / "dog/black.png")
+    (images / "dog/damaged.png").write_bytes((images / "dog/0.png").read_bytes()[:200])
     assert find_duplicates(*read(images)).pairs == ()
+    expected = f"expected whole JPEGs or PNGs of 8 bits, RGB or grey: convert or remove them; all are in {table}"
+    kinds = "cat/see-through 0.png, cat/see-through 1.png (transparency), dog/black.png (black and white)"
+    with pytest.raises(CleansetError) as raised:
+        search(*read(images), f"{tmp_path}/")
+    cut = "dog/damaged.png (image file is truncated)"
+    assert str(raised.value) == f"images: 4 cannot be read: {kinds}, {cut}; {expected}"
+    assert [name for name, _ in rows(table)[1:]] == [
+        "cat/see-through 0.png", "cat/see-through 1.png", "dog/black.png", "dog/damaged.png"
+    ]  # fmt: skip
+    monkeypatch.setattr(duplicate_search, "MAX_DECODED", 9)
+    with pytest.raises(CleansetError, match="images: 3 cannot be read"):
+        search(*read(images), f"{tmp_path}/")
+    for path in [*images.glob("cat/see*"), *images.glob("dog/[bd]*.png")]:
+        path.unlink()
+    assert search(*read(images), f"{tmp_path}/").unreadable == {}
+    assert not table.exists()
 
 
 @pytest.mark.parametrize(

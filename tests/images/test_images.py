@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.images.codec import cropped, decode, inspect, pixels_sha256, png
+from cleanset.images.codec import cropped, decode, inspect, pixels_sha256, png, size_in_header
 from cleanset.images.preprocessing import RES256CROP224, ROBUSTBENCH, ResizeAndCrop, timm_preprocessing
 from tests.ten_images import drawn_image, jpeg, with_size
 
@@ -285,15 +285,19 @@ XMP = b'http://ns.adobe.com/xap/1.0/\0<x:xmpmeta xmlns:x="adobe:ns:meta/" tiff:O
         XMP,
     ],
 )
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("marker", [0xE1, 0xE2, 0xED, 0xFE])
-def test_damaged_metadata_do_not_matter(content: bytes, marker: int) -> None:
+def test_damaged_metadata_do_not_matter(content: bytes, marker: int, tmp_path: Path) -> None:
     data = with_segment(PLAIN, content, marker)
     assert inspect(data) == inspect(PLAIN)
     whole = (0, 0, 40, 30)
     assert png(cropped(data, whole)) == png(cropped(PLAIN, whole))
     assert dict(decode(data).getexif()) == {}
+    (path := tmp_path / "photo.jpg").write_bytes(data)
+    assert size_in_header(path) == (40, 30)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("content", [b"nonsense and more", b"II*\0\xff\xff\xff\xff", b"II*\0\x08\0\0\0\1\0\x12\1\3\0"])
 def test_damaged_metadata_of_a_png_do_not_matter(content: bytes) -> None:
     data = with_exif("PNG", content)

@@ -16,7 +16,8 @@ import yaml
 from PIL import Image
 
 from cleanset.dataset.archives import Location
-from cleanset.dataset.pinned import digests_of
+from cleanset.dataset.folder import read_images
+from cleanset.dataset.pinned import digests_of, pinned_text
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -125,11 +126,10 @@ def test_damaged_images_are_counted_by_kind(folder: Path) -> None:
     for number in range(2):
         Image.new("RGBA", (9, 9), (number, 0, 0, 9)).save(folder / "images" / "cat" / f"see-through {number}.png")
     Image.new("1", (9, 9)).save(folder / "images" / "dog" / "9.png")
-    edition = made(folder)
-    table = edition.folder / "data" / "unreadable_images.csv"
-    with pytest.raises(CleansetError) as raised:
-        own_edition.run(edition, "preprocess")
-    assert str(raised.value).partition("images: ")[2] == (
+    table = folder / "own_unreadable_images.csv"
+    code, text = run(*EDITION, cwd=folder)
+    assert code == 1
+    assert text.partition("images: ")[2].rstrip() == (
         "63 cannot be read: cat/see-through 0.png, cat/see-through 1.png (transparency), dog/9.png (black and white), "
         "60 dog/cut 00.jpg, dog/cut 01.jpg, dog/cut 02.jpg and 57 more (image file is truncated); expected whole JPEGs "
         f"or PNGs of 8 bits, RGB or grey: convert or remove them; all are in {table}"
@@ -143,15 +143,26 @@ def test_damaged_images_are_counted_by_kind(folder: Path) -> None:
     # fewer are named, and the table of before is gone
     for path in (*cut[1:], folder / "images" / "dog" / "9.png", folder / "images" / "cat" / "see-through 1.png"):
         path.unlink()
-    accept(edition, None)
-    with pytest.raises(CleansetError) as raised:
-        own_edition.run(edition, "preprocess")
-    assert re.search(
+    message = (
         r"images: 2 cannot be read: cat/see-through 0\.png \(transparency\), dog/cut 00\.jpg \(image file is truncated "
-        r"\(\d+ bytes not processed\)\); expected whole JPEGs or PNGs of 8 bits, RGB or grey: convert or remove them$",
-        str(raised.value),
+        r"\(\d+ bytes not processed\)\); expected whole JPEGs or PNGs of 8 bits, RGB or grey: convert or remove them$"
     )
+    _, text = run(*EDITION, cwd=folder)
+    assert re.search(message, text.rstrip())
     assert not table.exists()
+    # so says --accept of an edition, and so says stage preprocess of one that was begun with them
+    damaged = {path: path.read_bytes() for path in (cut[0], folder / "images" / "cat" / "see-through 0.png")}
+    for path in damaged:
+        path.unlink()
+    edition = made(folder)
+    for path, data in damaged.items():
+        path.write_bytes(data)
+    with pytest.raises(CleansetError, match=message):
+        accept(edition, None)
+    found = read_images(folder / "images", None, None)
+    edition.images_sha256.write_text(pinned_text(digests_of(found.locations)))
+    with pytest.raises(CleansetError, match=message):
+        own_edition.run(edition, "preprocess")
 
 
 def test_no_edition_is_begun_with_empty_files(folder: Path) -> None:

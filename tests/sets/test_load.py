@@ -249,7 +249,7 @@ def sha256(path: Path) -> str:
 def test_a_file_that_is_no_image_though_its_digests_agree(copy: Path) -> None:
     large = io.BytesIO()
     Image.new("L", (20_000, 20_000)).save(large, "PNG")
-    for data, why in ((b"no image", "cannot identify image file"), (large.getvalue(), "Image size (400000000 pixels)")):
+    for data, why in ((b"no image", "not a JPEG or PNG"), (large.getvalue(), "Image size (400000000 pixels)")):
         (copy / FILES[0]).write_bytes(data)
         rewrite(copy, 2, source_sha256=sha256(copy / FILES[0]), file_sha256=sha256(copy / FILES[0]))
         images = cleanset.load("standard", copy)

@@ -1,12 +1,13 @@
-"""Search your own images for duplicates: by their bytes, by their pixels, and by hashes of their parts."""
+"""Search your own images for those that cannot be read, and for duplicates: by bytes, pixels, and hashes of parts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.dataset.archives import Location
 from cleanset.dataset.duplicates import (
+    REFUSED_DUPLICATES,
     DuplicatePair,
     duplicates_text,
     equal_pairs,
@@ -15,9 +16,10 @@ from cleanset.dataset.duplicates import (
     refuse_in_two_classes,
 )
 from cleanset.dataset.folder import LabelledImages
+from cleanset.dataset.unreadable import UNREADABLE_IMAGES, refuse_unreadable
 from cleanset.errors import install_command
 from cleanset.files import write_text
-from cleanset.images.codec import IMAGE_FORMATS, decode, inspect
+from cleanset.images.codec import IMAGE_FORMATS, decode, inspect, size_in_header
 from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint
 from cleanset.machine import available_cores
 from cleanset.progress import print_notice, tracked
@@ -37,6 +39,8 @@ class FoundDuplicates:
     """Sorted by the ids of the first images; in groups of near-duplicates each image with one of those before."""
     notice: str
     """What was not looked for, in a sentence; empty if all was."""
+    unreadable: Mapping[str, str]
+    """The problems of images that stage preprocess refuses, by image id."""
 
     def write(self, table: Path) -> None:
         """Write a table of all pairs, and print notices that count them and tell what was not looked for.
@@ -52,28 +56,30 @@ class FoundDuplicates:
             table.unlink(missing_ok=True)
 
 
-def search(images: LabelledImages, digests: Mapping[str, str], refused: Path) -> FoundDuplicates:
+def search(images: LabelledImages, digests: Mapping[str, str], refused: str) -> FoundDuplicates:
     """The duplicates, as `find_duplicates` finds them.
 
-    Raises CleansetError for the same image in two classes; where the message cannot name all, they are in the table
-    `refused`.
+    Raises CleansetError for images that cannot be read (of many by their headers alone: stage preprocess decodes them)
+    and for the same image in two classes. Where a message cannot name all, they are in a table; `refused`: what the
+    paths of these tables begin with.
     """
     found = find_duplicates(images, digests)
-    refuse_in_two_classes(found.pairs, images.class_of, refused)
+    refuse_unreadable(found.unreadable, "images", IMAGE_FORMATS, Path(refused + UNREADABLE_IMAGES))
+    refuse_in_two_classes(found.pairs, images.class_of, Path(refused + REFUSED_DUPLICATES))
     return found
 
 
 def find_duplicates(images: LabelledImages, digests: Mapping[str, str]) -> FoundDuplicates:
     """The duplicates among your own images; `digests`: the SHA-256 of their bytes by image id.
 
-    An image that cannot be read is like no other: stage preprocess names it. Near-duplicates are looked for where PDQ
-    is installed.
+    An image that cannot be read is like no other. Near-duplicates are looked for where PDQ is installed.
     """
     names = list(digests)
     if len(names) > MAX_DECODED:
         pairs = equal_pairs((name, digests[name], digests[name]) for name in names)
         notice = f"more than {MAX_DECODED:,} images: only bytes are compared now, pixels by dvc repro"
-        return FoundDuplicates(tuple(pairs), notice)
+        problems = map(_header_problem, (images.locations[name] for name in names))
+        return FoundDuplicates(tuple(pairs), notice, _problems_of(names, problems))
     looks = _looks([images.locations[name] for name in names])
     pairs = equal_pairs(
         (name, digests[name], look.pixels_sha256 or digests[name]) for name, look in zip(names, looks, strict=True)
@@ -86,7 +92,21 @@ def find_duplicates(images: LabelledImages, digests: Mapping[str, str]) -> Found
         if (names[later], names[before]) not in known
     ]
     notice = "" if can_fingerprint() else f"near-duplicates are not looked for: {install_command('review')}"
-    return FoundDuplicates(tuple(sorted(pairs, key=lambda pair: (pair.duplicate_of, pair.image_id))), notice)
+    in_order = sorted(pairs, key=lambda pair: (pair.duplicate_of, pair.image_id))
+    return FoundDuplicates(tuple(in_order), notice, _problems_of(names, (look.problem for look in looks)))
+
+
+def _problems_of(names: Iterable[str], problems: Iterable[str]) -> dict[str, str]:
+    return {name: problem for name, problem in zip(names, problems, strict=True) if problem}
+
+
+def _header_problem(location: Location) -> str:
+    """Why an image cannot be read, as far as its header tells; empty if it may be whole."""
+    try:
+        size_in_header(location.path)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +116,8 @@ class _Look:
     pixels_sha256: str
     """Empty for an image that cannot be read."""
     fingerprint: PackedFingerprint | None
+    problem: str = ""
+    """Why it cannot be read."""
 
 
 def _looks(locations: list[Location]) -> list[_Look]:
@@ -111,6 +133,6 @@ def _look(location: Location) -> _Look:
     try:
         # what stage preprocess refuses may look the same without being it, as two transparent images
         facts = inspect(data, IMAGE_FORMATS)
-    except ValueError:
-        return _Look("", None)
+    except ValueError as error:
+        return _Look("", None, str(error))
     return _Look(facts.pixels_sha256, packed_fingerprint(decode(data)) if can_fingerprint() else None)

@@ -10,12 +10,12 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import yaml
-from PIL import Image
 
 from cleanset.dataset.folder import LabelledImages
 from cleanset.dataset.pinned import pinned_text
@@ -26,6 +26,7 @@ from cleanset.edition.params import checked_params, read_params
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, new_folder, read_text, write_text
+from cleanset.images.codec import size_in_header
 from cleanset.validation import join_names
 from cleanset.yaml_files import data_beside, parse_yaml
 
@@ -315,11 +316,8 @@ def _min_crop_pixels(found: LabelledImages) -> int:
     """The shortest edge that a crop may have: 32 pixels, or half the shortest edge of any image if that is less."""
     shortest = 2 * MIN_CROP_PIXELS
     for location in found.locations.values():
-        try:
-            with Image.open(location.path) as image:  # the header alone
-                shortest = min(shortest, *image.size)
-        except Exception:  # stage preprocess names what cannot be read
-            continue
+        with suppress(OSError, ValueError):  # stage preprocess names what cannot be read
+            shortest = min(shortest, *size_in_header(location.path))
     return max(1, shortest // 2)
 
 

@@ -13,7 +13,8 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from PIL import Image, UnidentifiedImageError, features
 from PIL import __version__ as _pillow
@@ -44,6 +45,8 @@ _PROFILE_HEADER = 128
 """Bytes of the header of an ICC profile."""
 MAX_PROFILE_BYTES = 2**20
 """Largest ICC profile that a crop keeps: Pillow opens no PNG with a larger one."""
+_PNG_HEADER = 33
+"""Bytes of a PNG that have its size and bits."""
 ORIENTATION = 0x0112
 _SHORT = 3
 
@@ -204,25 +207,39 @@ def decode(data: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image
     content = without_metadata(data)
     if _is_jpeg(content) and scans(content) > MAX_SCANS:
         raise ValueError(f"{scans(content)} scans, more than {MAX_SCANS}")
+    image = opened(io.BytesIO(content), data, formats)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(content), formats=formats)
-        if image.width * image.height > MAX_AREA:
-            raise ValueError(f"{image.width} x {image.height} pixels, more than {MAX_AREA:,}")
         image.load()
-    except UnidentifiedImageError:
-        if is_lfs_pointer(data):
-            raise ValueError("a pointer of git LFS in place of the image: run git lfs pull") from None
-        raise ValueError("empty" if not data else f"not a {' or '.join(formats)}") from None
     except Exception as error:  # Pillow raises whatever damaged bytes lead it to
         raise ValueError(reason(error)) from None
     if content is not data:
         set_orientation(image, orientation(data))
     try:
-        image.getexif()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of entries that are cut off
+            image.getexif()
     except Exception:  # damaged EXIF data of a PNG: whoever asks for the orientation would fail on them
         image.info.pop("exif", None)
+    return image
+
+
+def opened(file: IO[bytes], start: bytes, formats: tuple[str, ...] = IMAGE_FORMATS) -> Image.Image:
+    """The image whose header alone was read from a file that begins with `start`, with whatever metadata.
+
+    Raises ValueError, with the reason, if that fails.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a bomb, of damaged metadata that are not used
+            image = Image.open(file, formats=formats)
+    except UnidentifiedImageError:
+        if is_lfs_pointer(start):
+            raise ValueError("a pointer of git LFS in place of the image: run git lfs pull") from None
+        raise ValueError("empty" if not start else f"not a {' or '.join(formats)}") from None
+    except Exception as error:  # Pillow raises whatever damaged bytes lead it to
+        raise ValueError(reason(error)) from None
+    if image.width * image.height > MAX_AREA:
+        raise ValueError(f"{image.width} x {image.height} pixels, more than {MAX_AREA:,}")
     return image
 
 
@@ -267,11 +284,29 @@ def inspect(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> ImageFacts:
     image = decode(data, formats)
     if "PNG" in formats:
         _check_plain(image, data)
+    _check_shape(image)
+    return ImageFacts(image.width, image.height, image.mode, pixels_sha256(image))
+
+
+def size_in_header(path: Path) -> tuple[int, int]:
+    """Width and height of the JPEG or PNG in a file, of which the header alone is read.
+
+    Raises ValueError, as `inspect` does, for what the header tells.
+    """
+    with path.open("rb") as file:
+        start = file.read(_PNG_HEADER)
+        file.seek(0)
+        with opened(file, start, IMAGE_FORMATS) as image:
+            _check_plain(image, start)
+            _check_shape(image)
+            return image.size
+
+
+def _check_shape(image: Image.Image) -> None:
     if max(image.size) > MAX_ASPECT_RATIO * min(image.size):
         raise ValueError(
             f"{image.width} x {image.height} pixels, one side more than {MAX_ASPECT_RATIO} times the other"
         )
-    return ImageFacts(image.width, image.height, image.mode, pixels_sha256(image))
 
 
 def _check_plain(image: Image.Image, data: bytes) -> None:

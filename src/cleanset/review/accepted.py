@@ -7,7 +7,7 @@ from typing import Any
 
 from cleanset.dataset.by_content import moved_images
 from cleanset.dataset.duplicate_search import search
-from cleanset.dataset.duplicates import DUPLICATES, REFUSED_DUPLICATES
+from cleanset.dataset.duplicates import DUPLICATES
 from cleanset.dataset.folder import LabelledImages, labels_text, read_images, read_labels
 from cleanset.dataset.pinned import difference, digests_of, pinned_text, read_pinned
 from cleanset.edition.about import About, read_about
@@ -83,7 +83,7 @@ def accept(
     differs = difference(pinned, digests)
     # with nothing new there is nothing to search
     is_searched = bool(differs or given)
-    duplicates = search(found, digests, edition.folder / "data" / REFUSED_DUPLICATES) if is_searched else None
+    duplicates = search(found, digests, refused=f"{edition.folder / 'data'}/") if is_searched else None
     to = NewImages(found, digests, renamed or RenamedClasses())
     to.check(old)
     brought = {role: model for role, model in params.models.items() if model.source == "scores"}

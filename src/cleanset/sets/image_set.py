@@ -12,7 +12,8 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from cleanset.classes import ClassTable
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError
+from cleanset.images.codec import decode
 from cleanset.json_files import JsonObject
 from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
@@ -101,12 +102,10 @@ class ImageSet:
         """The image of an entry: RGB, pixels as stored, its bytes checked."""
         data = read_image(self.folder, entry)
         try:
-            # Pillow chooses the decoder by the bytes, not by the name: no other than these two may be tried
-            with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as opened:
-                return opened.convert("RGB")
-        except Exception as error:  # Pillow raises whatever damaged bytes lead it to
+            return decode(data).convert("RGB")
+        except ValueError as error:
             raise CleansetError(
-                f"{self.folder / entry.file}: cannot be decoded ({reason(error)}), though it has the SHA-256 of the "
+                f"{self.folder / entry.file}: cannot be decoded ({error}), though it has the SHA-256 of the "
                 "manifest; expected a whole JPEG or PNG: tell the publisher of the set"
             ) from None
 

@@ -1,6 +1,5 @@
 """Stage preprocess: check the raw files, measure every image, join the labels."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -8,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable, imagenet
-from cleanset.csv_files import csv_text
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_in_two_classes
 from cleanset.dataset.folder import LabelledImages, read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.pinned import check_pinned, read_pinned
+from cleanset.dataset.unreadable import UNREADABLE_IMAGES, refuse_unreadable
 from cleanset.edition.lists import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
@@ -26,16 +25,6 @@ from cleanset.images.codec import inspect
 from cleanset.machine import keep_freed_memory
 from cleanset.progress import found_in_threads
 from cleanset.tables import INDEX, LOCATIONS, write_table
-from cleanset.validation import first_names
-
-UNREADABLE = "data/unreadable_images.csv"
-"""In an edition: the images that cannot be read, where a message cannot name them all."""
-SHOWN_OF_A_KIND = 3
-"""Images that a message names for each kind of problem."""
-MAX_KINDS = 8
-"""Kinds of problems that a message names."""
-_NUMBERS = re.compile(r" ?\([^()]*[0-9][^()]*\)|[0-9][0-9,.]*")
-"""Parts of a problem that differ from image to image, such as a number of bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +125,11 @@ def run(edition: Edition) -> None:
     inputs = read_inputs(edition)
     found = dataset_images(inputs)
     facts = measure(
-        found.locations, found.formats, found.pinned, str(inputs.images), listed=edition.folder / UNREADABLE
+        found.locations,
+        found.formats,
+        found.pinned,
+        str(inputs.images),
+        listed=edition.folder / "data" / UNREADABLE_IMAGES,
     )
     if inputs.dataset.is_own:
         pairs = equal_pairs(zip(facts["image_id"], facts["sha256"], facts["pixels_sha256"], strict=True))
@@ -301,41 +294,8 @@ def measure(
     if pinned is not None:
         check_pinned(where, pinned, {str(row["image_id"]): str(row["sha256"]) for row in rows})
     unread = {str(row["image_id"]): str(row["problem"]) for row in rows if "problem" in row}
-    _list_unreadable(unread, listed)
-    if unread:
-        is_jpeg = formats == ("JPEG",)
-        wanted = "JPEGs" if is_jpeg else "JPEGs or PNGs of 8 bits, RGB or grey"
-        remedy = "fetch" if is_jpeg else "convert or remove"
-        where_all = f"; all are in {listed}" if listed is not None and len(unread) > SHOWN_OF_A_KIND else ""
-        raise CleansetError(
-            f"{where}: {len(unread):,} cannot be read: {_by_kind(unread)}; expected whole {wanted}: {remedy} "
-            f"them{where_all}"
-        )
+    refuse_unreadable(unread, where, formats, listed)
     return pd.DataFrame(rows)
-
-
-def _by_kind(problems: Mapping[str, str]) -> str:
-    """The problems of images by kind, each with the first images that have it; `problems`: by image id."""
-    kinds: dict[str, list[str]] = {}
-    for name, problem in problems.items():
-        kinds.setdefault(_NUMBERS.sub("", problem.partition("; expected")[0]).strip(), []).append(name)
-    parts = []
-    for kind, names in kinds.items():
-        count = f"{len(names):,} " if len(names) > SHOWN_OF_A_KIND else ""
-        # one image has its own numbers
-        words = problems[names[0]].partition("; expected")[0] if len(names) == 1 else kind
-        parts.append(f"{count}{first_names(names, SHOWN_OF_A_KIND)} ({words})")
-    return first_names(parts, MAX_KINDS)
-
-
-def _list_unreadable(problems: Mapping[str, str], path: Path | None) -> None:
-    """Write a table of image and problem where a message cannot name all; remove that of an earlier run."""
-    if path is None:
-        return
-    if len(problems) > SHOWN_OF_A_KIND:
-        write_text(path, csv_text(("image_id", "problem"), sorted(problems.items())))
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _measure_one(name: str, location: Location, formats: tuple[str, ...]) -> dict[str, object]:

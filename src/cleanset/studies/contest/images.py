@@ -20,7 +20,7 @@ from PIL import Image, JpegImagePlugin
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg
+from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg, opened
 from cleanset.images.preprocessing import Pixels
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -35,7 +35,7 @@ def problem_beside_pixels(data: bytes) -> str | None:
     end = _end_of_png(data, chunks) if data.startswith(_PNG) else end_of_jpeg(data)
     if end < len(data):
         return f"{len(data) - end:,} bytes after the end of the image"
-    with Image.open(io.BytesIO(data)) as image:
+    with opened(io.BytesIO(data), data) as image:
         has_profile = "icc_profile" in image.info
     problems = {
         "an ICC profile, by which viewers change its colors": has_profile,
@@ -176,7 +176,7 @@ def _jpeg_changes(data: bytes, image: Image.Image, original: Image.Image) -> Ite
     box = (left, top, min(left + _PART, image.width), min(top + _PART, image.height))
     wanted = np.asarray(image.crop(box))
     part = original.crop(box)
-    with Image.open(io.BytesIO(data)) as file:
+    with opened(io.BytesIO(data), data) as file:
         if isinstance(file, JpegImagePlugin.JpegImageFile):
             sampling = JpegImagePlugin.get_sampling(file)
             yield _change(wanted, _jpeg(part, qtables=file.quantization, subsampling=max(sampling, 0)))

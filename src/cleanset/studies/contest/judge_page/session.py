@@ -4,7 +4,6 @@ A session is shared by all tabs of a judge's server. No HTML, no network.
 """
 
 import datetime
-import io
 import secrets
 import sys
 from collections.abc import Collection, Mapping
@@ -13,12 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from PIL import Image
 from pydantic import ConfigDict, Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
-from cleanset.images.codec import IMAGE_FORMATS
+from cleanset.images.codec import decode
 from cleanset.studies.contest.files import AnswerFile
 from cleanset.studies.contest.judges import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
@@ -273,8 +271,7 @@ class JudgeSession:
     def _size(self, sha256: str) -> tuple[int, int]:
         """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
         try:
-            with Image.open(io.BytesIO(self.photos.read(sha256)), formats=IMAGE_FORMATS) as image:
-                return image.size
+            return decode(self.photos.read(sha256)).size
         except (OSError, ValueError) as error:
             raise CleansetError(f"{sha256[:12]}…: {error}") from None
 
