@@ -62,7 +62,8 @@ def fetch(origin: Origin, path: Path) -> None:
     """Download to `path`, unless the file exists; a second process that wants it waits for the first.
 
     Where the download fails, the copy in the user's own cache of the Hugging Face hub or of torch is taken, if there is
-    one, as timm and torchvision do. Leftovers of a killed run are removed. Raises ValueError with the reason if it fails.
+    one, as timm and torchvision do. Leftovers of a killed run are removed. Raises ValueError with the reason if there
+    is none.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     workspace = path.with_name(path.name + ".partial")

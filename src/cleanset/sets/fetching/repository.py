@@ -218,6 +218,11 @@ def _git(folder: Path | None, arguments: Sequence[str]) -> str:
 
 
 def _unreachable(published: PublishedSet, error: GitError) -> CleansetError:
+    if (owned := _OF_ANOTHER_USER.search(str(error))) is not None:
+        return CleansetError(
+            "a repository of another user, which git does not read; expected a clone of your own, or your trust: git "
+            f"config --global --add safe.directory {owned[1]}"
+        )
     lines = [line.strip() for line in str(error).splitlines()]
     said = " ".join(_PREFIX.sub("", line) for line in lines if line and not line.startswith(_BOILERPLATE))
     why = without_credentials(reason(GitError(said), 240))
@@ -226,6 +231,8 @@ def _unreachable(published: PublishedSet, error: GitError) -> CleansetError:
         "repository that you may read: check it and the network"
     )
 
+
+_OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.+)'")
 
 MAX_LIST_BYTES = 1 << 24
 """Three times the list of a set with all 50,000 validation images."""
