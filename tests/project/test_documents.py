@@ -293,11 +293,12 @@ def test_what_the_tests_need_is_named(repository: Path) -> None:
     """The programs that CI installs for them are those that README says tests are skipped without."""
     (packages,) = re.findall('(?m)^packages="(.*)"$', (repository / ".ci" / "run").read_text())
     assert packages.split() == [
-        "bubblewrap", "chromium", "chromium-headless-shell", "nginx-light", "openssh-client", "openssh-server",
+        "bubblewrap", "chromium", "chromium-headless-shell", "locales", "nginx-light", "openssh-client",
+        "openssh-server",
     ]  # fmt: skip
     readme = " ".join((repository / "README.md").read_text().split())
     (sentence,) = re.findall("the tests that it skips because (.+?) is missing", readme)
-    assert sentence == "Chromium, nginx, sshd, bubblewrap, a GPU or a folder of photographs"
+    assert sentence == "Chromium, nginx, sshd, bubblewrap, a German locale, a GPU or a folder of photographs"
 
 
 def test_the_columns_of_the_manifest(repository: Path) -> None:
