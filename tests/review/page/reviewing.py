@@ -102,8 +102,8 @@ class TabAlone(tab.Tab):
         for key in keys:
             ids = self.cursor.images()
             seconds = dict.fromkeys(ids, 9.0)
-            screen = {"class_key": self.wnid, "seconds": seconds, "answered": self.pressed, "shown": shown}
-            self.press(sent(key, ids, box, card, reason=reason, **screen))
+            screen = {"subject": self.wnid, "seconds": seconds, "answered": self.pressed, "shown": shown}
+            self.press(sent(key, ids, box, card, shown, reason=reason, **screen))
             html = render(self)
         return html
 

@@ -448,7 +448,7 @@ class TabElements(pages.KeyedTab):
             # by the text that came with the key: the field may have changed since
             chosen = self._search.chosen(sent.text)
             if chosen is not None:
-                self._tab.leave_search(chosen)
+                self._tab.leave_search(chosen, sent)
         else:
             self._tab.press(sent)
 

@@ -6,9 +6,61 @@ const TICK_MILLISECONDS = 100;
 
 export const view = () => document.querySelector("#view");
 
-// Seconds for which the person has had all images of the view in sight; each class or image begins anew.
-export const secondsShown = () => secondsSeen(view().dataset.subject, [...document.querySelectorAll("#view img[data-image]")]);
-setInterval(() => view() && secondsShown(), TICK_MILLISECONDS);
+// Seconds for which something has to be in sight, unchanged, until it is answered.
+export const needed = () => Number(view().dataset.needed ?? 0);
+
+// Seconds for which the person has had all images of the view in sight; each class or question begins anew.
+export const secondsShown = () => secondsSeen(view().dataset.subject ?? "", [...document.querySelectorAll("#view img[data-image]")]);
+
+// What else of a page is in sight, as values by name.
+let others = () => ({});
+export const alsoInSight = (values) => (others = values);
+
+// Whether half of an element is on the screen, and in what scrolls around it; or it fills half of that, magnified.
+function isOnScreen(element) {
+  const one = element.getBoundingClientRect();
+  const around = element.closest("#cards, .stage")?.getBoundingClientRect() ?? document.documentElement.getBoundingClientRect();
+  const shown = (low, high) => Math.min(one[high], around[high]) - Math.max(one[low], around[low]);
+  const isHalf = (low, high) => 2 * shown(low, high) >= Math.min(one[high] - one[low], around[high] - around[low]);
+  return isHalf("left", "right") && isHalf("top", "bottom");
+}
+
+// Note images, buttons with their places, and the rest. An image that was there stays, though it is drawn anew.
+function look() {
+  if (!view()) return;
+  secondsShown();
+  const values = {};
+  for (const image of document.querySelectorAll("#view img[data-image]")) {
+    const name = `image ${image.dataset.image}`;
+    const isThere = (image.complete && image.naturalWidth > 0) || settledInSight(name, 0) === image.src;
+    if (isThere && isOnScreen(image)) values[name] = image.src;
+  }
+  for (const button of document.querySelectorAll("button[data-key]")) {
+    const { left, top } = button.getBoundingClientRect();
+    values[`button ${button.dataset.key}`] = `${view().dataset.mode} ${Math.round(left)} ${Math.round(top)}`;
+  }
+  noteInSight({ ...values, ...others() }, needed());
+}
+setInterval(look, TICK_MILLISECONDS);
+document.addEventListener("load", ({ target }) => target instanceof HTMLImageElement && look(), true); // never reaches the window
+addEventListener("scroll", look, true);
+
+// What is in sight, as a key is sent with it: the subject of the page, for how long with all its images, and for how long
+// each image, and each of `more`. `button`: the one that is clicked; where it has only just come, nothing was seen.
+export function sight(more = [], button = null) {
+  look();
+  const isNew = button !== null && secondsInSight(`button ${button.dataset.key}`) < needed();
+  const images = [...document.querySelectorAll("#view img[data-image]")].map(({ dataset }) => [dataset.image, `image ${dataset.image}`]);
+  const seconds = [...images, ...more.map((name) => [name, name])].map(([sent, name]) => [sent, secondsInSight(name)]);
+  const seen = isNew ? [] : seconds.filter(([, each]) => each > 0);
+  return { subject: view().dataset.subject ?? "", shown: isNew ? 0 : secondsShown(), seen: Object.fromEntries(seen) };
+}
+
+// The value that had been in sight for long enough, of what has this name.
+export function settled(name) {
+  look();
+  return settledInSight(name, needed());
+}
 
 let unanswered = null;
 let sentAt = 0;
@@ -61,6 +113,7 @@ export function whenDrawn(changed) {
     if (!view()) return;
     if (isUnanswered() && Number(view().dataset.pressed) >= unanswered.number) unanswered = null;
     changed();
+    look();
   }
   new MutationObserver(() => {
     if (due) return;
