@@ -269,6 +269,9 @@ class DrawnHints(BackgroundHints):
     def complete(self, image_ids: Iterable[str]) -> set[str]:
         return set(image_ids)
 
+    def measure_all(self, classes: Iterable[Sequence[str]]) -> None:
+        pass
+
 
 def serve(folder: Path, hinted: bool) -> None:
     """The review page of an edition with drawn hints, as a process of its own."""

@@ -27,6 +27,13 @@ REASONS = {
     "drawing": "d", "too_small": "i", "artificial_background": "a", "modification": "m", "wrong_class": "g",
     "several_objects": "s", "duplicate": "k", "other": "h",
 }  # fmt: skip
+VERDICT_KEYS = (*"acuri123456789",)
+IS_SEEN = """
+key => { const card = document.querySelectorAll("#view [data-card]")[/^Shift.Digit([1-9])$/.exec(key)?.[1] - 1];
+  const image = card?.dataset.card ?? document.querySelector("#view").dataset.focus;
+  return key === "a" || secondsInSight(`image ${image}`) >= 0.5 }
+"""
+"""Whether the image that a key is about has been in sight for long enough."""
 LOOK_SECONDS = 0.7
 """From a class's appearance until a verdict; the page counts none of the first half second."""
 
@@ -148,7 +155,8 @@ class Reviewing(Tab):
         for key in keys:
             if self.wnid != self._class:
                 self._class, self._has_looked = self.wnid, False
-            if not self._has_looked and (key in ("a", "c", "u") or key.startswith("Shift+")):
+            is_verdict = key in VERDICT_KEYS or key.startswith("Shift+")
+            if is_verdict and not (self._has_looked and self.page.evaluate(IS_SEEN, key)):
                 self.look()
                 self._has_looked = True
             super().press(key)

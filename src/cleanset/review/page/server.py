@@ -49,6 +49,9 @@ RESCAN_SECONDS = 5.0
 # number of classes checked at a time; a key pressed meanwhile waits for them
 RESCAN_CLASSES = 25
 
+MEASURING_AFTER_SECONDS = 5.0
+"""Time after the start until the candidates that nobody has asked for yet are measured."""
+
 TILE_PIXELS = 360
 """Longest side of an image among one's own last verdicts, and in the guidelines."""
 
@@ -199,6 +202,7 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(_rescan(session, lock)) for session in sessions.values()]
+        tasks.append(asyncio.create_task(_measure_all(sessions.values())))
         yield
         for task in tasks:
             task.cancel()
@@ -213,6 +217,13 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
     build(session_of, lock)
     pages.serve_page(app, STATIC, "cleanset review")
     return app
+
+
+async def _measure_all(sessions: Iterable[Session]) -> None:
+    """Measure the hints at all candidates in the background, once the first page is there."""
+    await asyncio.sleep(MEASURING_AFTER_SECONDS)
+    for hints, library in {session.hints: session.library for session in sessions}.items():
+        hints.measure_all([list(library.candidates(class_index)) for class_index in library.by_class])
 
 
 async def _rescan(session: Session, lock: asyncio.Lock) -> None:

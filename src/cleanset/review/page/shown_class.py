@@ -192,7 +192,7 @@ class ShownClass:
         assert focus is not None
         self._check_class(sent)
         fault = self.session.library.photos.faults.get(focus)
-        if fault is not None and focus not in sent.seen:
+        if fault is not None and not sent.seen.get(focus):
             raise CleansetError(f"{focus} cannot be shown. {fault}")
 
     def _check_open(self) -> None:

@@ -516,12 +516,24 @@ class Tab(ShownClass):
     def _choose_filter(self, name: str) -> None:
         """Go through the classes of a filter from now on, if there are any."""
         self.close()
+        kind, _, words = name.partition(": ")
+        unknown = self._unknown_hints(words.replace(" ", "_")) if kind == "hint" else ""
         if not self.order.matching(name):
-            self.notice = Notice(f"No class here: {name}.")
+            self.notice = Notice(f"No class here{' yet' if unknown else ''}: {name}.{unknown}")
             return
+        if unknown:
+            self.notice = Notice(f"Classes found so far: {len(self.order.matching(name)):,}.{unknown}")
         self.order.filter = name
         if self.cursor.class_index not in self.order.matching():
             self._go_to_neighbour(1)
+
+    def _unknown_hints(self, kind: str) -> str:
+        """What is not known yet of the hints of a kind, in a sentence after a blank; empty if all is known."""
+        if kind == "text" and not self.session.hints.reads_text:
+            return " Text is not looked for in this session."
+        count = self.session.unmeasured(kind)
+        images = "image is" if count == 1 else "images are"
+        return f" {count:,} {images} not measured yet." if count else ""
 
     def _visit(self, sent: ReviewKey) -> None:
         class_index = self.session.library.classes.indices.get(sent.card or "")

@@ -52,7 +52,7 @@ export function sight(more = [], button = null) {
   const isNew = button !== null && secondsInSight(`button ${button.dataset.key}`) < needed();
   const images = [...document.querySelectorAll("#view img[data-image]")].map(({ dataset }) => [dataset.image, `image ${dataset.image}`]);
   const seconds = [...images, ...more.map((name) => [name, name])].map(([sent, name]) => [sent, secondsInSight(name)]);
-  const seen = isNew ? [] : seconds.filter(([, each]) => each > 0);
+  const seen = seconds.map(([name, each]) => [name, isNew ? 0 : each]);
   return { subject: view().dataset.subject ?? "", shown: isNew ? 0 : secondsShown(), seen: Object.fromEntries(seen) };
 }
 

@@ -131,7 +131,7 @@ class JudgeElements(pages.KeyedTab):
 
     def press(self, sent: JudgeKey) -> None:
         """Carry out a key."""
-        seen = sent.subject if sent.is_subject_seen and sent.seen else None
+        seen = sent.subject if sent.is_subject_seen and any(sent.seen.values()) else None
         self._tab.press(sent.key, seen, sent.point, sent.corner)
 
 
