@@ -137,6 +137,7 @@ class Reviewing(Tab):
     def __init__(self, page: Page, address: str) -> None:
         page.clock.install()
         super().__init__(page, address)
+        self.look()
 
     def look(self, seconds: float = LOOK_SECONDS) -> None:
         """Let the page's clock go on, with each of its timers that is due meanwhile."""

@@ -40,7 +40,7 @@ from cleanset.review.store import BOARD, MAX_NOTE, check_reviewer, reviewer_fold
 from cleanset.validation import MAX_VALUE, shown
 from cleanset.web import pages
 from cleanset.web.guard import PERSON
-from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
+from cleanset.web.images import CARD_PIXELS, SMALL_CARD_PIXELS, as_the_model_sees, fault_text
 
 STATIC = Path(__file__).parent / "static"
 # interval at which all review files are checked for changes, for the progress over all classes
@@ -245,7 +245,7 @@ def serve_images(app: FastAPI, session_of: Callable[[Request], Session]) -> None
     @app.get("/image/{size}/{image_id:path}")
     def image(request: Request, size: str, image_id: str) -> Response:
         library = session_of(request).library
-        longest = {"card": CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
+        longest = {"card": CARD_PIXELS, "small": SMALL_CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
         if size not in longest:
             return _unknown("size", size, longest)
         return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), pages.KEPT)

@@ -3,6 +3,9 @@ import "./seen.js";
 
 const RESEND_MILLISECONDS = 3000;
 const TICK_MILLISECONDS = 100;
+const SLOW_MILLISECONDS = 2000;
+const REACH_MILLISECONDS = 3000;
+const LOST = "No connection to the server. The page goes on by itself; what you press now is not saved yet.";
 
 export const view = () => document.querySelector("#view");
 
@@ -63,6 +66,7 @@ export function settled(name) {
 }
 
 let unanswered = null;
+let emittedAt = 0;
 let sentAt = 0;
 
 export const isUnanswered = () => unanswered !== null;
@@ -70,6 +74,7 @@ export const isUnanswered = () => unanswered !== null;
 // Send a key; the next only once isUnanswered() is false.
 export function emitKey(key) {
   unanswered = { ...key, number: Number(view().dataset.pressed) + 1 };
+  emittedAt = performance.now();
   resend();
 }
 
@@ -82,6 +87,32 @@ function resend() {
 setInterval(() => {
   if (isUnanswered() && window.socket?.connected && performance.now() - sentAt >= RESEND_MILLISECONDS) resend();
 }, 1000);
+
+// A lost connection is told as soon as a key waits for long, or nothing answers: the socket notices it much later.
+let isReached = true;
+async function reach() {
+  const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(SLOW_MILLISECONDS) };
+  isReached = await fetch("web/seen.js", options).then(() => true, () => false);
+  tellConnection();
+}
+function tellConnection() {
+  const isSlow = isUnanswered() && performance.now() - emittedAt >= SLOW_MILLISECONDS;
+  let line = document.querySelector("#lost");
+  if (isReached && !isSlow) line?.remove();
+  else if (line === null) {
+    line = Object.assign(document.createElement("p"), { id: "lost", textContent: LOST });
+    line.setAttribute("role", "alert");
+    line.style.cssText = "position: fixed; z-index: 30; inset: 0 0 auto; margin: 0; padding: 8px 12px; background: #a3211a; color: #fff; font-weight: 600; text-align: center";
+    document.body.append(line);
+  }
+}
+setInterval(reach, REACH_MILLISECONDS);
+setInterval(tellConnection, TICK_MILLISECONDS);
+addEventListener("online", reach);
+addEventListener("offline", () => {
+  isReached = false;
+  tellConnection();
+});
 
 // Tell those who listen. The element stays: what is drawn anew is not read out.
 const told = document.body.appendChild(document.createElement("p"));
