@@ -92,7 +92,7 @@ setInterval(() => {
 let isReached = true;
 async function reach() {
   const options = { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(SLOW_MILLISECONDS) };
-  isReached = await fetch("web/seen.js", options).then(() => true, () => false);
+  isReached = await fetch("web/seen.js", options).then(({ status }) => status < 500, () => false);
   tellConnection();
 }
 function tellConnection() {

@@ -74,7 +74,7 @@ function fitting(ratios, count, spare, width, height) {
 
 // The grid with most images on the screen at a time that can be judged; the others lie below.
 function scrolled(ratios, width, height) {
-  const ratio = ratios.reduce((sum, each) => sum + each, 0) / ratios.length;
+  const ratio = [...ratios].sort((one, other) => one - other)[Math.floor(ratios.length / 2)]; // whatever strips there are
   const best = { across: CARD, high: height, count: 0, size: 0, parts: () => [] };
   for (let columns = 1; columns <= 12; columns++) {
     for (let rows = 1; rows <= 8; rows++) {
