@@ -381,6 +381,7 @@ def test_a_click_or_key_answers_one_question(contest: Path, start: Start, visit:
         at.page.mouse.click(*place)
         at.page.keyboard.press("4")  # at once, too
         at.page.wait_for_selector(f"[data-pressed='{pressed + 2}']", timeout=PATIENCE)
+        assert (at.step, len(answers(contest))) == ("contains", done)
         assert at.notice.startswith("This question was not shown for half a second yet")
         if gap == 250:  # 400 ms after it appeared, where a yes has come to lie, it is still no answer
             at.page.clock.run_for(150)
