@@ -92,7 +92,7 @@ async (before) => { const { whole } = await import("./static/looks.js");
   const start = performance.now();
   while (!isDone()) await new Promise((wait) => setTimeout(wait, 5));
   const queued = document.querySelectorAll("#view [data-queued]").length;
-  const early = Number(document.querySelector("#view").dataset.early ?? 0);
+  const early = Number(document.querySelector("#view").dataset.needed ?? 0);
   const isOver = document.querySelector("#view").dataset.mode !== "class"; // a crop: it hides the cards
   const isReady = () => !document.querySelector("#overlay [data-look]:not([data-ready])");
   const isWhole = () => whole().length >= queued || performance.now() - start > 1000; // or some lie below
@@ -269,6 +269,9 @@ class DrawnHints(BackgroundHints):
     def complete(self, image_ids: Iterable[str]) -> set[str]:
         return set(image_ids)
 
+    def measure_all(self, classes: Iterable[Sequence[str]]) -> None:
+        pass
+
 
 def serve(folder: Path, hinted: bool) -> None:
     """The review page of an edition with drawn hints, as a process of its own."""
@@ -421,8 +424,8 @@ class OnServer:
             reason = name[-1].lower()
         self._tab.press(
             ReviewKey(
-                key=key, number=0, seen=ids, box=self._box, card=card, reason=reason,
-                class_key=self._tab.wnid, seconds=dict.fromkeys(ids, 0.0),
+                key=key, number=0, seen=dict.fromkeys(ids, 1.0), box=self._box, card=card, reason=reason,
+                subject=self._tab.wnid, seconds=dict.fromkeys(ids, 0.0),
             )
         )  # fmt: skip
         if key == "Enter":

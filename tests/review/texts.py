@@ -58,5 +58,8 @@ def on_disk(path: Path, classes: ClassTable | None = None) -> dict[str, Review]:
         return {}
 
 
-def sent(key: str, seen: list[str], box: Box | None = None, card: str | None = None, **screen: Any) -> ReviewKey:
-    return ReviewKey(key=key, number=0, seen=seen, box=box, card=card, **screen)
+def sent(
+    key: str, seen: list[str], box: Box | None = None, card: str | None = None, seconds_seen: float = 9.0, **screen: Any
+) -> ReviewKey:
+    """A key with images that had been on the screen for some seconds."""
+    return ReviewKey(key=key, number=0, seen=dict.fromkeys(seen, seconds_seen), box=box, card=card, **screen)

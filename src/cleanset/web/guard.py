@@ -167,6 +167,8 @@ class Guard:
         person, _, rest = scope["path"].removeprefix("/").partition("/")
         if not person and len(known := linked or holding) == 1:
             return RedirectResponse(f"/{known[0]}/{query and '?'}{query}", status_code=303)
+        if not person and not linked and holding and scope["type"] == "http":
+            return _whose(holding)
         if person in linked and not rest and scope["type"] == "http":
             if holding and person not in holding and scope["method"] != "POST":
                 return _question(person, holding)
@@ -212,6 +214,12 @@ def _question(person: str, holding: Iterable[str]) -> Response:
         f"<p>This browser has been used by {', '.join(holding)}. The link belongs to {person}: what is done there is "
         f'saved under this name.</p><form method="post"><button>Go on as {person}</button></form>{others}',
     )
+
+
+def _whose(holding: Iterable[str]) -> Response:
+    """The page at the bare address for a browser that several people have used: their links."""
+    links = "".join(f'<p><a href="/{name}/">Go on as {name}</a></p>' for name in holding)
+    return _page("Who are you?", f"<p>This browser has been used by {', '.join(holding)}.</p>{links}")
 
 
 def _page(title: str, content: str) -> Response:

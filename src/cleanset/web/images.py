@@ -20,6 +20,15 @@ from cleanset.images.preprocessing import Preprocessing
 CARD_PIXELS = 1200
 """Longest side of an image on the page; the full one is for looking closely and for crops."""
 
+SMALL_CARD_PIXELS = 720
+"""The same where many are side by side: a card of eight is some 360 pixels wide, on a screen of 200 % twice that."""
+
+MAX_CARD_PNG_PIXELS = 270_000
+"""Area of a card that is not made smaller, up to which it keeps every value: as PNG, photographs are five times larger.
+"""
+
+_CARD_QUALITY = 90
+
 MAX_PNG_PIXELS = 1_500_000
 
 _CACHE_BYTES = 48 * 2**20
@@ -93,24 +102,29 @@ def fault_text(error: Exception) -> str:
 def encode_for_page(data: bytes, longest: int | None, as_stored: bool = False) -> bytes:
     """The stored pixels without metadata, made smaller if a side is longer than `longest`; a JPEG perhaps `as_stored`.
 
-    PNG, which keeps every value; JPEG where that would be slow, for images of more than a megapixel.
+    PNG, which keeps every value; JPEG where that would be slow, for images of more than a megapixel, and with `longest`
+    where it is made smaller or has more than MAX_CARD_PNG_PIXELS. A JPEG that would grow is handed on as stored, too.
     """
     image = decode(data)
-    if as_stored and (image.format, image.mode) in (("JPEG", "RGB"), ("JPEG", "L")):
-        stored = as_browsers_show(data) if max(image.size) <= (longest or max(image.size)) else None
-        if stored is not None:
-            return stored
+    can_be_stored = as_stored and (image.format, image.mode) in (("JPEG", "RGB"), ("JPEG", "L"))
+    stored = as_browsers_show(data) if can_be_stored else None
+    if stored is not None and max(image.size) <= (longest or max(image.size)):
+        return stored
     image = image.convert("RGB")
+    max_png = MAX_PNG_PIXELS
     if longest is not None:
+        max_png = MAX_CARD_PNG_PIXELS if max(image.size) <= longest else 0
         image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     image.info = {}
     out = io.BytesIO()
-    if image.width * image.height <= MAX_PNG_PIXELS:
+    if image.width * image.height <= max_png:
         image.save(out, format="PNG", compress_level=1)
     else:
         # without chroma subsampling, which would change colours that a reviewer looks at
-        image.save(out, format="JPEG", quality=95, subsampling=0)
-    return out.getvalue()
+        image.save(out, format="JPEG", quality=95 if longest is None else _CARD_QUALITY, subsampling=0)
+    encoded = out.getvalue()
+    # a photograph that was stored in few bytes is handed on whole
+    return encoded if stored is None or len(encoded) < len(stored) else stored
 
 
 def as_the_model_sees(preprocessing: Preprocessing) -> Callable[[Image.Image], Image.Image]:

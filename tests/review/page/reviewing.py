@@ -27,6 +27,13 @@ REASONS = {
     "drawing": "d", "too_small": "i", "artificial_background": "a", "modification": "m", "wrong_class": "g",
     "several_objects": "s", "duplicate": "k", "other": "h",
 }  # fmt: skip
+VERDICT_KEYS = (*"acuri123456789",)
+IS_SEEN = """
+key => { const card = document.querySelectorAll("#view [data-card]")[/^Shift.Digit([1-9])$/.exec(key)?.[1] - 1];
+  const image = card?.dataset.card ?? document.querySelector("#view").dataset.focus;
+  return key === "a" || secondsInSight(`image ${image}`) >= 0.5 }
+"""
+"""Whether the image that a key is about has been in sight for long enough."""
 LOOK_SECONDS = 0.7
 """From a class's appearance until a verdict; the page counts none of the first half second."""
 
@@ -102,8 +109,8 @@ class TabAlone(tab.Tab):
         for key in keys:
             ids = self.cursor.images()
             seconds = dict.fromkeys(ids, 9.0)
-            screen = {"class_key": self.wnid, "seconds": seconds, "answered": self.pressed, "shown": shown}
-            self.press(sent(key, ids, box, card, reason=reason, **screen))
+            screen = {"subject": self.wnid, "seconds": seconds, "answered": self.pressed, "shown": shown}
+            self.press(sent(key, ids, box, card, shown, reason=reason, **screen))
             html = render(self)
         return html
 
@@ -130,6 +137,7 @@ class Reviewing(Tab):
     def __init__(self, page: Page, address: str) -> None:
         page.clock.install()
         super().__init__(page, address)
+        self.look()
 
     def look(self, seconds: float = LOOK_SECONDS) -> None:
         """Let the page's clock go on, with each of its timers that is due meanwhile."""
@@ -148,7 +156,8 @@ class Reviewing(Tab):
         for key in keys:
             if self.wnid != self._class:
                 self._class, self._has_looked = self.wnid, False
-            if not self._has_looked and (key in ("a", "c", "u") or key.startswith("Shift+")):
+            is_verdict = key in VERDICT_KEYS or key.startswith("Shift+")
+            if is_verdict and not (self._has_looked and self.page.evaluate(IS_SEEN, key)):
                 self.look()
                 self._has_looked = True
             super().press(key)

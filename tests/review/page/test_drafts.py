@@ -169,6 +169,12 @@ def test_letters_of_other_alphabets(edition: Path, start: Serve, visit: Open) ->
     assert "not the key" in at.notice or at.notice.startswith("l does nothing")
     press(";", "KeyQ")  # on a Greek keyboard
     assert "held down" in at.notice
+    # two characters at once; a mark, which joins the letter before; Hindi
+    for key, code, told in (("\N{ARABIC LETTER LAM}\N{ARABIC LETTER ALEF}", "KeyY", "y does nothing"),
+                            ("\N{THAI CHARACTER MAI HAN-AKAT}", "KeyY", "y does nothing"),
+                            ("\N{DEVANAGARI VOWEL SIGN AA}", "KeyQ", "q is held down")):  # fmt: skip
+        press(key, code)
+        assert at.notice.startswith(told)
     assert reviews(edition) == {
         GOLDFISH: {first: {"verdict": "clean"}, second: {"verdict": "reject", "reason": "border"}}
     }

@@ -14,7 +14,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.images.codec import as_browsers_show
 from cleanset.tables import INDEX, read_table
-from cleanset.web.images import MAX_PNG_PIXELS, Photos, encode_for_page
+from cleanset.web.images import CARD_PIXELS, MAX_PNG_PIXELS, SMALL_CARD_PIXELS, Photos, encode_for_page
 from tests.browser_tab import PATIENCE, Server
 
 from .conftest import Open, Serve
@@ -142,6 +142,46 @@ def test_large_images_are_made_smaller_for_the_page_only() -> None:
     assert MAX_PNG_PIXELS < 2000 * 1500
 
 
+MAX_CLASS_BYTES = 1_400_000
+"""Eight seconds at 1.4 Mbit/s."""
+
+
+@pytest.fixture(scope="module")
+def photograph() -> Image.Image:
+    """A photograph of 1800 x 1200 pixels, as far as its bytes go: detail of all sizes."""
+    rng = np.random.default_rng(1)
+    pixels = np.full((1200, 1800, 3), 128.0)
+    for side, share in ((4, 0.25), (16, 0.25), (64, 0.25), (300, 0.15), (900, 0.12)):
+        noise = Image.fromarray(rng.integers(0, 256, (side, side, 3), dtype=np.uint8))
+        pixels += (np.asarray(noise.resize((1800, 1200), Image.Resampling.BICUBIC), float) - 128) * share
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+
+
+def as_jpeg(image: Image.Image, quality: int) -> bytes:
+    out = io.BytesIO()
+    image.save(out, format="JPEG", quality=quality)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("longest", "count"), [(CARD_PIXELS, 3), (SMALL_CARD_PIXELS, 8)])
+def test_a_class_of_photographs_is_sent_in_few_bytes(photograph: Image.Image, longest: int, count: int) -> None:
+    """As a JPEG close to its pixels, and never in more bytes than are stored; the close-up has the stored bytes."""
+    stored = as_jpeg(photograph, quality=88)
+    card = encode_for_page(stored, longest, as_stored=True)
+    assert count * len(card) <= MAX_CLASS_BYTES
+    shown = Image.open(io.BytesIO(card))
+    assert (shown.format, max(shown.size)) == ("JPEG", longest)
+    reduced = Image.open(io.BytesIO(stored))
+    reduced.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    error = np.asarray(shown, float) - np.asarray(reduced, float)
+    assert np.sqrt((error**2).mean()) < 5  # levels of 255
+    few = as_jpeg(photograph, quality=20)
+    assert len(encode_for_page(few, longest, as_stored=True)) <= len(few)
+    full = Image.open(io.BytesIO(encode_for_page(stored, None, as_stored=True)))
+    assert full.tobytes() == Image.open(io.BytesIO(stored)).tobytes()
+    assert len(encode_for_page(stored, None, as_stored=True)) <= len(stored)
+
+
 def test_nothing_but_pixels_is_handed_on() -> None:
     image = Image.new("RGB", (40, 20), "#c04000")
     exif = Image.Exif()
@@ -191,10 +231,10 @@ def test_little_goes_over_the_line_and_what_is_looked_at_comes_first(edition: Pa
     at.page.wait_for_function(
         "[...document.querySelectorAll('#view img')].every((each) => each.naturalWidth)", timeout=PATIENCE
     )
-    images = [url.partition("?")[0].rpartition("/")[2] for url in asked if "/image/card/" in url]
+    images = [url.partition("?")[0].rpartition("/")[2] for url in asked if "/image/small/" in url]
     assert set(images) == shown  # while one of them is missing, nothing else
     at.page.evaluate("window.isThere = true")
-    with at.page.expect_request(lambda request: "/image/card/" in request.url, timeout=PATIENCE):
+    with at.page.expect_request(lambda request: "/image/small/" in request.url, timeout=PATIENCE):
         at.page.keyboard.press("ArrowRight")
     answer = at.page.request.get(at.page.url.partition("?")[0] + "static/page.css")
     assert answer.headers["content-encoding"] == "gzip"

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.review.hints.background import BackgroundHints
 from tests import own_edition
 from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve
-from .reviewing import Reviewing, TabAlone, reviews
+from .reviewing import Reviewing, TabAlone, reviews, wait_until
 
 IN_VIEW = """
 selector => { const { top, bottom, height } = document.querySelector(selector).getBoundingClientRect();
@@ -56,6 +57,7 @@ def test_each_action_of_the_close_up_has_a_button(edition: Path, start: Serve, v
     at.page.click("#below button[data-key=ArrowLeft]")
     at.page.wait_for_selector(f"#view[data-focus={first}]", state="attached")
     click(at, "#below button[data-key=r]")
+    at.look()  # the buttons of the reasons have only just come
     click(at, "#below button[data-key=b]")
     assert list(next(iter(reviews(edition).values()))) == [first]
     click(at, "#below button[data-key=z]")  # leads to the cards
@@ -80,6 +82,36 @@ def test_filters_by_reason_and_by_hint(edition: Path) -> None:
     tab.type("f", "h", "Escape")
     assert tab.mode == "class"
     tab.session.hints.close()
+
+
+@pytest.mark.long
+def test_hints_of_classes_that_nobody_has_opened(edition: Path) -> None:
+    """Measured in the background; until then the filter says how many images are not, and never that there are none."""
+    tab = TabAlone(edition, measures=True)
+    hints, library = tab.session.hints, tab.library
+    tab.type("f", "h", "d")
+    assert re.fullmatch(r"No class here yet: hint: drawing\. \d+ images are not measured yet\.", tab.said)
+    footer = tab.type("f", "h")["view"]
+    assert re.search(r"<small>\d+ images are not measured yet</small>", footer)
+    assert re.search(r"drawing <small>\?</small>", footer)
+    classes = list(library.by_class)[:4]
+    hints.measure_all([list(library.candidates(index)) for index in classes])
+    images = [each for index in classes for each in library.candidates(index)]
+    wait_until(lambda: not hints.unmeasured(images, ""))
+    opened = BackgroundHints(library.photos.read, library.classes)  # as if each class were opened
+    opened.request(images)
+    wait_until(lambda: bool(opened.complete(images)))
+    measured = {
+        image_id: {hint.kind for hint in found}
+        for index in classes
+        for image_id, found in opened.of(library.candidates(index)).items()
+    }
+    opened.close()
+    assert hints.kinds(images) == measured
+    assert any("collage" in each for each in measured.values())
+    tab.type("o")
+    assert "Classes found so far" in tab.said
+    hints.close()
 
 
 UNCLEAR = ("top5", "unsettled", "relaxed", "–")

@@ -57,7 +57,7 @@ def press(tab: Tab, key: str) -> None:
     """Press a key with all images on the screen for long enough."""
     shown = tab.cursor.images()
     seconds = dict.fromkeys(shown, 9.0)
-    screen: dict[str, Any] = {"class_key": tab.wnid, "seconds": seconds, "answered": tab.pressed, "reason": "border"}
+    screen: dict[str, Any] = {"subject": tab.wnid, "seconds": seconds, "answered": tab.pressed, "reason": "border"}
     tab.press(sent(key, shown, card=tab.cursor.focus, **screen))
     tab.session.refresh_class(tab.cursor.class_index)
     tab.history.shown = {card.image.image_id: card.own for card in cards(tab)}

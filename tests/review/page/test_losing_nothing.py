@@ -63,6 +63,26 @@ def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve,
     assert set(reviews(edition)[GOLDFISH]) == {first, second}
 
 
+@pytest.mark.long
+def test_a_dead_line_is_told_soon(edition: Path, start: Serve, visit: Open) -> None:
+    """Without a key, and where one waits: long before the socket notices it; and no more once the server answers."""
+    server = start(installed=True)  # its process is the command's
+    at = visit(server)
+    at.stop_clock()
+    server.process.send_signal(signal.SIGSTOP)
+    at.look(3.1)  # the page asks
+    at.page.wait_for_selector("#lost", timeout=2_900)
+    server.process.send_signal(signal.SIGCONT)
+    at.look(3.1)
+    at.page.wait_for_selector("#lost", state="detached", timeout=PATIENCE)
+    at.page.evaluate("window.emitEvent = () => {}")
+    at.page.keyboard.press("u")
+    at.look(1.9)
+    assert at.page.locator("#lost").count() == 0
+    at.look(0.2)
+    assert at.page.inner_text("#lost").startswith("No connection to the server.")
+
+
 @contextmanager
 def no_room(server: Server) -> Iterator[None]:
     """The server can write no byte into any file, as on a full disk."""

@@ -164,11 +164,20 @@ def test_a_note_belongs_to_one_class(edition: Path, tab: TabAlone) -> None:
 
 
 def test_no_verdict_on_what_was_not_shown(edition: Path, tab: TabAlone) -> None:
-    for key, lost in (("c", "The key was"), ("u", "2 keys were"), ("r", "3 keys were"), ("x", "4 keys were")):
-        tab.press(sent(key, []))
-        assert tab.said.startswith(f"Not saved. {lost} pressed before the image")
-        assert tab.mode == "class"
+    """The question for a reason stays, so that its key does nothing else."""
+    first = tab.cursor.focus
+    for key, lost, mode in (
+        ("c", "The key was", "class"),
+        ("u", "2 keys were", "class"),
+        ("r", "", "reason"),
+        ("f", "3 keys were", "reason"),
+    ):
+        tab.press(sent(key, [first or ""], seconds_seen=0.49))
+        assert tab.said.startswith(f"Not saved. {lost} pressed before the image" if lost else "")
+        assert tab.mode == mode
     assert reviews(edition) == {}
+    tab.press(sent("f", [first or ""], seconds_seen=0.5))
+    assert reviews(edition)[GOLDFISH] == {first: {"verdict": "reject", "reason": "filter"}}
 
 
 def saved_crop(tab: TabAlone, *keys: tuple[str, Box | None]) -> bool:

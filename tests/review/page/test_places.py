@@ -141,3 +141,27 @@ def test_a_portrait_and_a_strip_of_the_same_area_are_both_large_enough(unchanged
             f"position: fixed; z-index: 99; left: 0; top: 0; width: {width}px; height: {height}px",
         )
         assert (at.shown[0] in at.page.evaluate(WHOLE)) is expected, (width, height)
+
+
+STRIP = """
+async ([width, height]) => { const { layOut } = await import("./static/grid.js");
+  const { placeOf } = await import("./static/looks.js");
+  const [strip, ...others] = document.querySelectorAll("#cards figure");
+  const before = strip.dataset.ratio;
+  strip.dataset.ratio = width / height;
+  layOut();
+  const areas = others.map((card) => placeOf(card.querySelector("img"))).map((place) => place.width * place.height);
+  strip.dataset.ratio = before;
+  layOut();
+  return Math.min(...areas) }
+"""
+"""The smallest area of an image beside a strip of this size."""
+
+
+@pytest.mark.long
+def test_a_strip_leaves_its_neighbours_large_enough(unchanged: Server, visit: Open) -> None:
+    at = visit(unchanged)
+    for window in (SMALL, USUAL, LARGE):
+        at.resize(*window)
+        for strip in ((3000, 100), (1200, 100), (100, 3000)):
+            assert at.page.evaluate(STRIP, strip) >= 160 * 120, (window, strip)

@@ -152,6 +152,7 @@ def test_in_the_browser(
     at.page.keyboard.press("p")
     assert at.box() == proposed
     assert at.page.is_visible(without)
+    at.look()  # at the box, which `v` states something of
     at.press("w", "v", "Enter")
     (entry,) = reviews(edition)[STAMPED[0]].values()
     assert (entry["crop"], entry["reason"]) == (proposed, "watermark")

@@ -26,7 +26,7 @@ def take_all(tab: TabAlone, seconds: dict[str, float] | None = None, shown: list
     """Press the key for all the rest; what the page says. By default all cards are shown, for long enough."""
     shown = tab.cursor.images() if shown is None else shown
     looked = dict.fromkeys(shown, LONG_ENOUGH) if seconds is None else seconds
-    tab.press(sent("a", shown, class_key=tab.wnid, seconds=looked, answered=tab.pressed))
+    tab.press(sent("a", shown, subject=tab.wnid, seconds=looked, answered=tab.pressed))
     said = tab.said
     tab.type()
     return said
@@ -119,7 +119,7 @@ def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, tab: TabA
     for key in ("c", "a", "guess", "reason"):
         shown = [*before, *tab.cursor.images()]
         screen: dict[str, Any] = {
-            "class_key": GOLDFISH,
+            "subject": GOLDFISH,
             "seconds": dict.fromkeys(shown, 9.0),
             "answered": 0,
             "reason": "w",
@@ -164,12 +164,14 @@ def test_a_key_pressed_twice_settles_one_class(edition: Path, second: TabAlone, 
     assert len(reviews(edition)) == 2
 
 
-def test_one_verdict_at_once_after_the_reviewer_went_to_the_class(edition: Path, tab: TabAlone) -> None:
-    """It was meant for nothing else; all the rest waits even there."""
+def test_no_verdict_at_once_after_the_reviewer_went_to_the_class(edition: Path, tab: TabAlone) -> None:
+    """Nobody has looked at it, though nothing else can have been meant."""
     tab.type("n")
-    for key in ("a", "c"):
+    for key in ("a", "c", "c", "c"):
         tab.type(key, shown=0.1)
-        assert len(reviews(edition)) == (key == "c")
+    assert reviews(edition) == {}
+    tab.type("c", shown=0.5)
+    assert len(reviews(edition)) == 1
 
 
 def test_the_board_decides_one_by_one(edition: Path, tab: TabAlone) -> None:

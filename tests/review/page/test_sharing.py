@@ -48,7 +48,7 @@ def answer(server: Server, path: str) -> tuple[int, str]:
 def test_a_wrong_address_is_named(unchanged: Server, visit: Open) -> None:
     server = unchanged
     image = visit(server).focus
-    assert answer(server, "image/huge/x") == (404, "unknown size 'huge'; expected card, tile, full")
+    assert answer(server, "image/huge/x") == (404, "unknown size 'huge'; expected card, small, tile, full")
     assert answer(server, "crop/x?box=1") == (404, "unknown image 'x'; expected the id of a candidate")
     assert answer(server, f"seen/large/{image}")[1].startswith("unknown model 'large'; expected ")
     for box in ("1,2,3", "a,b,c,d", "0,0,9999,9999", "5,5,5,5", "1.5,0,10,10"):

@@ -54,6 +54,12 @@ def test_a_tab_stays_with_its_person(edition: Path, start: Serve, browser: Brows
     assert [len(reviews(edition, name)) for name in ("ada", "ben")] == [1, 0]
     page.goto(f"http://127.0.0.1:{server.port}/ben/")  # known, and not asked again
     assert "ben ·" in page.inner_text(".who")
+    page.goto(f"http://127.0.0.1:{server.port}/")  # without a name, it asks for one
+    assert can_be_read(page)
+    assert page.title() == "Who are you?"
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.get_by_role("link", name="Go on as ada").click()
+    page.wait_for_url(f"**:{server.port}/ada/**")
     context.close()
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from playwright.sync_api import Page
 
-from tests.browser_tab import PATIENCE, Server, Tab
+from tests.browser_tab import Server, Tab
 from tests.studies.contest.sample_copy import cut
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
@@ -36,7 +37,15 @@ def answers(contest: Path, judge: str = ADA, week: str = WEEK) -> dict[str, dict
 
 
 class Judging(Tab):
-    """A tab, and a judge in front of it."""
+    """A tab, and a judge in front of it, who looks at each question before they answer it.
+
+    The page's clock runs as any other; `look` sets it forward, instead of waiting.
+    """
+
+    def __init__(self, page: Page, address: str) -> None:
+        page.clock.install()
+        page.clock.resume()  # the context's clock may stand still since the test before
+        super().__init__(page, address)
 
     @property
     def step(self) -> str:
@@ -47,19 +56,15 @@ class Judging(Tab):
         return self.page.get_attribute("img[data-image]", "data-image") or ""
 
     def press(self, *keys: str) -> None:
-        """Press keys as a judge who looks at the image before they answer."""
+        """Press keys as a judge who looks at the question before they answer."""
         for key in keys:
             if self.mode == "image" and key not in ("z", "s", "?"):
                 self.look()
             super().press(key)
 
     def look(self) -> None:
-        """Wait until an answer to the image counts."""
-        self.page.wait_for_function(
-            "document.querySelector('.stage .error') || secondsSeen(document.querySelector('#view').dataset.subject,"
-            " [...document.querySelectorAll('#view img[data-image]')]) >= 0.5",
-            timeout=PATIENCE,
-        )
+        """Let the page's clock go on until an answer to the question counts."""
+        self.page.clock.run_for(700)
 
     def click_corner(self, x: int, y: int) -> None:
         """Click on a point of the image, given in its own pixels, the middle of which is on the screen."""

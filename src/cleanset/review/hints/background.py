@@ -4,10 +4,11 @@ import os
 import signal
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cleanset.images.fingerprints import Fingerprint
     from cleanset.review.hints.crop_proposal import CropProposal
     from cleanset.review.hints.hints import Hint, ImageMeasures
+    from cleanset.review.hints.kinds import HintKind
 
 
 _Result = TypeVar("_Result")
@@ -36,6 +38,19 @@ NO_TEXT = "CLEANSET_NO_TEXT"
 MAX_MEASURED = 300
 MAX_ELSEWHERE = 10
 """Near-duplicates in other classes that are named with an image."""
+MAX_COMPARED = 200
+"""Images of a class that are measured and compared at a time, to keep the kinds of their hints."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHints:
+    """What is kept of the hints at an image that is measured in advance: little, for there may be many thousands."""
+
+    kinds: "frozenset[HintKind]"
+    """The kinds of its hints, without text."""
+
+    size: tuple[int, int]
+    """Width and height in stored pixels."""
 
 
 class BackgroundHints:
@@ -69,6 +84,73 @@ class BackgroundHints:
         self._starting = threading.Lock()
         self._comparing = _Queue(self._compare)
         self._comparing.put(self._class_names)
+        self._kept: dict[str, KeptHints] = {}
+        self._in_advance: dict[str, Sequence[str]] = {}
+        self._advancing = _Queue(self._keep_kinds)
+        self._is_closed = False
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether text is looked for in images."""
+        return self._reading is not None
+
+    def measure_all(self, classes: Iterable[Sequence[str]]) -> None:
+        """Measure the images of all classes in the background, after those requested, and keep the kinds of hints."""
+        for image_ids in classes:
+            for start in range(0, len(image_ids), MAX_COMPARED):
+                some = image_ids[start : start + MAX_COMPARED]
+                self._in_advance[some[0]] = some
+        self._advancing.put(self._in_advance)
+        if self._reading is not None:
+            self._reading.put_behind(each for some in self._in_advance.values() for each in some)
+
+    def kinds(self, image_ids: Iterable[str]) -> "dict[str, set[HintKind]]":
+        """The kinds of hints by image id, at the images that are measured."""
+        image_ids = list(image_ids)
+        found = {image_id: {hint.kind for hint in hints} for image_id, hints in self.of(image_ids).items()}
+        for image_id in image_ids:
+            kept = self._kept.get(image_id)
+            if kept is not None:  # also of one that is measured now: near-duplicates of it may not be
+                found.setdefault(image_id, set()).update(self._with_text(kept, self._lines.get(image_id, ())))
+                if self._elsewhere.get(image_id):
+                    found[image_id].add("duplicate")
+        return found
+
+    def unmeasured(self, image_ids: Iterable[str], kind: str) -> set[str]:
+        """The images of which it is not known yet whether they have a hint of a kind; text is read much later."""
+        needs_text = kind == "text" and self.reads_text
+        return {
+            each
+            for each in image_ids
+            if not (each in self._measured or each in self._kept or each in self._failed)
+            or (needs_text and each not in self._lines)
+        }
+
+    def _with_text(self, kept: KeptHints, lines: Sequence[TextLine]) -> "set[HintKind]":
+        from cleanset.review.hints.kinds import AddedText
+
+        text = AddedText(tuple(lines), kept.size)
+        has_text = kept.kinds.isdisjoint(text.hidden_by) and any(text.signs(self._classes))
+        return {*kept.kinds, *([text.kind] if has_text else [])}
+
+    def _keep_kinds(self, first: str) -> None:
+        """Measure some images of a class, of which `first` is the first, and keep the kinds of hints at them."""
+        from cleanset.review.hints.duplicates import hints_between_images
+        from cleanset.review.hints.hints import hints_of_image
+
+        measured = {}
+        for image_id in self._in_advance[first]:
+            if self._is_closed:
+                return
+            found = self._measured.get(image_id) or self._measures_of(image_id)
+            if found is None:
+                self._failed.add(image_id)
+            else:
+                measured[image_id] = found
+        others = hints_between_images({image_id: each for image_id, (_, each) in measured.items()})
+        for image_id, (measures, _) in measured.items():
+            hints = [*hints_of_image(measures, self._classes), *others[image_id]]
+            self._kept[image_id] = KeptHints(frozenset(hint.kind for hint in hints), measures.size)
 
     def request(self, image_ids: Iterable[str]) -> None:
         """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
@@ -124,7 +206,9 @@ class BackgroundHints:
 
     def close(self) -> None:
         """Stop measuring, and wait for what is being measured."""
+        self._is_closed = True
         self._measuring.close()
+        self._advancing.close()
         self._comparing.close()
         if self._reading is not None:
             self._reading.close()
@@ -134,11 +218,14 @@ class BackgroundHints:
             # waits: at the interpreter's end, which would wait too, the pool may write to a pipe that it is closing
             process.shutdown(cancel_futures=True)
 
-    def _measure(self, image_id: str) -> None:
+    def _measures_of(self, image_id: str) -> "tuple[ImageMeasures, Fingerprint] | None":
         from cleanset.review.hints.hints import measure
 
         data = self._bytes_of(image_id)
-        measured = None if data is None else self._in_process(measure, data)
+        return None if data is None else self._in_process(measure, data)
+
+    def _measure(self, image_id: str) -> None:
+        measured = self._measures_of(image_id)
         if measured is None:
             self._failed.add(image_id)
         else:
@@ -212,6 +299,15 @@ class _Queue:
             is_idle = not self._wanted
             self._wanted = first | {each: None for each in self._wanted if each not in first}
         if is_idle and first:
+            self._thread.submit(self._do_next)
+
+    def put_behind(self, image_ids: Iterable[str]) -> None:
+        """Add these after all others."""
+        last = dict.fromkeys(image_ids)
+        with self._lock:
+            is_idle = not self._wanted
+            self._wanted |= last
+        if is_idle and last:
             self._thread.submit(self._do_next)
 
     def __contains__(self, image_id: str) -> bool:

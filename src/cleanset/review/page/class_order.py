@@ -43,13 +43,19 @@ class ClassOrder:
         name = name or self.filter
         kind, _, words = name.partition(": ")
         reason = words.replace(" ", "_")
-        session = self.session
         matches["reason"] = lambda status: any(review.reason == reason for review in status.own.values())
         if kind == "hint":
-            kinds = {index: session.kinds_of_hints(index).values() for index in session.statuses}
-            return [index for index, of_images in kinds.items() if any(reason in each for each in of_images)]
+            return self.by_hint().get(reason, [])
         match = matches[kind]
         return [index for index, status in self.session.statuses.items() if match(status)]
+
+    def by_hint(self) -> dict[str, list[int]]:
+        """The classes with a hint of each kind, among the images that are measured."""
+        found: dict[str, list[int]] = {}
+        for index in self.session.statuses:
+            for kind in set().union(*self.session.kinds_of_hints(index).values()):
+                found.setdefault(kind, []).append(index)
+        return found
 
     def neighbour(self, of: int, direction: int = 1) -> int | None:
         """The matching class after this one (before it, if `direction` is -1); wraps around."""

@@ -19,6 +19,8 @@ def _box(box: object) -> Box | None:
 class ReviewKey(SentKey):
     """A key of a reviewer as it arrives from the browser, with the screen that it was pressed on.
 
+    Its subject is a class.
+
     Beside the keys of the keyboard, `key` may be: `focus` an image (`card`), or among one's own verdicts a tile;
     `guess`: reject an image (`card`) for the reason that it shows (`reason`); `reason`: reject the image in focus for
     that reason; `visit` a class (`card` is its wnid); `choose` some of one's own verdicts (`card`: the name of their
@@ -38,9 +40,6 @@ class ReviewKey(SentKey):
     tab: Annotated[str, Field(max_length=64)] = ""
     """The browser's name of the tab, the same when it is loaded anew."""
 
-    class_key: str | None = None
-    """The class that was on the screen; None if that is not known."""
-
     seconds: dict[str, float] = Field(default_factory=dict)
     """By image id, for how long the reviewer had an image before them, whole and large enough."""
 
@@ -49,6 +48,3 @@ class ReviewKey(SentKey):
 
     reason: str | None = None
     """For `guess` the reason that the card shows, for `reason` the key of one."""
-
-    shown: float | None = None
-    """Seconds for which all images of the class had been there; None if that is not known."""

@@ -34,7 +34,7 @@ class IndexedImage:
     real_classes: Collection[int] = field(compare=False)
 
     def url(self, size: str) -> str:
-        """The address of a copy of this size: card, tile or full."""
+        """The address of a copy of this size: card, small, tile or full."""
         # it changes with the bytes, so that a browser may cache it
         return f"image/{size}/{quote(self.image_id)}?{self.sha256[:16]}"
 

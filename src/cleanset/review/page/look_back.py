@@ -1,6 +1,6 @@
 """A reviewer's own last verdicts, which lie over the class, and their filters: hasty, in conflict, and others."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cleanset.images.boxes import known_box
@@ -109,7 +109,9 @@ def _own_verdicts(session: Session) -> list[PastVerdict]:
     ]
 
 
-def _filters(session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping[str, set[str]]]) -> Iterator[str]:
+def _filters(
+    session: Session, verdict: PastVerdict, hints: Mapping[int, Mapping[str, Collection[str]]]
+) -> Iterator[str]:
     """The names of the filters that a verdict matches, beside FILTER_ALL."""
     class_index, image_id = verdict.key
     status = session.statuses[class_index]

@@ -40,7 +40,7 @@ from cleanset.review.store import BOARD, MAX_NOTE, check_reviewer, reviewer_fold
 from cleanset.validation import MAX_VALUE, shown
 from cleanset.web import pages
 from cleanset.web.guard import PERSON
-from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
+from cleanset.web.images import CARD_PIXELS, SMALL_CARD_PIXELS, as_the_model_sees, fault_text
 
 STATIC = Path(__file__).parent / "static"
 # interval at which all review files are checked for changes, for the progress over all classes
@@ -48,6 +48,9 @@ RESCAN_SECONDS = 5.0
 
 # number of classes checked at a time; a key pressed meanwhile waits for them
 RESCAN_CLASSES = 25
+
+MEASURING_AFTER_SECONDS = 5.0
+"""Time after the start until the candidates that nobody has asked for yet are measured."""
 
 TILE_PIXELS = 360
 """Longest side of an image among one's own last verdicts, and in the guidelines."""
@@ -199,6 +202,7 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(_rescan(session, lock)) for session in sessions.values()]
+        tasks.append(asyncio.create_task(_measure_all(sessions.values())))
         yield
         for task in tasks:
             task.cancel()
@@ -213,6 +217,13 @@ def application(sessions: Mapping[str, Session]) -> FastAPI:
     build(session_of, lock)
     pages.serve_page(app, STATIC, "cleanset review")
     return app
+
+
+async def _measure_all(sessions: Iterable[Session]) -> None:
+    """Measure the hints at all candidates in the background, once the first page is there."""
+    await asyncio.sleep(MEASURING_AFTER_SECONDS)
+    for hints, library in {session.hints: session.library for session in sessions}.items():
+        hints.measure_all([list(library.candidates(class_index)) for class_index in library.by_class])
 
 
 async def _rescan(session: Session, lock: asyncio.Lock) -> None:
@@ -234,7 +245,7 @@ def serve_images(app: FastAPI, session_of: Callable[[Request], Session]) -> None
     @app.get("/image/{size}/{image_id:path}")
     def image(request: Request, size: str, image_id: str) -> Response:
         library = session_of(request).library
-        longest = {"card": CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
+        longest = {"card": CARD_PIXELS, "small": SMALL_CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
         if size not in longest:
             return _unknown("size", size, longest)
         return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), pages.KEPT)
@@ -448,7 +459,7 @@ class TabElements(pages.KeyedTab):
             # by the text that came with the key: the field may have changed since
             chosen = self._search.chosen(sent.text)
             if chosen is not None:
-                self._tab.leave_search(chosen)
+                self._tab.leave_search(chosen, sent)
         else:
             self._tab.press(sent)
 

@@ -1,7 +1,7 @@
 """The work of one reviewer on one edition: the status of each class, as last read, and saving verdicts."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
@@ -167,10 +167,13 @@ class Session:
             return replace(status, own=self._own_reviews(status.votes), read=votes)
         return known
 
-    def kinds_of_hints(self, class_index: int) -> dict[str, set[str]]:
-        """The kinds of hints by image id, at the images of a class that were measured since the server started."""
-        found = self.hints.of(self.library.candidates(class_index))
-        return {image_id: {hint.kind for hint in hints} for image_id, hints in found.items()}
+    def kinds_of_hints(self, class_index: int) -> Mapping[str, Collection[str]]:
+        """The kinds of hints by image id, at the images of a class that are measured."""
+        return self.hints.kinds(self.library.candidates(class_index))
+
+    def unmeasured(self, kind: str) -> int:
+        """The number of candidates of which it is not known yet whether they have a hint of a kind."""
+        return len(self.hints.unmeasured(self.library.images, kind))
 
     def own(self, class_index: int, image_id: str) -> Review | None:
         """This reviewer's verdict, as last read."""

@@ -18,7 +18,6 @@ from cleanset.review.page.session import Session
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Cropped, Review
 from cleanset.vocabulary import Reason
-from cleanset.web import MIN_SHOWN_SECONDS
 
 _STATE_LEFT = {
     "settled": "is done.",
@@ -30,7 +29,7 @@ _STATE_LEFT = {
 
 
 class NotShownError(CleansetError):
-    """A verdict on an image that was not on the screen when its key was pressed."""
+    """A verdict on an image that had not been on the screen for long enough when its key was pressed."""
 
 
 class ShownClass:
@@ -57,7 +56,6 @@ class ShownClass:
         """The number of the last key answered."""
         self.scrolled_at = 0
         """The number of the last key that left images off the screen: the page scrolls to the one in focus."""
-        self._came_by_settling = False
 
     @property
     def mode(self) -> Mode:
@@ -78,7 +76,6 @@ class ShownClass:
         """Show a class."""
         self.draft = None
         self.base = "class"
-        self._came_by_settling = False
         self.session.refresh_class(class_index)
         self.session.state.recent.open_class(class_index, time.monotonic())
         self.cursor.go_to(class_index, focus)
@@ -154,7 +151,6 @@ class ShownClass:
         """Leave the end once others' verdicts ask for something, and propose a box once its image is measured."""
         if self.mode == "end" and self.order.next_asked(-1) is not None:
             self._go_on(-1)
-            self._came_by_settling = True  # a key pressed as it appears is not meant for it
         self.propose_box()
 
     def propose_box(self) -> None:
@@ -183,16 +179,21 @@ class ShownClass:
         return found if len(found) > 1 else []
 
     def _check_seen(self, sent: ReviewKey) -> None:
-        """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
+        """Raise CleansetError unless the image in focus had been on the screen for long enough."""
+        focus = self.cursor.focus
+        assert focus is not None
+        self._check_readable(sent)
+        if not sent.has_seen(focus):
+            raise NotShownError
+
+    def _check_readable(self, sent: ReviewKey) -> None:
+        """Raise CleansetError if another class was on the screen, or the image in focus cannot be shown."""
         focus = self.cursor.focus
         assert focus is not None
         self._check_class(sent)
-        if focus in sent.seen:
-            return
         fault = self.session.library.photos.faults.get(focus)
-        if fault is not None:
+        if fault is not None and not sent.seen.get(focus):
             raise CleansetError(f"{focus} cannot be shown. {fault}")
-        raise NotShownError
 
     def _check_open(self) -> None:
         """Raise CleansetError at the end, and where nothing can be saved."""
@@ -201,18 +202,8 @@ class ShownClass:
 
     def _check_class(self, sent: ReviewKey) -> None:
         """Raise NotShownError if another class was on the screen when the key was pressed."""
-        if sent.class_key not in (None, self.wnid):
+        if sent.subject not in (None, self.wnid):
             raise NotShownError
-
-    def _check_shown(self, sent: ReviewKey) -> None:
-        """Raise NotShownError if the class had only just appeared when the key was pressed."""
-        if sent.shown is not None and sent.shown < MIN_SHOWN_SECONDS:
-            raise NotShownError
-
-    def _check_not_meant_before(self, sent: ReviewKey) -> None:
-        """Raise NotShownError for a verdict as soon as the last one has brought another class."""
-        if self._came_by_settling:
-            self._check_shown(sent)
 
     def _write(self, reviews: Mapping[str, Review | None]) -> None:
         """Write verdicts on images of the class, by image id. If the disk fails, the draft is kept."""
@@ -239,7 +230,6 @@ class ShownClass:
         state = self.cursor.status.state
         self.order.skipped.discard(left)
         self._go_on(left)
-        self._came_by_settling = True
         lacking = self.session.lacking_in_words(left)
         count = self.session.library.params.export.images_per_class
         said = _STATE_LEFT[state].format(lacking=lacking, count=count)

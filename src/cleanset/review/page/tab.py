@@ -186,11 +186,13 @@ class Tab(ShownClass):
         self._check_open()
         if self.cursor.focus is None:
             return
-        self._check_seen(sent)
         if kind == "clean":
-            self._check_not_meant_before(sent)
+            self._check_seen(sent)
         elif kind == "unsure":
-            self._check_not_too_early(self.cursor.focus, sent)
+            self._check_seen_or_leave(sent)
+        else:
+            # what answers the question is checked: without the question, the same letters would mean something else
+            self._check_readable(sent)
         self.draft = Draft(kind)
         if kind in ("clean", "unsure"):
             self._save_draft()
@@ -222,6 +224,8 @@ class Tab(ShownClass):
 
     def _choose_reason(self, sent: ReviewKey) -> None:
         """Take a reason; where only that was asked for, the verdict is complete."""
+        if self.mode == "reason":
+            self._check_seen_or_leave(sent)
         self._open_draft.reason = REASON_KEYS[sent.key]
         if self.mode == "reason":
             self._save_draft()
@@ -230,7 +234,7 @@ class Tab(ShownClass):
         self._open_draft.change_box(sent.box)
 
     def _state_visible(self, sent: ReviewKey) -> None:
-        self._open_draft.toggle_visible(sent.box, was_shown=BOX_SEEN in sent.seen)
+        self._open_draft.toggle_visible(sent.box, was_shown=sent.has_seen(BOX_SEEN))
 
     def _save_crop(self, sent: ReviewKey) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
@@ -273,13 +277,16 @@ class Tab(ShownClass):
         self._check_open()
         self._guess = Guess(image=None)
         self._check_class(sent)
-        self._check_not_too_early(sent.card, sent)
         if sent.card not in self.cursor.images():
             raise NotShownError
         before = self.cursor.focus
         self.cursor.focus_card(sent.card)
         assert self.cursor.focus is not None
-        self._check_seen(sent)
+        try:
+            self._check_seen_or_leave(sent)
+        except NotShownError:
+            self.cursor.focus = before
+            raise
         self._guess = None
         left = self.cursor.class_index
         focus = self.cursor.focus
@@ -293,13 +300,13 @@ class Tab(ShownClass):
             said = f"{self.notice.text} " if self.notice else ""
             self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
 
-    def _check_not_too_early(self, image_id: str | None, sent: ReviewKey) -> None:
-        """Raise NotShownError for a verdict as soon as the last one has brought another class; remember the image."""
+    def _check_seen_or_leave(self, sent: ReviewKey) -> None:
+        """`_check_seen` for a verdict other than clean: the next key for all the rest leaves an image not seen yet."""
         try:
-            self._check_not_meant_before(sent)
+            self._check_seen(sent)
         except NotShownError:
-            # not clean for the reviewer: the next key for all the rest must leave it
-            self._early.update([image_id] if image_id else [])
+            if sent.subject == self.wnid and self.cursor.focus is not None:
+                self._early.add(self.cursor.focus)
             raise
 
     def _reject_for_reason(self, sent: ReviewKey, guess: Guess | None) -> None:
@@ -321,7 +328,9 @@ class Tab(ShownClass):
             # the reason was meant for the image of that guess
             raise NotShownError
         elif not self.ended:
-            self._check_not_too_early(self.cursor.focus, sent)
+            self._check_open()
+            if self.cursor.focus is not None:
+                self._check_seen_or_leave(sent)
             self._begin("reject", sent)
             if self.draft is not None:
                 self.draft.reason = reason
@@ -331,7 +340,8 @@ class Tab(ShownClass):
         """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
         self._check_open()
         self._check_class(sent)
-        self._check_shown(sent)
+        if not sent.is_subject_seen:
+            raise NotShownError
         if self.session.reviewer == BOARD:
             raise CleansetError("A verdict of the board needs a note: decide on each image by itself.")
         if self.base == "zoom":
@@ -506,12 +516,24 @@ class Tab(ShownClass):
     def _choose_filter(self, name: str) -> None:
         """Go through the classes of a filter from now on, if there are any."""
         self.close()
+        kind, _, words = name.partition(": ")
+        unknown = self._unknown_hints(words.replace(" ", "_")) if kind == "hint" else ""
         if not self.order.matching(name):
-            self.notice = Notice(f"No class here: {name}.")
+            self.notice = Notice(f"No class here{' yet' if unknown else ''}: {name}.{unknown}")
             return
+        if unknown:
+            self.notice = Notice(f"Classes found so far: {len(self.order.matching(name)):,}.{unknown}")
         self.order.filter = name
         if self.cursor.class_index not in self.order.matching():
             self._go_to_neighbour(1)
+
+    def _unknown_hints(self, kind: str) -> str:
+        """What is not known yet of the hints of a kind, in a sentence after a blank; empty if all is known."""
+        if kind == "text" and not self.session.hints.reads_text:
+            return " Text is not looked for in this session."
+        count = self.session.unmeasured(kind)
+        images = "image is" if count == 1 else "images are"
+        return f" {count:,} {images} not measured yet." if count else ""
 
     def _visit(self, sent: ReviewKey) -> None:
         class_index = self.session.library.classes.indices.get(sent.card or "")
@@ -519,12 +541,17 @@ class Tab(ShownClass):
             self.draft = None
             self.open(class_index)
 
-    def leave_search(self, class_index: int | None) -> None:
-        """Go to the class that was found (None: stay), or save it as the one that the image in focus shows."""
+    def leave_search(self, class_index: int | None, sent: ReviewKey | None = None) -> None:
+        """Go to the class that was found (None: stay), or save it as the one that the image in focus shows.
+
+        `sent`: the key, if it was one.
+        """
         if class_index is not None and self.draft is not None and self.mode == "search":
             self.notice = None
             self.unread.begin(None)
             with self._reporting_errors():
+                if sent is not None:
+                    self._check_seen(sent)
                 self.close()
                 if class_index == self.cursor.class_index:
                     raise CleansetError("That is the class of the image already: i, and choose another.")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 MAX_EXAMPLES = 3
 MAX_SHORT_NAMED = 20
+MAX_LARGE_CARDS = 4
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 # places left free for replacements, so that they come onto the screen without moving an image
 _SPARE_PLACES = 2
@@ -179,6 +180,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, object]:
         "options": options,
         "cards": shown,
         "places": _places(tab, len(shown)),
+        "card_size": _card_size(tab.cursor),
         "focus": next((card for card in shown if card.in_focus), None),
         "beside": _beside(shown),
         "examples": _examples(tab.cursor),
@@ -196,6 +198,11 @@ def _places(tab: Tab, count: int) -> tuple[int, int]:
         return count, 0
     candidates = len(tab.session.library.candidates(tab.cursor.class_index))
     return tab.cursor.first_count, min(_SPARE_PLACES, candidates - tab.cursor.first_count)
+
+
+def _card_size(cursor: Cursor) -> str:
+    """The size in which the images of a class are sent: the same while it is open, so that none is loaded again."""
+    return "card" if (cursor.first_count or len(cursor.images())) <= MAX_LARGE_CARDS else "small"
 
 
 def _beside(shown: Sequence[Card]) -> Card | None:
@@ -246,7 +253,9 @@ def _ahead(tab: Tab) -> Iterator[str]:
         there.go_to(class_index)
         images += there.images()
         shown = [session.library.images[image_id] for image_id in there.images()]
-        yield from (image.url("card") for image in [*shown, *_examples(there)])
+        size = _card_size(there)
+        yield from (image.url(size) for image in shown)
+        yield from (image.url("tile") for image in _examples(there))
     # one request, so that the class on the screen comes first
     session.hints.request(images)
 

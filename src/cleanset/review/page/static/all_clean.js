@@ -1,7 +1,7 @@
 // The key for all the rest of the class is clean. It waits until the reviewer has had each image before them for long enough,
 // and shows for how long. What is pressed meanwhile goes first: that is how an exception is made.
-import { view } from "../web/view.js";
-import { isTooEarly, needed, secondsOf, whole } from "./looks.js";
+import { needed, view } from "../web/view.js";
+import { neededOfEach, secondsOf, whole } from "./looks.js";
 
 const CHECK_MILLISECONDS = 50;
 
@@ -14,7 +14,7 @@ export const isWaiting = () => waiting !== null;
 // Seconds until all images that were on the screen with the key, and still are, have been there for long enough.
 function secondsLeft({ onScreen: ids }) {
   const here = whole().filter((id) => ids.includes(id));
-  return here.reduce((left, id) => left + Math.max(0, needed() - (secondsOf(id) ?? 0)), 0);
+  return here.reduce((left, id) => left + Math.max(0, neededOfEach() - (secondsOf(id) ?? 0)), 0);
 }
 
 // An image that has only just come has none yet.
@@ -23,7 +23,7 @@ const withSeconds = ({ onScreen: ids }) => ({ seconds: Object.fromEntries(ids.ma
 // Carry the key out by `emit`, now or when its time has come; a second one meanwhile is the same.
 export function takeAll(key, emit) {
   if (isWaiting()) return;
-  if (isTooEarly(key.shown)) {
+  if (key.at.shown < needed()) {
     emit(key); // the server says that it did not count
     return;
   }
@@ -39,7 +39,7 @@ export function stopWaiting() {
 // Whether `isBusy` with other keys, which go first.
 export function carryOut(isBusy = false) {
   if (waiting === null || !view()) return;
-  const hasLeft = view().dataset.classKey !== waiting.classKey; // the server says that it did not count
+  const hasLeft = view().dataset.subject !== waiting.at.subject; // the server says that it did not count
   const isDue = hasLeft || (view().dataset.mode === "class" && secondsLeft(waiting) <= 0);
   if (isDue && !isBusy) {
     const key = waiting;

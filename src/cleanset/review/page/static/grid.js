@@ -53,7 +53,8 @@ function partsOf([column, row, columns, rows], count, size) {
   return best.size >= smallest() || count === 1 ? best.parts : partsOf([column, row, columns, rows], count - 1, size);
 }
 
-// The grid without scrolling in which the images are largest; null if they cannot be judged there.
+// The grid without scrolling in which most images can be judged, and of these the one in which they are largest; null if
+// they cannot be judged there. A strip is large only where all others are small.
 function fitting(ratios, count, spare, width, height) {
   let best = null;
   for (const { across, down, place } of grids(count, spare)) {
@@ -62,15 +63,18 @@ function fitting(ratios, count, spare, width, height) {
     const isTooSmall = ([, , ...part] = []) => !(size(...part) >= smallest()) || size(...part, 1 / USUAL_RATIO) < smallest();
     if (place && (parts(spare).length < spare || isTooSmall(parts(spare)[0]))) continue;
     const [wide, high] = [tracks(width, across, CARD), tracks(height, down, CARD)];
-    const shown = ratios.reduce((sum, ratio) => sum + area(ratio, wide, high), 0) / ratios.length;
-    if (shown >= READABLE && shown > (best?.shown ?? 0)) best = { across, high, parts, shown };
+    const areas = ratios.map((ratio) => area(ratio, wide, high));
+    const shown = areas.reduce((sum, each) => sum + each, 0) / areas.length;
+    const judged = areas.filter((each) => each >= smallest()).length;
+    const isBetter = judged > (best?.judged ?? 0) || (judged === best?.judged && shown > best.shown);
+    if (shown >= READABLE && isBetter) best = { across, high, parts, shown, judged };
   }
   return best;
 }
 
 // The grid with most images on the screen at a time that can be judged; the others lie below.
 function scrolled(ratios, width, height) {
-  const ratio = ratios.reduce((sum, each) => sum + each, 0) / ratios.length;
+  const ratio = [...ratios].sort((one, other) => one - other)[Math.floor(ratios.length / 2)]; // whatever strips there are
   const best = { across: CARD, high: height, count: 0, size: 0, parts: () => [] };
   for (let columns = 1; columns <= 12; columns++) {
     for (let rows = 1; rows <= 8; rows++) {

@@ -1,7 +1,8 @@
 // Keys in their order. Each is handled when the one before is answered, so that it means what the page
 // shows then; none is dropped without a word. A verdict goes with the class and the images that were shown when
 // its key was pressed: the server takes none on others, and says so.
-import { emitKey, isUnanswered, secondsShown, view } from "../web/view.js";
+import { isText, isTaken, meaningOf } from "../web/keyboard.js";
+import { alsoInSight, emitKey, isUnanswered, settled, sight, view } from "../web/view.js";
 import { actionOf, checkHandlers, keyOf, NAMED, REPEATED } from "./actions.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
 import { magnify } from "./magnifier.js";
@@ -16,29 +17,26 @@ const waiting = [];
 const mode = () => view()?.dataset.mode ?? "";
 const isTyping = () => mode() === "search" || mode() === "note";
 export const field = () => document.querySelector(".q-dialog input, .q-dialog textarea");
-// Images that were shown since the class was opened. Every answer and every hint draws the view anew; the
-// browser may take a moment for an image that was there before.
-const shown = { classKey: "", images: new Set() };
-const isThere = (image) => image.complete && image.naturalWidth > 0;
-const seen = () =>
-  [...document.querySelectorAll("#view img[data-image]")]
-    .filter((image) => isThere(image) || (shown.classKey === view().dataset.classKey && shown.images.has(image.dataset.image)))
-    .map((image) => image.dataset.image)
-    .concat(box() ? ["box"] : []);
+// A key answers the box and the reasons that had been in sight, too.
+const reasonOf = (card) => `reason ${card.dataset.card}`;
+alsoInSight(() => {
+  const reasons = [...document.querySelectorAll("#view [data-card]")].map((card) => [reasonOf(card), card.dataset.likeliest]);
+  return { box: box()?.join(",") ?? null, ...Object.fromEntries(reasons) };
+});
 
 export const isBusy = () => isUnanswered() || waiting.length > 0;
 
-// Queue a key, or what a click means. `more`: the card that it is about.
-export function press(name, more = {}, modifiers = {}) {
-  const { classKey, pressed } = view().dataset;
-  const key = { name, more, seen: seen(), classKey, shown: secondsShown(), answered: Number(pressed), shift: false, ctrl: false, repeat: false };
+// Queue a key, or what a click means. `more`: the card that it is about; `button`: the one that was clicked.
+export function press(name, more = {}, modifiers = {}, button = null) {
+  const at = { ...sight(["box"], button), answered: Number(view().dataset.pressed) };
+  const key = { name, more, at, shift: false, ctrl: false, repeat: false };
   if (name === keyOf("take_rest")) key.onScreen = onScreen();
   waiting.push({ ...key, ...modifiers });
   work();
 }
 
-// Reject an image for the reason that its card shows.
-export const guess = (card) => press("guess", { card: card.dataset.card, reason: card.dataset.likeliest });
+// Reject an image for the reason that its card had shown.
+export const guess = (card) => press("guess", { card: card.dataset.card, reason: settled(reasonOf(card)) ?? "" });
 
 // Go on with the next key, if the last is answered.
 export function work() {
@@ -51,7 +49,7 @@ startChecking(isBusy);
 const HANDLERS = {
   stop_waiting: stopWaiting,
   take_rest: (key) => takeAll(key, send),
-  reject_by_guess: (key) => key.digit?.card ? send(key, { ...key.digit, key: "guess" }) : false,
+  reject_by_guess: (key) => key.card ? send(key, { ...key.card, key: "guess" }) : false,
   reject_for_reason: (key) => send(key, { key: "reason", reason: key.name }),
   magnify: () => false, // when it goes down, or there is no image under the mouse
   zoom: ({ name }) => zoomBy(name === "-" ? -1 : 1),
@@ -73,24 +71,21 @@ function handle(typed) {
     typeInto(field(), typed);
     return;
   }
-  const isOverClass = mode() === "class";
-  const name = isOverClass && typed.digit ? typed.digit.key : latin(typed);
-  const key = { ...typed, name: /^[a-z]$/i.test(name) ? name.toLowerCase() : name }; // Caps Lock
-  const binding = (isOverClass && isWaiting() && actionOf("waiting", key)) || actionOf(mode(), key);
+  const key = { ...typed, name: nameIn(mode(), typed) };
+  const binding = (mode() === "class" && isWaiting() && actionOf("waiting", key)) || actionOf(mode(), key);
   if (binding?.inBrowser && HANDLERS[binding.action](key) !== false) return;
   if (!key.ctrl) send(key);
 }
 
-// The letter at this place of a Latin keyboard, where another alphabet is typed; its other keys there, once a letter was.
-let isForeign = false;
-function latin({ name, code = "" }) {
-  if (/^\p{L}$/u.test(name)) isForeign = !/^[a-z]$/i.test(name);
-  return isForeign && /^Key[A-Z]$/.test(code) ? code.at(-1).toLowerCase() : name;
+// What a key is called in a mode: the digit at its place, if what the layout types there does nothing.
+function nameIn(inMode, { name, code, shift, ctrl }) {
+  const meaning = meaningOf({ key: name, code, shiftKey: shift });
+  const does = (each) => actionOf(inMode, { name: each, shift, ctrl });
+  return meaning.digit !== null && !does(meaning.name) && does(meaning.digit) ? meaning.digit : meaning.name;
 }
 
 function send(key, more = {}) {
-  const { name, seen, classKey, shown, answered } = key;
-  emitKey({ key: name, seen, class_key: classKey, shown, answered, tab, box: box(), ...key.more, ...more });
+  emitKey({ key: key.name, ...key.at, tab, box: box(), ...key.more, ...more });
 }
 
 // What was typed before the field was there.
@@ -101,7 +96,7 @@ function typeInto(element, key) {
     return;
   }
   element.focus();
-  const text = key.name === "Enter" ? "\n" : [...key.name].length === 1 && !key.ctrl ? key.name : "";
+  const text = key.name === "Enter" ? "\n" : isText(key.name) && !key.ctrl ? key.name : "";
   if (text) element.setRangeText(text, element.selectionStart, element.selectionEnd, "end");
   else if (key.name === "Backspace" && element.selectionStart > 0) {
     element.setRangeText("", element.selectionStart - 1, element.selectionEnd, "end");
@@ -112,23 +107,11 @@ function typeInto(element, key) {
   element.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-document.addEventListener( // a load never reaches the window
-  "load",
-  ({ target }) => {
-    if (!(target instanceof HTMLImageElement) || !target.matches("#view img[data-image]")) return;
-    if (shown.classKey !== view().dataset.classKey) {
-      shown.classKey = view().dataset.classKey;
-      shown.images.clear();
-    }
-    shown.images.add(target.dataset.image);
-  },
-  true,
-);
 addEventListener(
   "keydown",
   (event) => {
     if (!event.isTrusted || !view() || event.metaKey || event.altKey || event.isComposing) return;
-    if ([...event.key].length > 1 && !NAMED.has(event.key)) return;
+    if (!isTaken(event, NAMED)) return;
     const pressesButton = event.key === "Enter" || event.key === " ";
     if (pressesButton && event.target.closest("button, .q-item")) return; // the browser makes a click of it
     if (isTyping() && !isBusy() && event.target.closest(".q-dialog")) {
@@ -137,7 +120,7 @@ addEventListener(
     } else if (event.ctrlKey && !actionOf(mode(), { name: `Ctrl+${event.key}` })) return;
     event.preventDefault();
     if (isTyping()) event.stopImmediatePropagation(); // the dialog would close by itself
-    const held = actionOf(mode(), { name: latin({ name: event.key, code: event.code }) });
+    const held = actionOf(mode(), { name: nameIn(mode(), { name: event.key, code: event.code, shift: event.shiftKey }) });
     if (held?.action === "pan") {
       pan(true);
       return;
@@ -145,7 +128,7 @@ addEventListener(
     if (held?.action === "magnify" && held.inBrowser && !isBusy() && magnify(true)) return;
     // a key held down steps as fast as it is answered, and gives one verdict
     if (event.repeat && (isBusy() || !REPEATED.has(event.key))) return;
-    press(event.key, {}, { shift: event.shiftKey, ctrl: event.ctrlKey, repeat: event.repeat, code: event.code, digit: digitOf(event) });
+    press(event.key, {}, { shift: event.shiftKey, ctrl: event.ctrlKey, repeat: event.repeat, code: event.code, card: cardAt(event) });
   },
   true,
 );
@@ -155,13 +138,10 @@ addEventListener("keyup", (event) => {
   if (event.code === `Key${glass.toUpperCase()}` || event.key.toLowerCase() === glass) magnify(false);
 });
 
-// A key of the row of digits, whatever the layout makes of it with and without Shift: the digit, and the card that has
-// it on the screen.
-function digitOf({ code, key }) {
-  const digit = /^Digit([1-9])$/.exec(code)?.[1];
-  if (!digit || key === "/" || key === "?") return null; // with Shift on a German keyboard
-  const card = document.querySelectorAll("#view [data-card]")[Number(digit) - 1];
-  return { key: digit, card: card?.dataset.card, reason: card?.dataset.likeliest };
+// The card that has the digit of a key on the screen, and the reason that it had shown.
+function cardAt(event) {
+  const card = document.querySelectorAll("#view [data-card]")[Number(meaningOf(event).digit ?? 0) - 1];
+  return card ? { card: card.dataset.card, reason: settled(reasonOf(card)) ?? "" } : null;
 }
 
 // --- keys that a lost connection takes along: the page is loaded anew ----------------------------

@@ -11,10 +11,7 @@ let before = []; // what was whole on the screen at the last tick
 let last = performance.now();
 
 // Seconds that each image needs.
-export const needed = () => Number(view()?.dataset.seconds ?? 0);
-
-// Whether a class had been shown for too short a time, in seconds, for a verdict on it.
-export const isTooEarly = (seconds) => seconds < Number(view()?.dataset.early ?? 0);
+export const neededOfEach = () => Number(view()?.dataset.seconds ?? 0);
 
 // Where an image lies on the screen; its element may be larger.
 export function placeOf(image) {
@@ -33,7 +30,7 @@ function sharpen(image) {
 function isWhole(image) {
   if (!image.complete || !image.naturalWidth) return false;
   const { left, top, width, height } = placeOf(image);
-  const isKnown = secondsOf(image.dataset.image) >= needed(); // before replacements came, its card was larger
+  const isKnown = secondsOf(image.dataset.image) >= neededOfEach(); // before replacements came, its card was larger
   if (width * height < Number(view().dataset.pixels) && !isKnown) return false;
   const photo = image.closest(".photo");
   const [right, bottom] = [left + width - 1, top + height - 1];
@@ -59,7 +56,7 @@ setInterval(() => {
     looked.seconds.clear();
   }
   const here = whole();
-  const unfinished = here.filter((id) => (secondsOf(id) ?? 0) < needed());
+  const unfinished = here.filter((id) => (secondsOf(id) ?? 0) < neededOfEach());
   for (const id of here) {
     // what has appeared since the last tick has been there for none of it
     const isCounted = unfinished.includes(id) && before.includes(id);

@@ -31,7 +31,7 @@ function look() {
   const image = imageUnderMouse();
   glass.hidden = !image?.naturalWidth;
   if (glass.hidden) return;
-  const address = image.src.replace("/image/card/", "/image/full/");
+  const address = image.src.replace(/\/image\/(card|small)\//, "/image/full/");
   if (full.src !== address) full.src = address;
   if (!full.complete || !full.naturalWidth) {
     glass.hidden = true;

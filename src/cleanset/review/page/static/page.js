@@ -134,7 +134,7 @@ addEventListener("click", (event) => {
   else if (tile) press("focus", { card: tile.dataset.tile });
   else if (chosen) press("choose", { card: chosen.dataset.choose });
   else if (visited) press("visit", { card: visited.dataset.visit });
-  else if (button) press(button.dataset.key);
+  else if (button) press(button.dataset.key, {}, {}, button);
   else if (event.target.closest("#more")) document.querySelector("#cards").scrollBy({ top: innerHeight / 2 });
   else if (card && event.shiftKey) guess(card);
   else if (card) press("focus", { card: card.dataset.card });

@@ -49,6 +49,7 @@ def render(tab: JudgeTab) -> str:
         "ahead": _ahead(tab.session),
     }
     content["token"] = tab.session.tokens[tab.task.sha256] if tab.mode == "image" and tab.task else ""
+    content["min_shown_seconds"] = MIN_SHOWN_SECONDS
     if tab.mode == "instructions":
         content["sizes"] = {each: tab.session.size(each) for each in tab.session.examples}
     if tab.mode == "image":
@@ -112,10 +113,9 @@ def _point(point: object) -> Point | None:
 class JudgeKey(SentKey):
     """A key of a judge: `point` of the image and `corner` of the outline, where a corner is set or moved.
 
-    `shown`: seconds for which the image was before the judge.
+    Its subject is `JudgeTab.question`.
     """
 
-    shown: float
     point: Annotated[Point | None, BeforeValidator(_point)] = None
     corner: int | None = None
 
@@ -131,7 +131,7 @@ class JudgeElements(pages.KeyedTab):
 
     def press(self, sent: JudgeKey) -> None:
         """Carry out a key."""
-        seen = sent.seen if sent.shown >= MIN_SHOWN_SECONDS else ()
+        seen = sent.subject if sent.is_subject_seen and any(sent.seen.values()) else None
         self._tab.press(sent.key, seen, sent.point, sent.corner)
 
 

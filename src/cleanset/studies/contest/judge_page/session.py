@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, cut
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
 from cleanset.images.codec import decode
 from cleanset.studies.contest.files import AnswerFile
@@ -278,6 +278,17 @@ class JudgeSession:
 
 ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
 STATED = {"y": True, "n": False}
+KEYS_OF_STEP: dict[JudgeStep, Collection[str]] = {
+    "contains": ANSWER_OF_KEY,
+    "outline": ("corner", "move", "Enter"),
+    "statement": STATED,
+    "done": (*ANSWER_OF_KEY, *STATED, "corner", "move", "Enter"),
+}
+"""The keys that answer a question, by step; those of all where saving failed, which each tries again."""
+
+MAX_KEY = 20
+"""Characters of a key in a notice."""
+
 UNDO = ("z", "Backspace")
 
 TabMode = Literal["instructions", "image", "end"]
@@ -304,8 +315,22 @@ class JudgeTab:
     def mode(self) -> TabMode:
         return "instructions" if self.instructions else "image" if self.task else "end"
 
-    def press(self, key: str, seen: Collection[str], point: Point | None = None, corner: int | None = None) -> None:
-        """Carry out a key. `seen`: tokens of the images that were shown when it was pressed.
+    @property
+    def question(self) -> str:
+        """The question on the page, by the token of its image and its place; empty without one.
+
+        All corners of an outline answer one question.
+        """
+        task = self.task
+        if self.mode != "image" or task is None:
+            return ""
+        draft = self.session.draft_of(task)
+        step = draft.step(self.session.groups)
+        given = {"contains": len(draft.contains), "statement": len(draft.statements)}.get(step, 0)
+        return f"{self.session.tokens[task.sha256]} {step} {given}"
+
+    def press(self, key: str, seen: str | None, point: Point | None = None, corner: int | None = None) -> None:
+        """Carry out a key. `seen`: the question that had been on the screen, with its image; None for too short a time.
 
         Beside the keys of a keyboard: `corner`, a new corner of the outline at `point`; `move`, the corner of this
         number, counted from 0, is now at `point`.
@@ -315,6 +340,8 @@ class JudgeTab:
         self.is_error = False
         if self.mode == "instructions":
             self.instructions = key not in ("Enter", "Escape", "?")
+            if self.instructions:
+                self._tell_nothing(key, "Enter leaves the instructions")
         elif key == "?":
             self.instructions = True
         else:
@@ -330,17 +357,22 @@ class JudgeTab:
         self.is_error = True
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
-    def _press_at_image(self, key: str, seen: Collection[str], point: Point | None, corner: int | None) -> None:
+    def _tell_nothing(self, key: str, instead: str) -> None:
+        self.notice = f"{cut(key, MAX_KEY)} does nothing here; {instead}."
+
+    def _press_at_image(self, key: str, seen: str | None, point: Point | None, corner: int | None) -> None:
         task = self.task
         if key in UNDO:
             self._undo(task)
         elif task is None:
-            return
+            self._tell_nothing(key, "z takes the last answer back")
         elif key == "s":
             self._skip(task)
-        elif self.session.tokens[task.sha256] not in seen:
-            # keys pressed before the image was drawn would judge an image that nobody has seen
-            self.notice = "Not shown for half a second yet: look at it, and press the key again."
+        elif key not in KEYS_OF_STEP[self.session.draft_of(task).step(self.session.groups)]:
+            self._tell_nothing(key, "? shows the instructions")
+        elif seen != self.question:
+            # it was pressed for the question before, or before anybody can have seen this image
+            self.notice = "This question was not shown for half a second yet: look at the image, and answer again."
             self.is_error = True
         else:
             self._answer(task, self.session.draft_of(task), key, point=point, corner=corner)
@@ -360,7 +392,7 @@ class JudgeTab:
         elif step == "statement" and key in STATED:
             draft.statements.append(STATED[key])
         elif step != "done":  # done: saving failed before, and is tried again
-            return
+            return  # a corner without a place, which only another page than ours sends
         try:
             if draft.step(groups) == "done":
                 self.session.save(task)

@@ -1,26 +1,25 @@
 // The judge page in the browser. Keys and clicks go to the server one at a time, each when the one before is
 // answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
-import { announce, emitKey, isUnanswered, loadAhead, secondsShown, view, whenDrawn } from "../web/view.js";
-import { drag, endDrag, outlineKey, position, restoreOutline, startDrag, wasDragged } from "./outline.js";
+import { isTaken, meaningOf } from "../web/keyboard.js";
+import { announce, emitKey, isUnanswered, loadAhead, sight, view, whenDrawn } from "../web/view.js";
+import { drag, endDrag, isDrawing, outlineKey, position, restoreOutline, startDrag, wasDragged } from "./outline.js";
 
-const LEFT_ALONE = new Set(["Shift", "Control", "Alt", "Meta", "Tab", "F5", "F11", "F12"]);
-const SCROLLING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End", " "]);
+const NAMED = new Set(["Enter", "Escape", "Backspace"]);
+const SIGNS = new Set(["?", "+", "=", "-", " "]); // what they mean comes before the digit at their place
 
 const waiting = [];
 
-const drawing = () => document.querySelector("#outline");
-const isThere = (image) => image.complete && image.naturalWidth > 0;
-const shown = new Set(); // every answer draws the page anew; the browser may take a moment for an image it has
-const seen = () => [...document.querySelectorAll("img[data-image]")].map((image) => image.dataset.image).filter((each) => shown.has(each));
-
-function note(image) {
-  if (image.matches?.("img[data-image]") && isThere(image)) shown.add(image.dataset.image);
-}
-document.addEventListener("load", ({ target }) => note(target), true); // a load never reaches the window
-
-function press(key, more = {}) {
-  waiting.push({ key, seen: seen(), shown: secondsShown(), ...more });
+// `button`: the one that was clicked.
+function press(key, more = {}, button = null) {
+  waiting.push({ key, ...sight([], button), ...more });
   work();
+}
+
+// What a key is called: on some layouts a sign is where others have the digit, which an outline takes.
+function nameOf(event) {
+  const { name, digit } = meaningOf(event);
+  const isOwn = event.shiftKey || /^[a-z]$/.test(name) || (SIGNS.has(name) && !isDrawing());
+  return digit === null || isOwn ? name : digit;
 }
 
 function work() {
@@ -32,16 +31,17 @@ addEventListener(
   "keydown",
   (event) => {
     if (!event.isTrusted || !view() || event.metaKey || event.altKey || event.ctrlKey || event.isComposing) return;
-    const sent = event.target.closest("button") && event.key === " " ? undefined : outlineKey(event);
+    const name = nameOf(event);
+    const sent = event.target.closest("button") && name === " " ? undefined : outlineKey(event, name);
     if (sent !== undefined) {
       event.preventDefault();
       if (sent && !event.repeat) press(sent.key, sent);
       return;
     }
-    if (LEFT_ALONE.has(event.key) || SCROLLING.has(event.key)) return;
-    if (event.key === "Enter" && event.target.closest("button")) return; // the browser makes a click of it
+    if (name === " " || !isTaken(event, NAMED)) return; // Space scrolls
+    if (name === "Enter" && event.target.closest("button")) return; // the browser makes a click of it
     event.preventDefault();
-    if (!event.repeat) press(event.key);
+    if (!event.repeat) press(name);
   },
   true,
 );
@@ -50,7 +50,7 @@ addEventListener(
 
 addEventListener("click", (event) => {
   const button = event.target.closest("button[data-key]");
-  if (button) press(button.dataset.key);
+  if (button) press(button.dataset.key, {}, button);
   else if (event.target.closest("#outline.drawing") && !wasDragged()) press("corner", { point: position(event) });
 });
 addEventListener("mousedown", (event) => {
@@ -89,7 +89,6 @@ const words = (selector) => document.querySelector(selector)?.textContent.trim()
 let mode = "";
 let told = { done: Infinity };
 whenDrawn(() => {
-  document.querySelectorAll("img[data-image]").forEach(note);
   restoreOutline();
   if (view().dataset.mode !== mode) {
     mode = view().dataset.mode;

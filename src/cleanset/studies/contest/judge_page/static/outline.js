@@ -15,6 +15,7 @@ let scroll = [0, 0];
 let restored = null; // the element, which every new rendering replaces
 
 const drawing = () => document.querySelector("#outline.drawing");
+export const isDrawing = () => drawing() !== null;
 const stage = () => document.querySelector(".stage");
 const size = () => drawing().viewBox.baseVal;
 const corners = () => [...drawing().querySelectorAll("path.corner")];
@@ -33,13 +34,14 @@ function cornerNear([x, y], limit) {
   return nearest >= 0 && far[nearest] <= limit ? nearest : null;
 }
 
-// Keys of the outline; what to send, or null if nothing has to be. Undefined for a key of somebody else's.
-export function outlineKey(event) {
+// Keys of the outline; what to send, or null if nothing has to be. Undefined for a key of somebody else's. `name`: what
+// the key is called on any layout.
+export function outlineKey(event, name) {
   if (!stage()) return undefined;
-  if (event.key === "+" || event.key === "=") return magnify(zoom * ZOOM_STEP);
-  if (event.key === "-") return magnify(zoom / ZOOM_STEP);
-  if (event.key === "0") return magnify(1);
-  const by = DIRECTIONS[event.key];
+  if (name === "+" || name === "=") return magnify(zoom * ZOOM_STEP);
+  if (name === "-") return magnify(zoom / ZOOM_STEP);
+  if (name === "0") return magnify(1);
+  const by = DIRECTIONS[name];
   if (!drawing()) {
     if (!by || zoom === 1) return undefined;
     stage().scrollBy({ left: by[0] * SCROLL_PIXELS, top: by[1] * SCROLL_PIXELS });
@@ -47,8 +49,8 @@ export function outlineKey(event) {
   }
   const { width, height } = size();
   cursor ??= [Math.round(width / 2), Math.round(height / 2)];
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
-  if (digit && !event.shiftKey) {
+  if (/^[1-9]$/.test(name)) {
+    const digit = Number(name);
     // a ninth of the image, then of that: three digits are within two hundredths of its sides
     const [left, top, wide, high] = cell ?? [0, 0, width, height];
     cell = [left + (((digit - 1) % 3) * wide) / 3, top + (Math.floor((digit - 1) / 3) * high) / 3, wide / 3, high / 3];
@@ -67,13 +69,13 @@ export function outlineKey(event) {
     document.querySelector("#cursor")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     return null;
   }
-  if (event.key === "m" && held === null) {
+  if (name === "m" && held === null) {
     held = cornerNear(cursor, Infinity);
     if (held !== null) cursor = place(corners()[held]);
     showCursor();
     return null;
   }
-  if (event.key !== " " && event.key !== "m") return undefined;
+  if (name !== " " && name !== "m") return undefined;
   const sent = held === null ? { key: "corner", point: cursor } : { key: "move", point: cursor, corner: held };
   [held, cell] = [null, null];
   return sent;
