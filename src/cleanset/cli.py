@@ -6,6 +6,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -171,6 +172,12 @@ def make_edition(
             "each. OLD= for a class that is gone.",
         ),
     ] = None,
+    git: Annotated[
+        bool | None,
+        typer.Option(
+            "--git/--no-git", help="Make it a git repository, where there is none around it; without it, you are asked."
+        ),
+    ] = None,
 ) -> None:
     """Make a new edition: a folder with its own params, pipeline and reviews.
 
@@ -182,7 +189,7 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, reviews, classes_are_folders)):
+        if any((model, images, reviews, classes_are_folders)) or git is not None:
             raise CleansetError(
                 "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
             )
@@ -191,9 +198,10 @@ def make_edition(
         return
     from cleanset.edition.create import check_folder, check_none_empty, make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
-    from cleanset.edition.params import read_params
 
     models = models_from_texts(model) if model else None
+    check_folder(folder)
+    with_git = _begins_git(folder, git)
     old = None
     carried_to = None
     if reviews is not None:
@@ -214,14 +222,13 @@ def make_edition(
         found = read_images(images, labels, names, classes_are_folders=classes_are_folders)
         about = read_about(card) if card else None
         models = models or models_of(scores, found.labels, found.classes)
-        check_folder(folder)
         digests = digests_of(found.locations)
         check_none_empty(found)
         there = folder.resolve()
         duplicates = search(found, digests, there.with_name(f"{there.name}_{REFUSED_DUPLICATES}"))
         carried_to = NewImages(found, digests, new_names)
         carried_to.check(old)
-        make_own_edition(folder, images, found, models, tables=tables, digests=digests, about=about)
+        make_own_edition(folder, images, found, models, tables=tables, digests=digests, about=about, with_git=with_git)
         duplicates.write(folder / DUPLICATES)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         _print_order(models, found.classes)
@@ -233,17 +240,46 @@ def make_edition(
             from cleanset.scoring import ensemble
 
             ensemble.check_known(models)
-        make_edition(folder, models)
+        make_edition(folder, models, with_git=with_git)
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
+    _print_next(folder, own_images=images is not None)
+    if old is not None:
+        typer.echo(carried.carry_over(old, Edition(folder), carried_to))
+    _print_git(folder, begun=with_git)
+
+
+def _print_next(folder: Path, *, own_images: bool) -> None:
+    """Print what to run in a new edition, and how many images a set of it has."""
+    from cleanset.edition.params import read_params
+
     typer.echo("dvc repro")
     if find_spec("dvc") is None:
         typer.echo(f"DVC is not installed here: {install_command('build')}")
-    if images is not None:
+    if own_images:
         kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
         typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
-    if old is not None:
-        typer.echo(carried.carry_over(old, Edition(folder), carried_to))
+
+
+def _print_git(folder: Path, *, begun: bool) -> None:
+    """Print how git keeps a new edition, unless it lies in a repository that somebody else began."""
+    from cleanset.edition.repository import git_root
+
+    if begun:
+        typer.echo("A new git repository: git add --all && git commit")
+    elif git_root(folder) is None:
+        typer.echo(f"{folder} is in no git repository, which would keep its history: git init && cleanset doctor")
+
+
+def _begins_git(folder: Path, wanted: bool | None) -> bool:
+    """Whether to make a new edition a git repository; asked on a terminal, where nobody has said so."""
+    from cleanset.edition.repository import git_root
+
+    if git_root(folder) is not None:
+        return False
+    if wanted is not None or which("git") is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return bool(wanted)
+    return typer.confirm(f"{folder}: in no git repository, which would keep its history. Begin one (git init)?", True)
 
 
 def _new_names(answers: list[str], *, apply: bool) -> "RenamedClasses":
@@ -705,14 +741,18 @@ def status(edition: Folder = HERE) -> None:
 
 @app.command()
 def doctor(
-    edition: Folder = HERE,
+    edition: Annotated[
+        # links to the code that are missing are a finding here, not mended beforehand
+        Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")
+    ] = HERE,
     quick: Annotated[bool, typer.Option("--quick", help="Only restore broken files of DVC; hash nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Repair a broken dvc.lock, and find damaged outputs and cached files.
 
     Restores a dvc.lock that a kill left empty or cut off; a merge conflict
-    is left to you. Then hashes every output in dvc.lock, in the folder and
+    is left to you. In a clone links the code that the stages name, and tells
+    DVC whether the edition is in a git repository. Then hashes every output in dvc.lock, in the folder and
     in DVC's cache, and prints a line with the repair for each that has
     changed: exit code 1.
     """

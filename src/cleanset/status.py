@@ -18,6 +18,7 @@ from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
+from cleanset.edition.repository import scm_problem
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
 from cleanset.progress import found_in_threads
@@ -40,7 +41,7 @@ class EditionStatus:
 
     unseen: list[str]
     """Changes that dvc repro does not notice: images, archives, brought scores, the code of custom models, a broken
-    dvc.lock, refused reviews.
+    dvc.lock, refused reviews, a git repository that DVC is told to do without.
     """
 
     pending: list[str]
@@ -66,6 +67,8 @@ def run(edition: Edition) -> EditionStatus:
     known.save()
     unseen += [*_changed_scores(edition, params), *_changed_modules(edition, params)]
     unseen += [*_broken_lock(edition), *_refused_reviews(edition, params)]
+    if problem := scm_problem(edition.folder):
+        unseen.append(problem)
     return EditionStatus(
         unseen=unseen, pending=list(_pending(edition, params, found)), images=known.compared, read=known.files_read
     )

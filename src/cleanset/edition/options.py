@@ -1,17 +1,32 @@
 """Options that several commands share, and printing of results."""
 
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleanset.errors import CleansetError
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+
+def with_code(edition: Path) -> Path:
+    """The same folder; a fresh clone of an edition gets its links to the code, which git does not keep."""
+    from cleanset.edition import code_link
+
+    # the command itself reports params.yaml, and reads an edition that cannot be written, too
+    with suppress(CleansetError, OSError):
+        for line in code_link.relink_code(edition):
+            typer.echo(line, err=True)
+    return edition
+
+
 Folder = Annotated[
     Path,
-    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder"),
+    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=with_code),
 ]
 StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()

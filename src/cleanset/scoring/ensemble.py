@@ -10,7 +10,7 @@ from typing import Literal
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.edition.create import CHECKOUT
+from cleanset.edition.code_link import CHECKOUT
 from cleanset.edition.lists import check_list, list_files
 from cleanset.edition.models import Models, change_models, models_from_texts, pin_models, with_lists
 from cleanset.edition.params import Model, read_params
