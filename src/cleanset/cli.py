@@ -198,8 +198,12 @@ def make_edition(
         return
     from cleanset.edition.create import check_folder, check_none_empty, make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
+    from cleanset.scoring.copied_modules import said_of_modules, with_modules
 
     models = models_from_texts(model) if model else None
+    modules: dict[str, Path] = {}
+    if models is not None:
+        models, modules = with_modules(models, Path())
     check_folder(folder)
     with_git = _begins_git(folder, git)
     old = None
@@ -228,7 +232,17 @@ def make_edition(
         duplicates = search(found, digests, there.with_name(f"{there.name}_{REFUSED_DUPLICATES}"))
         carried_to = NewImages(found, digests, new_names)
         carried_to.check(old)
-        make_own_edition(folder, images, found, models, tables=tables, digests=digests, about=about, with_git=with_git)
+        make_own_edition(
+            folder,
+            images,
+            found,
+            models,
+            tables=tables,
+            digests=digests,
+            about=about,
+            modules=modules,
+            with_git=with_git,
+        )
         duplicates.write(folder / DUPLICATES)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         _print_order(models, found.classes)
@@ -240,13 +254,15 @@ def make_edition(
             from cleanset.scoring import ensemble
 
             ensemble.check_known(models)
-        make_edition(folder, models, with_git=with_git)
+        make_edition(folder, models, modules=modules, with_git=with_git)
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
     _print_next(folder, own_images=images is not None)
+    for line in said_of_modules(models or {}, modules):
+        typer.echo(line)
+    _print_git(folder, begun=with_git)
     if old is not None:
         typer.echo(carried.carry_over(old, Edition(folder), carried_to))
-    _print_git(folder, begun=with_git)
 
 
 def _print_next(folder: Path, *, own_images: bool) -> None:

@@ -172,17 +172,24 @@ def _changed_scores(edition: Edition, params: Params) -> Iterator[str]:
 
 
 def _changed_modules(edition: Edition, params: Params) -> Iterator[str]:
-    """A line for each custom model in the edition's folder whose code is not what its scores were computed with."""
+    """A line for each custom model in the edition's folder whose code is not what is pinned, or computed its scores."""
     for role, model in params.models.items():
-        path = edition.scored_with(role)
-        if model.source != "module" or not is_there(path):
+        if model.module is None:
             continue
-        module = model.name.partition(":")[0]
-        found = sources_sha256(module, edition.folder)
-        record = read_record(path)
+        found = sources_sha256(model.module, edition.folder)
+        if model.module_sha256 is not None:
+            # what is pinned is among the params of stage score
+            if found != model.module_sha256:
+                yield (
+                    f"{model.module}: it, or a module that it imports here, is not what params.yaml pins for {role}: "
+                    "restore it, or run cleanset models --pin, then dvc repro"
+                )
+            continue
+        path = edition.scored_with(role)
+        record = read_record(path) if is_there(path) else None
         if isinstance(record, ScoreRecord) and found != record.module_sha256:
             yield (
-                f"{module}: it, or a module that it imports here, is not what computed the scores of {role}: run "
+                f"{model.module}: it, or a module that it imports here, is not what computed the scores of {role}: run "
                 f"dvc repro --single-item --force score@{role}, then dvc repro"
             )
 

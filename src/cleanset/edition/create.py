@@ -48,13 +48,15 @@ _OF_SCENARIOS = r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/bac
 """The deps of a training that only scenarios need."""
 
 
-def make_edition(folder: Path, models: Models | None = None, *, with_git: bool = False) -> None:
+def make_edition(
+    folder: Path, models: Models | None = None, *, modules: Mapping[str, Path] | None = None, with_git: bool = False
+) -> None:
     """Make `folder` an edition with the ImageNet edition's params, checksums and DVC remote, and with empty reviews.
 
     In it are its study of robustness, attacks, a contest and trainings, DVC projects of their own.
 
-    `models`: the ensemble, by default the ImageNet edition's. `with_git`: make it a git repository of its own. Inside
-    this checkout it shares the checkout's DVC cache.
+    `models`: the ensemble, by default the ImageNet edition's; `modules`: files of custom models, by their path in the
+    edition; `with_git`: make it a git repository of its own. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     check_folder(folder)
@@ -79,7 +81,7 @@ def make_edition(folder: Path, models: Models | None = None, *, with_git: bool =
         folder,
         _dvc_config(folder, with_git=with_git),
         projects=PROJECTS,
-        copied={name: TEMPLATE / name for name in COPIED["imagenet"]},
+        copied={**(modules or {}), **{name: TEMPLATE / name for name in COPIED["imagenet"]}},
         texts=texts,
         with_git=with_git,
     )
@@ -94,13 +96,15 @@ def make_own_edition(
     digests: Mapping[str, str],
     about: About | None = None,
     *,
+    modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
 ) -> None:
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
     `tables`: the files labels, names and scores as given, which are copied; `digests`: the SHA-256 of each image;
-    `about` goes into the params; `with_git`: make it a git repository of its own. Everything is made, or nothing.
-    Raises CleansetError if the folder is not empty, or lies among the images.
+    `about` goes into the params; `modules`: files of custom models, by their path in the edition; `with_git`: make it a
+    git repository of its own. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or lies
+    among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -142,7 +146,8 @@ def make_own_edition(
         f"{TRAINING}/params.yaml": training,
         f"{TRAINING}/dvc.yaml": _own_training_pipeline(has_labels="labels" in names),
     }
-    copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
+    copied = {**(modules or {}), **{name: TEMPLATE / name for name in COPIED["own"]}}
+    copied |= {names[key]: path for key, path in given.items()}
     config = _dvc_config(folder, with_git=with_git)
     config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", config, ".dvc/config", places=2)
     _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts, with_git=with_git)

@@ -32,5 +32,8 @@ def _described(model: Model) -> str:
         return "no model, the images of a class come in a random order"
     if model.file is not None:
         return f"`{model.name}` in `{model.file}`"
+    if model.module is not None:
+        where = "the code in this folder" if model.module_sha256 else "an installed module"
+        return f"`{model.name}`, a network of {where}"
     zoo = f"{model.source} {model.threat_model}" if model.threat_model else model.source
     return f"`{model.name}` ({zoo}){f', weights `{model.weights}`' if model.weights else ''}"
