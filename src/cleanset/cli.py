@@ -35,6 +35,8 @@ from cleanset.studies.training import commands as training_cli
 from cleanset.validation import check_known, join_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cleanset.classes import ClassTable
     from cleanset.edition.models import Models
     from cleanset.review.renamed import RenamedClasses
@@ -178,6 +180,14 @@ def make_edition(
             "--git/--no-git", help="Make it a git repository, where there is none around it; without it, you are asked."
         ),
     ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The DVC remote that its sets are read from, such as https://host/dvc, s3://bucket/dvc or a folder; "
+            "also of an existing edition.",
+        ),
+    ] = None,
 ) -> None:
     """Make a new edition: a folder with its own params, pipeline and reviews.
 
@@ -186,10 +196,15 @@ def make_edition(
     everything that no longer applies, and writes it anew.
     """
     new_names = _new_names(renamed or [], apply=accept or None not in (images, reviews))
+    others = (model, images, labels, names, scores, card, reviews, accept, git, classes_are_folders)
+    address = _checked_remote(remote)
+    if address is not None and not any(others) and Edition(folder).params_yaml.is_file():
+        _set_remote(folder, address)
+        return
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, reviews, classes_are_folders)) or git is not None:
+        if any((model, images, reviews, classes_are_folders, remote)) or git is not None:
             raise CleansetError(
                 "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
             )
@@ -200,10 +215,7 @@ def make_edition(
     from cleanset.edition.models import models_from_texts
     from cleanset.scoring.copied_modules import said_of_modules, with_modules
 
-    models = models_from_texts(model) if model else None
-    modules: dict[str, Path] = {}
-    if models is not None:
-        models, modules = with_modules(models, Path())
+    models, modules = with_modules(models_from_texts(model or []), Path())
     check_folder(folder)
     with_git = _begins_git(folder, git)
     old = None
@@ -242,6 +254,7 @@ def make_edition(
             about=about,
             modules=modules,
             with_git=with_git,
+            remote=address,
         )
         duplicates.write(folder / DUPLICATES)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
@@ -250,23 +263,36 @@ def make_edition(
     elif any((*tables.values(), card)):
         raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
     else:
-        if models is not None:
+        if models:
             from cleanset.scoring import ensemble
 
             ensemble.check_known(models)
-        make_edition(folder, models, modules=modules, with_git=with_git)
+        make_edition(folder, models or None, modules=modules, with_git=with_git, remote=address)
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
-    _print_next(folder, own_images=images is not None)
-    for line in said_of_modules(models or {}, modules):
-        typer.echo(line)
+    _print_next(folder, said_of_modules(models, modules), own_images=images is not None)
     _print_git(folder, begun=with_git)
     if old is not None:
         typer.echo(carried.carry_over(old, Edition(folder), carried_to))
 
 
-def _print_next(folder: Path, *, own_images: bool) -> None:
-    """Print what to run in a new edition, and how many images a set of it has."""
+def _checked_remote(remote: str | None) -> str | None:
+    """The address of --remote, if it is given."""
+    from cleanset.edition.remote import check_remote
+
+    return None if remote is None else check_remote(remote)
+
+
+def _set_remote(folder: Path, address: str) -> None:
+    """Give an existing edition a remote, and print the changed files."""
+    from cleanset.edition.remote import set_remote
+
+    for path in set_remote(folder, address):
+        typer.echo(f"{path}: the remote is {address}")
+
+
+def _print_next(folder: Path, notes: "Iterable[str]", *, own_images: bool) -> None:
+    """Print what to run in a new edition, how many images a set of it has, and notes."""
     from cleanset.edition.params import read_params
 
     typer.echo("dvc repro")
@@ -275,6 +301,8 @@ def _print_next(folder: Path, *, own_images: bool) -> None:
     if own_images:
         kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
         typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
+    for line in notes:
+        typer.echo(line)
 
 
 def _print_git(folder: Path, *, begun: bool) -> None:

@@ -23,6 +23,7 @@ from cleanset.edition.code_link import CHECKOUT, LINKED, TEMPLATE, link_code, ro
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
 from cleanset.edition.params import checked_params
 from cleanset.edition.readme import readme
+from cleanset.edition.remote import with_remote
 from cleanset.edition.repository import ATTRIBUTES, begin_repository, git_root
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
@@ -49,14 +50,20 @@ _OF_SCENARIOS = r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/bac
 
 
 def make_edition(
-    folder: Path, models: Models | None = None, *, modules: Mapping[str, Path] | None = None, with_git: bool = False
+    folder: Path,
+    models: Models | None = None,
+    *,
+    modules: Mapping[str, Path] | None = None,
+    with_git: bool = False,
+    remote: str | None = None,
 ) -> None:
     """Make `folder` an edition with the ImageNet edition's params, checksums and DVC remote, and with empty reviews.
 
     In it are its study of robustness, attacks, a contest and trainings, DVC projects of their own.
 
     `models`: the ensemble, by default the ImageNet edition's; `modules`: files of custom models, by their path in the
-    edition; `with_git`: make it a git repository of its own. Inside this checkout it shares the checkout's DVC cache.
+    edition; `with_git`: make it a git repository of its own; `remote`: the address of its DVC remote, by default the
+    ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     check_folder(folder)
@@ -77,9 +84,10 @@ def make_edition(
         f"{STUDY}/params.yaml": study,
         f"{ATTACKING}/params.yaml": _with_head(f"{ATTACKING}/params.yaml", "# See docs/attacks.md.\n"),
     }
+    config = _dvc_config(folder, with_git=with_git)
     _write_edition(
         folder,
-        _dvc_config(folder, with_git=with_git),
+        config if remote is None else with_remote(config, remote),
         projects=PROJECTS,
         copied={**(modules or {}), **{name: TEMPLATE / name for name in COPIED["imagenet"]}},
         texts=texts,
@@ -98,13 +106,14 @@ def make_own_edition(
     *,
     modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
+    remote: str | None = None,
 ) -> None:
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
     `tables`: the files labels, names and scores as given, which are copied; `digests`: the SHA-256 of each image;
     `about` goes into the params; `modules`: files of custom models, by their path in the edition; `with_git`: make it a
-    git repository of its own. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or lies
-    among the images.
+    git repository of its own; `remote`: the address of its DVC remote. Everything is made, or nothing. Raises
+    CleansetError if the folder is not empty, or lies among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -150,6 +159,8 @@ def make_own_edition(
     copied |= {names[key]: path for key, path in given.items()}
     config = _dvc_config(folder, with_git=with_git)
     config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", config, ".dvc/config", places=2)
+    if remote is not None:
+        config = with_remote(config, remote)
     _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts, with_git=with_git)
 
 
