@@ -57,7 +57,7 @@ HubOption = Annotated[
 ]
 ANY_MODEL = typer.Option(
     help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role "
-    "of the edition; repeat it for each model."
+    "of the edition; NAME=MODEL gives it another name. Repeat it for each model."
 )
 PaperForm = StrEnum("PaperForm", ["latex", "markdown", "csv"])
 Form = Annotated[
@@ -66,9 +66,10 @@ Form = Annotated[
 ]
 AnyImages = Annotated[
     str,
-    typer.Option(
+    typer.Argument(
+        metavar="SET",
         help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with the "
-        "ids of some of the edition's images, one a line."
+        "ids of some of the edition's images, one a line.",
     ),
 ]
 EditionOfRoles = Annotated[
