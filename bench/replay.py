@@ -17,7 +17,7 @@ from cleanset.classes import imagenet
 from cleanset.csv_files import csv_text, read_rows
 from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
-from cleanset.edition.create import CHECKOUT
+from cleanset.edition.code_link import CHECKOUT
 from cleanset.edition.lists import MEND, check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError

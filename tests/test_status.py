@@ -11,6 +11,7 @@ from cleanset import status
 from cleanset.edition.paths import Edition
 from cleanset.images.preprocessing import timm_preprocessing
 from cleanset.review.accepted import accept
+from cleanset.scoring.ensemble import pin
 from cleanset.scoring.fingerprints import sources_sha256
 from cleanset.scoring.record import ScoreRecord, write_record
 from tests import own_edition
@@ -120,6 +121,16 @@ def test_the_code_of_a_custom_model(edition: Edition) -> None:
             "dvc repro --single-item --force score@mine, then dvc repro"
         )
     computed()
+    assert seen() == []
+    pin(edition)
+    with (edition.folder / "parts.py").open("a") as file:
+        file.write("CHANGED = 2\n")
+    assert seen() == [
+        "nets: it, or a module that it imports here, is not what params.yaml pins for mine: restore it, or run "
+        "cleanset models --pin, then dvc repro"
+    ]
+    pin(edition)
+    # dvc repro notices, since the pin is among the params of stage score
     assert seen() == []
 
 

@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +36,8 @@ from cleanset.studies.training import commands as training_cli
 from cleanset.validation import check_known, join_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cleanset.classes import ClassTable
     from cleanset.edition.models import Models
     from cleanset.review.renamed import RenamedClasses
@@ -172,6 +175,20 @@ def make_edition(
             "each. OLD= for a class that is gone.",
         ),
     ] = None,
+    git: Annotated[
+        bool | None,
+        typer.Option(
+            "--git/--no-git", help="Make it a git repository, where there is none around it; without it, you are asked."
+        ),
+    ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The DVC remote that its sets are read from, such as https://host/dvc, s3://bucket/dvc or a folder; "
+            "also of an existing edition.",
+        ),
+    ] = None,
 ) -> None:
     """Make a new edition: a folder with its own params, pipeline and reviews.
 
@@ -180,10 +197,15 @@ def make_edition(
     everything that no longer applies, and writes it anew.
     """
     new_names = _new_names(renamed or [], apply=accept or None not in (images, reviews))
+    others = (model, images, labels, names, scores, card, reviews, accept, git, classes_are_folders)
+    address = _checked_remote(remote)
+    if address is not None and not any(others) and Edition(folder).params_yaml.is_file():
+        _set_remote(folder, address)
+        return
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, reviews, classes_are_folders)):
+        if any((model, images, reviews, classes_are_folders, remote)) or git is not None:
             raise CleansetError(
                 "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
             )
@@ -192,9 +214,11 @@ def make_edition(
         return
     from cleanset.edition.create import check_folder, check_none_empty, make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
-    from cleanset.edition.params import read_params
+    from cleanset.scoring.copied_modules import said_of_modules, with_modules
 
-    models = models_from_texts(model) if model else None
+    models, modules = with_modules(models_from_texts(model or []), Path())
+    check_folder(folder)
+    with_git = _begins_git(folder, git)
     old = None
     carried_to = None
     if reviews is not None:
@@ -215,13 +239,23 @@ def make_edition(
         found = read_images(images, labels, names, classes_are_folders=classes_are_folders)
         about = read_about(card) if card else None
         models = models or models_of(scores, found.labels, found.classes)
-        check_folder(folder)
         digests = digests_of(found.locations)
         check_none_empty(found)
         duplicates = search(found, digests, refused=f"{folder.resolve()}_")
         carried_to = NewImages(found, digests, new_names)
         carried_to.check(old)
-        make_own_edition(folder, images, found, models, tables=tables, digests=digests, about=about)
+        make_own_edition(
+            folder,
+            images,
+            found,
+            models,
+            tables=tables,
+            digests=digests,
+            about=about,
+            modules=modules,
+            with_git=with_git,
+            remote=address,
+        )
         duplicates.write(folder / DUPLICATES)
         counts = f"{len(found.locations):,} images of {len(found.classes):,} classes"
         _print_order(models, found.classes)
@@ -229,21 +263,67 @@ def make_edition(
     elif any((*tables.values(), card)):
         raise CleansetError("edition: --labels, --names, --scores and --card are of your own images; expected --images")
     else:
-        if models is not None:
+        if models:
             from cleanset.scoring import ensemble
 
             ensemble.check_known(models)
-        make_edition(folder, models)
+        make_edition(folder, models or None, modules=modules, with_git=with_git, remote=address)
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
+    _print_next(folder, said_of_modules(models, modules), own_images=images is not None)
+    _print_git(folder, begun=with_git)
+    if old is not None:
+        typer.echo(carried.carry_over(old, Edition(folder), carried_to))
+
+
+def _checked_remote(remote: str | None) -> str | None:
+    """The address of --remote, if it is given."""
+    from cleanset.edition.remote import check_remote
+
+    return None if remote is None else check_remote(remote)
+
+
+def _set_remote(folder: Path, address: str) -> None:
+    """Give an existing edition a remote, and print the changed files."""
+    from cleanset.edition.remote import set_remote
+
+    for path in set_remote(folder, address):
+        typer.echo(f"{path}: the remote is {address}")
+
+
+def _print_next(folder: Path, notes: "Iterable[str]", *, own_images: bool) -> None:
+    """Print what to run in a new edition, how many images a set of it has, and notes."""
+    from cleanset.edition.params import read_params
+
     typer.echo("dvc repro")
     if find_spec("dvc") is None:
         typer.echo(f"DVC is not installed here: {install_command('build')}")
-    if images is not None:
+    if own_images:
         kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
         typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
-    if old is not None:
-        typer.echo(carried.carry_over(old, Edition(folder), carried_to))
+    for line in notes:
+        typer.echo(line)
+
+
+def _print_git(folder: Path, *, begun: bool) -> None:
+    """Print how git keeps a new edition, unless it lies in a repository that somebody else began."""
+    from cleanset.edition.repository import git_root
+
+    if begun:
+        typer.echo("A new git repository: git add --all && git commit")
+    elif git_root(folder) is None:
+        typer.echo(f"{folder} is in no git repository, which would keep its history: git init && cleanset doctor")
+
+
+def _begins_git(folder: Path, wanted: bool | None) -> bool:
+    """Whether to make a new edition a git repository; asked on a terminal, where nobody has said so."""
+    from cleanset.edition.repository import git_root
+
+    if git_root(folder) is not None:
+        return False
+    if wanted is not None or which("git") is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return bool(wanted)
+    return typer.confirm(f"{folder}: in no git repository, which would keep its history. Begin one (git init)?", True)
 
 
 def _new_names(answers: list[str], *, apply: bool) -> "RenamedClasses":
@@ -705,14 +785,18 @@ def status(edition: Folder = HERE) -> None:
 
 @app.command()
 def doctor(
-    edition: Folder = HERE,
+    edition: Annotated[
+        # links to the code that are missing are a finding here, not mended beforehand
+        Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")
+    ] = HERE,
     quick: Annotated[bool, typer.Option("--quick", help="Only restore broken files of DVC; hash nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Repair a broken dvc.lock, and find damaged outputs and cached files.
 
     Restores a dvc.lock that a kill left empty or cut off; a merge conflict
-    is left to you. Then hashes every output in dvc.lock, in the folder and
+    is left to you. In a clone links the code that the stages name, and tells
+    DVC whether the edition is in a git repository. Then hashes every output in dvc.lock, in the folder and
     in DVC's cache, and prints a line with the repair for each that has
     changed: exit code 1.
     """

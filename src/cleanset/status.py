@@ -18,6 +18,7 @@ from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
+from cleanset.edition.repository import scm_problem
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
 from cleanset.progress import found_in_threads
@@ -40,7 +41,7 @@ class EditionStatus:
 
     unseen: list[str]
     """Changes that dvc repro does not notice: images, archives, brought scores, the code of custom models, a broken
-    dvc.lock, refused reviews.
+    dvc.lock, refused reviews, a git repository that DVC is told to do without.
     """
 
     pending: list[str]
@@ -66,6 +67,8 @@ def run(edition: Edition) -> EditionStatus:
     known.save()
     unseen += [*_changed_scores(edition, params), *_changed_modules(edition, params)]
     unseen += [*_broken_lock(edition), *_refused_reviews(edition, params)]
+    if problem := scm_problem(edition.folder):
+        unseen.append(problem)
     return EditionStatus(
         unseen=unseen, pending=list(_pending(edition, params, found)), images=known.compared, read=known.files_read
     )
@@ -169,17 +172,24 @@ def _changed_scores(edition: Edition, params: Params) -> Iterator[str]:
 
 
 def _changed_modules(edition: Edition, params: Params) -> Iterator[str]:
-    """A line for each custom model in the edition's folder whose code is not what its scores were computed with."""
+    """A line for each custom model in the edition's folder whose code is not what is pinned, or computed its scores."""
     for role, model in params.models.items():
-        path = edition.scored_with(role)
-        if model.source != "module" or not is_there(path):
+        if model.module is None:
             continue
-        module = model.name.partition(":")[0]
-        found = sources_sha256(module, edition.folder)
-        record = read_record(path)
+        found = sources_sha256(model.module, edition.folder)
+        if model.module_sha256 is not None:
+            # what is pinned is among the params of stage score
+            if found != model.module_sha256:
+                yield (
+                    f"{model.module}: it, or a module that it imports here, is not what params.yaml pins for {role}: "
+                    "restore it, or run cleanset models --pin, then dvc repro"
+                )
+            continue
+        path = edition.scored_with(role)
+        record = read_record(path) if is_there(path) else None
         if isinstance(record, ScoreRecord) and found != record.module_sha256:
             yield (
-                f"{module}: it, or a module that it imports here, is not what computed the scores of {role}: run "
+                f"{model.module}: it, or a module that it imports here, is not what computed the scores of {role}: run "
                 f"dvc repro --single-item --force score@{role}, then dvc repro"
             )
 

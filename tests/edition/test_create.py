@@ -11,6 +11,7 @@ from cleanset.cli import main
 from cleanset.dataset.folder import read_images
 from cleanset.dataset.pinned import digests_of
 from cleanset.edition import create
+from cleanset.edition.code_link import TEMPLATE
 from cleanset.edition.create import make_edition, make_own_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.edition.params import read_params
@@ -84,11 +85,8 @@ def test_inside_a_git_repository(tmp_path: Path) -> None:
     assert "no_scm" not in (tmp_path / "editions" / "mine" / ".dvc" / "config").read_text()
 
 
-def test_no_program_but_git_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "git").symlink_to(str(shutil.which("git")))
-    monkeypatch.setenv("PATH", str(programs))
+def test_no_program_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
     make_edition(tmp_path / "mine")
     assert (tmp_path / "mine" / ".dvc" / "config").is_file()
 
@@ -105,7 +103,7 @@ def test_nothing_is_left_when_it_cannot_be_made(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(tmp_path))  # no git
         with pytest.raises(CleansetError, match="expected the program git"):
-            make_edition(tmp_path / "mine")
+            make_edition(tmp_path / "mine", with_git=True)
     assert list(tmp_path.iterdir()) == []
     make_edition(tmp_path / "mine")
     with pytest.raises(CleansetError, match="expected a new or empty folder"):
@@ -132,7 +130,7 @@ def changed_template(monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: 
     """Let one file of the ImageNet edition have another text."""
     read = create._template
 
-    def changed(each: str, folder: Path = create.TEMPLATE) -> str:
+    def changed(each: str, folder: Path = TEMPLATE) -> str:
         text = read(each, folder)
         if each != name:
             return text

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.edition.create import ATTRIBUTES
 from cleanset.edition.doctor import as_text, examine
 from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.locks import repair_locks
+from cleanset.edition.repository import ATTRIBUTES
 from cleanset.errors import CleansetError
 from tests.forked_commands import forking
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from dvc.utils.serialize import parse_yaml
 
-from cleanset.edition.create import OF_OWN_IMAGES, TEMPLATE
+from cleanset.edition.code_link import TEMPLATE
+from cleanset.edition.create import OF_OWN_IMAGES
 
 EXAMPLE = re.compile(r"#.*\b(?:such as|like) (\"[^\"]*\"|\[[^\]]*\]|[^\s,;:.]+(?:\.[^\s,;:.]+)*)")
 PARAMS = [*OF_OWN_IMAGES.glob("*params.yaml"), TEMPLATE / "params.yaml", *TEMPLATE.glob("studies/*/params.yaml")]

@@ -21,6 +21,7 @@ from rich.console import Console
 from safetensors.torch import save_file
 
 from cleanset.classes import imagenet
+from cleanset.edition.options import PaperForm
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
@@ -30,7 +31,7 @@ from cleanset.measure.compare.results import RESULTS
 from cleanset.measure.function import evaluate
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, results_json
 from cleanset.measure.measures import Accuracy, Confusion, Measures
-from cleanset.measure.rendering import as_text
+from cleanset.measure.rendering import as_text, leaderboard_for_paper
 from cleanset.measure.run import PREDICTIONS
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.measure.specs import file_stems
@@ -185,6 +186,17 @@ def test_json_holds_nothing_that_the_model_prints(mine: str, folder: Path) -> No
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["models"][0]["model"] == "mine:loud"
     assert {"imported", "ran"} <= set(done.stderr.split())
+
+
+def test_a_name_of_ones_own(mine: str, folder: Path, tmp_path: Path) -> None:
+    """In the table for a paper, and of the files."""
+    models = [f"Ours (v2)={mine}:colours"]
+    images, rows = run(NOWHERE, Wanted(str(folder), models, out=tmp_path / "out", hub=tmp_path / "hub"))
+    lines = leaderboard_for_paper(images, rows).in_form(PaperForm.latex).splitlines()
+    assert [line.partition(" & ")[0] for line in lines if " & " in line] == ["model", "Ours (v2)"]
+    names = ["Ours_v2.json", "Ours_v2.md", "Ours_v2.parquet", RESULTS]
+    assert sorted(path.name for place in ("out", "hub") for path in (tmp_path / place).iterdir()) == names
+    assert json.loads((tmp_path / "out" / RESULTS).read_text())["models"][0]["model"] == "Ours (v2)"
 
 
 def test_a_card_for_the_hub(mine: str, folder: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
+from cleanset.measure.specs import ModuleModel, Spec, ZooModel, is_same_model, parse_specs
 
 ROLES = {"standard": Model(source="timm", name="resnet18")}
 EDITION, WEIGHTS = Path("edition"), Path("weights")
@@ -55,11 +55,32 @@ def test_a_file_of_a_network_of_torchvision(tmp_path: Path) -> None:
         (["robustbench:l8/A"], "--model 'robustbench:l8/A': threat_model: expected 'Linf', .* found 'l8'"),
         (["standard", "standard"], "--model standard: given twice; expected each model once"),
         (["no.pt"], "--model no.pt: missing; expected a file of weights"),
+        (["a=no.pt"], "--model no.pt: missing; expected a file of weights"),
+        (["a=timm:resnet18", "a=timm:resnet50"], "--model a: given twice; expected each model once"),
+        (["standard=timm:resnet18"], "--model standard=timm:resnet18: standard is a role of the edition; expected ano"),
+        (["a="], "--model 'a=': expected NAME=MODEL, with a name of 1 to 100 characters"),
+        ([" a=timm:resnet18"], "--model ' a=timm:resnet18': expected NAME=MODEL, with a name of 1 to 100 characters"),
     ],
 )
 def test_what_names_no_model(texts: list[str], message: str) -> None:
     with pytest.raises(CleansetError, match=f"^{message}"):
         parse(*texts)
+
+
+def test_a_name_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same model as without; a command, and the name of a file, may have an equals sign."""
+    texts = ["timm:resnet18", "nets:make", "command:ask --size=3", "standard"]
+    plain, named = parse(*texts), parse(*(f"Ours (v2){place}={text}" for place, text in enumerate(texts)))
+    assert [each.text for each in plain] == texts
+    assert [each.text for each in named] == [f"Ours (v2){place}" for place in range(4)]
+    assert all(map(is_same_model, plain, named))
+    assert not is_same_model(plain[0], plain[3])
+    monkeypatch.chdir(tmp_path)
+    Path("lr=1.pt").touch()
+    (of_file,) = parse("lr=1.pt", architecture="resnet50")
+    (renamed,) = parse("a=lr=1.pt", architecture="resnet50")
+    assert (of_file.text, renamed.text) == ("lr=1.pt", "a")
+    assert is_same_model(of_file, renamed)
 
 
 def test_a_file_goes_with_an_architecture(tmp_path: Path) -> None:

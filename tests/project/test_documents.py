@@ -30,7 +30,7 @@ from tests.sets.published.drawn_archive import draw_archive
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
 ATTACK = (
-    "cleanset attacks evaluate --model docs.defences:shattered --images standard --attacks docs/defences.yaml "
+    "cleanset attacks evaluate standard --model docs.defences:shattered --attacks docs/defences.yaml "
     "--out build/shattered"
 )
 COMPARE_RESULTS = "cleanset evaluate standard --model standard --out build/one"

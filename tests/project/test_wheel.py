@@ -215,9 +215,9 @@ def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
     assert done.stdout.startswith(f"{own}: 8 images of 2 classes (cat, dog); run there\ndvc repro\n"), done.stderr
     assert complete.run("cleanset", "edition", imagenet).returncode == 0
     for folder in (own, imagenet):
-        assert "root: .\n" in (folder / "params.yaml").read_text()
-        assert (folder / "src/cleanset/scoring/VERSION").is_file()
-        assert "/src\n" in (folder / ".gitignore").read_text()
+        assert "root: linked_by_cleanset_doctor\n" in (folder / "params.yaml").read_text()
+        assert (folder / "linked_by_cleanset_doctor/src/cleanset/scoring/VERSION").is_file()
+        assert "/linked_by_cleanset_doctor/\n" in (folder / ".gitignore").read_text()
     code = "import os, sys; os.chdir(sys.argv[1]); from dvc.cli import main; sys.exit(main(sys.argv[2:]))"
     os.environ["PATH"], before = f"{complete.folder / 'bin'}:{os.environ['PATH']}", os.environ["PATH"]
     try:
@@ -228,9 +228,10 @@ def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
         os.environ["PATH"] = before
     assert (own / "data/export/images/manifest.csv").is_file()
     assert str(tmp_path) not in (own / "dvc.lock").read_text()
-    (own / "src").unlink()
+    link = own / "linked_by_cleanset_doctor" / "src"
+    link.unlink()
     done = complete.run("cleanset", "doctor", "--quick", "--edition", own)
-    assert done.stdout.startswith(f"{own / 'src'}: linked to the installed package in {complete.folder}/lib/")
+    assert done.stdout.startswith(f"{link}: linked to the code of cleanset in {complete.folder}/lib/")
     assert complete.run("cleanset", "doctor", "--quick", "--edition", own).stdout == ""
 
 

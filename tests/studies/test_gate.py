@@ -119,9 +119,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "path", [str(folder / "own"), *sys.path])
+        (folder / "nets.py").write_text(MODULE)
         given = ("edition", "own", "--images", "photos", "--model", "mine=module:nets:honest")
         assert says(cleanset(*given, cwd=folder))[0] == 0
-        (folder / "own" / "nets.py").write_text(MODULE)
         (folder / "few.yaml").write_text(yaml.safe_dump(FEW))
         found = Place(Edition(folder / "own"), folder)
         run(found.edition, "preprocess")

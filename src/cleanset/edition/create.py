@@ -2,8 +2,7 @@
 
 An edition of your own images has params of its own, and the pipeline of all editions with another first stage.
 
-The stages name files of the code below `root` of params.yaml. An installed package has no folder `src` around it, so
-there the edition gets a link of that name to it, which git ignores: dvc.lock is the same wherever it is installed.
+Outside of this checkout it gets links to the code, see `code_link`; where it begins a git repository, see `repository`.
 """
 
 import os
@@ -20,33 +19,27 @@ import yaml
 from cleanset.dataset.folder import LabelledImages
 from cleanset.dataset.pinned import pinned_text
 from cleanset.edition.about import About
-from cleanset.edition.git import GitError, run_git
+from cleanset.edition.code_link import CHECKOUT, LINKED, TEMPLATE, link_code, root_of
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
-from cleanset.edition.params import checked_params, read_params
+from cleanset.edition.params import checked_params
+from cleanset.edition.readme import readme
+from cleanset.edition.remote import with_remote
+from cleanset.edition.repository import ATTRIBUTES, begin_repository, git_root
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, new_folder, read_text, write_text
+from cleanset.files import new_folder, write_text
 from cleanset.images.codec import size_in_header
 from cleanset.validation import join_names
 from cleanset.yaml_files import data_beside, parse_yaml
 
-SRC = Path(__file__).resolve().parents[2]
-"""The folder that the package lies in: `src` of a checkout, or where it is installed."""
-CHECKOUT = SRC.parent
-TEMPLATE = Path(__file__).parent / "template"
-"""The ImageNet edition's files: a link to `imagenet` in a checkout, copies in an installed package."""
 OF_OWN_IMAGES = Path(__file__).parent / "templates"
 """The files that an edition of your own images has instead."""
-IS_INSTALLED = SRC.name != "src" or not TEMPLATE.is_symlink()
 STUDY, ATTACKING, CONTEST, TRAINING = (f"studies/{name}" for name in ("robustness", "attacks", "contest", "training"))
 PROJECTS = STUDY, ATTACKING, CONTEST, TRAINING
 COPIED: dict[str, list[str]] = data_beside(__file__, "copied.yaml")
 """Files that a new edition takes from the ImageNet edition as they are."""
-GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + "/src\n" * IS_INSTALLED
+GITIGNORE = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n" + f"/{LINKED}/\n"
 """The .gitignore of a new edition."""
-ATTRIBUTES = "* -text\ndvc.lock -merge\n"
-"""The .gitattributes of an edition: git changes no line ends, as everything is known by its bytes; and of two branches'
-dvc.lock it takes one whole, since a mixture of both makes DVC take the results of one for those of the other."""
 PINNED = "images.sha256"
 """The digests of your own images, which stages depend on in place of their folder."""
 MIN_CROP_PIXELS = 32
@@ -57,19 +50,28 @@ _OF_SCENARIOS = r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/bac
 """The deps of a training that only scenarios need."""
 
 
-def make_edition(folder: Path, models: Models | None = None) -> None:
+def make_edition(
+    folder: Path,
+    models: Models | None = None,
+    *,
+    modules: Mapping[str, Path] | None = None,
+    with_git: bool = False,
+    remote: str | None = None,
+) -> None:
     """Make `folder` an edition with the ImageNet edition's params, checksums and DVC remote, and with empty reviews.
 
     In it are its study of robustness, attacks, a contest and trainings, DVC projects of their own.
 
-    `models`: the ensemble, by default the ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
+    `models`: the ensemble, by default the ImageNet edition's; `modules`: files of custom models, by their path in the
+    edition; `with_git`: make it a git repository of its own; `remote`: the address of its DVC remote, by default the
+    ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     check_folder(folder)
     params = _with_head("params.yaml", "# See docs/curate.md for what to put where.\n")
     pipeline = _template("dvc.yaml")
     study = _with_head(f"{STUDY}/params.yaml", "# See docs/robustness.md for what to put where.\n")
-    params = _with_root(params, _root_of(folder))
+    params = _with_root(params, root_of(folder))
     if models is not None:
         models = with_lists(models, folder)
         if any(model.is_list for model in models.values()):
@@ -83,12 +85,14 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         f"{STUDY}/params.yaml": study,
         f"{ATTACKING}/params.yaml": _with_head(f"{ATTACKING}/params.yaml", "# See docs/attacks.md.\n"),
     }
+    config = _dvc_config(folder, with_git=with_git)
     _write_edition(
         folder,
-        _dvc_config(folder),
+        config if remote is None else with_remote(config, remote),
         projects=PROJECTS,
-        copied={name: TEMPLATE / name for name in COPIED["imagenet"]},
+        copied={**(modules or {}), **{name: TEMPLATE / name for name in COPIED["imagenet"]}},
         texts=texts,
+        with_git=with_git,
     )
 
 
@@ -100,12 +104,17 @@ def make_own_edition(
     tables: Mapping[str, Path | None],
     digests: Mapping[str, str],
     about: About | None = None,
+    *,
+    modules: Mapping[str, Path] | None = None,
+    with_git: bool = False,
+    remote: str | None = None,
 ) -> None:
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
     `tables`: the files labels, names and scores as given, which are copied; `digests`: the SHA-256 of each image;
-    `about` goes into the params. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or
-    lies among the images.
+    `about` goes into the params; `modules`: files of custom models, by their path in the edition; `with_git`: make it a
+    git repository of its own; `remote`: the address of its DVC remote. Everything is made, or nothing. Raises
+    CleansetError if the folder is not empty, or lies among the images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -114,7 +123,7 @@ def make_own_edition(
     given = {key: path for key, path in tables.items() if path is not None}
     names = {key: f"{key}{path.suffix}" for key, path in given.items()}
     values = {
-        "root": _root_of(folder),
+        "root": root_of(folder),
         "images": _relative(images, folder),
         "labels": names.get("labels"),
         "names": names.get("names"),
@@ -147,9 +156,13 @@ def make_own_edition(
         f"{TRAINING}/params.yaml": training,
         f"{TRAINING}/dvc.yaml": _own_training_pipeline(has_labels="labels" in names),
     }
-    copied = {name: TEMPLATE / name for name in COPIED["own"]} | {names[key]: path for key, path in given.items()}
-    config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", _dvc_config(folder), ".dvc/config", places=2)
-    _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts)
+    copied = {**(modules or {}), **{name: TEMPLATE / name for name in COPIED["own"]}}
+    copied |= {names[key]: path for key, path in given.items()}
+    config = _dvc_config(folder, with_git=with_git)
+    config = _substituted(r"    remote = .*\n|\['remote(?s:.*)\Z", "", config, ".dvc/config", places=2)
+    if remote is not None:
+        config = with_remote(config, remote)
+    _write_edition(folder, config, projects=[TRAINING], copied=copied, texts=texts, with_git=with_git)
 
 
 def check_folder(folder: Path) -> None:
@@ -160,12 +173,25 @@ def check_folder(folder: Path) -> None:
 
 
 def _write_edition(
-    folder: Path, config: str, projects: Iterable[str], copied: Mapping[str, Path], texts: dict[str, str]
+    folder: Path,
+    config: str,
+    *,
+    projects: Iterable[str],
+    copied: Mapping[str, Path],
+    texts: dict[str, str],
+    with_git: bool,
 ) -> None:
     """Write an edition, or nothing; `config`: its .dvc/config, from which those of the `projects` in it are made."""
+    params = checked_params(parse_yaml(texts["params.yaml"], "params.yaml"), "params.yaml")
     configs = {f"{project}/.dvc/config": _project_config(config, folder.resolve(), project) for project in projects}
     # git does not keep an empty folder
-    common = {".dvc/config": config, ".gitattributes": ATTRIBUTES, ".gitignore": GITIGNORE, "reviews/.gitkeep": ""}
+    common = {
+        ".dvc/config": config,
+        ".gitattributes": ATTRIBUTES,
+        ".gitignore": GITIGNORE,
+        "README.md": readme(params, folder.resolve().name),
+        "reviews/.gitkeep": "",
+    }
     with new_folder(folder) as partial:
         (partial / "data" / ("raw" if "raw.md5" in copied else "")).mkdir(parents=True)
         for name, source in copied.items():
@@ -173,51 +199,10 @@ def _write_edition(
             shutil.copyfile(source, partial / name)
         for name, text in (common | configs | texts).items():
             write_text(partial / name, text)
-        _link_code(partial)
-
-
-def _root_of(folder: Path) -> str:
-    """`root` in the params.yaml of a new edition: the path from its folder to the one that holds `src`."""
-    return "." if IS_INSTALLED else _relative(CHECKOUT, folder)
-
-
-def _link_code(edition: Path) -> None:
-    """Link `src` in the folder of an edition to an installed package; within a checkout there is no need."""
-    if IS_INSTALLED:
-        (edition / "src").symlink_to(SRC)
-
-
-def relink_code(edition: Path) -> list[str]:
-    """Make the link to the installed package anew where it is missing or leads nowhere, as after a git clone.
-
-    Returns a line that says so.
-    """
-    link = edition / "src"
-    if not IS_INSTALLED or read_params(edition).root != "." or link.exists():
-        return []
-    link.unlink(missing_ok=True)
-    _link_code(edition)
-    return [f"{link}: linked to the installed package in {SRC}"]
-
-
-def add_attributes(edition: Path) -> list[str]:
-    """Add ATTRIBUTES to the .gitattributes of an edition in a git repository that has others.
-
-    Returns a line that says so.
-    """
-    try:
-        found = os.fsdecode(run_git(edition, "check-attr", "merge", "text", "--", "dvc.lock")).splitlines()
-    except (GitError, CleansetError):
-        # no repository, or no git: nobody merges here
-        return []
-    if all(line.endswith(": unset") for line in found):
-        return []
-    path = edition / ".gitattributes"
-    before = read_text(path, "save it as UTF-8") if is_there(path) else ""
-    # last, since a later line overrules an earlier one
-    gap = "" if not before or before.endswith("\n") else "\n"
-    write_text(path, f"{before}{gap}{ATTRIBUTES}")
-    return [f"{path}: git takes one of two branches' dvc.lock whole from now on, and changes no line ends: commit it"]
+        if params.root == LINKED:
+            link_code(partial)
+        if with_git and git_root(folder) is None:
+            begin_repository(partial)
 
 
 def _for_lists(params: str) -> str:
@@ -336,18 +321,18 @@ def _template(name: str, folder: Path = TEMPLATE) -> str:
     return (folder / name).read_text("utf-8")
 
 
-def _dvc_config(folder: Path) -> str:
+def _dvc_config(folder: Path, *, with_git: bool) -> str:
     """The `.dvc/config` of an edition in `folder`: what `dvc init` makes, with the remote of the ImageNet edition.
 
     Outside of any git repository DVC has to be told so; outside of this checkout the edition has its own cache.
     """
     folder = folder.resolve()
     config = _template(".dvc/config")
-    git_root = _git_root(folder)
-    if git_root is None:
+    root = git_root(folder)
+    if root is None and not with_git:
         config = _substituted(r"\[core\]\n", "[core]\n    no_scm = true\n", config, ".dvc/config")
     cache = _cache_section(CHECKOUT / ".dvc" / "cache", folder)
-    return _substituted(_SHARED_CACHE, cache if git_root == CHECKOUT else "", config, ".dvc/config")
+    return _substituted(_SHARED_CACHE, cache if root == CHECKOUT else "", config, ".dvc/config")
 
 
 def _project_config(config: str, folder: Path, project: str) -> str:
@@ -361,12 +346,3 @@ def _project_config(config: str, folder: Path, project: str) -> str:
 
 def _cache_section(cache: Path, project: Path) -> str:
     return f"[cache]\n    dir = {Path(os.path.relpath(cache, project / '.dvc')).as_posix()}\n"
-
-
-def _git_root(folder: Path) -> Path | None:
-    """The git repository around a folder, which need not exist yet; None outside of one."""
-    there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
-    try:
-        return Path(os.fsdecode(run_git(there, "rev-parse", "--show-toplevel")).strip()).resolve()
-    except GitError:
-        return None

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import yaml
 
-from cleanset.edition.create import add_attributes, relink_code
+from cleanset.edition.code_link import relink_code
 from cleanset.edition.dvc_files import Stage, lock_files, object_path, stages_in
 from cleanset.edition.locks import repair_locks
+from cleanset.edition.repository import add_attributes, mend_scm
 from cleanset.errors import CleansetError, reason
 from cleanset.files import md5, md5_of, read_text
 from cleanset.progress import found_in_threads
@@ -95,7 +96,7 @@ def examine(edition: Path, *, quick: bool) -> Findings:
     """Repair files that DVC cannot read; then, unless `quick`, hash every out and cached object that dvc.lock names."""
     if not (edition / ".dvc").is_dir():
         raise CleansetError(f"{edition}: no DVC project; expected the folder of an edition: run it there")
-    repaired = [*relink_code(edition), *repair_locks(edition), *add_attributes(edition)]
+    repaired = [*relink_code(edition), *repair_locks(edition), *mend_scm(edition), *add_attributes(edition)]
     if quick:
         return Findings(repaired)
     from dvc.config import Config

@@ -1,17 +1,32 @@
 """Options that several commands share, and printing of results."""
 
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleanset.errors import CleansetError
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+
+def with_code(edition: Path) -> Path:
+    """The same folder; a fresh clone of an edition gets its links to the code, which git does not keep."""
+    from cleanset.edition import code_link
+
+    # the command itself reports params.yaml, and reads an edition that cannot be written, too
+    with suppress(CleansetError, OSError):
+        for line in code_link.relink_code(edition):
+            typer.echo(line, err=True)
+    return edition
+
+
 Folder = Annotated[
     Path,
-    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder"),
+    typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder", callback=with_code),
 ]
 StudyFolder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
@@ -42,7 +57,7 @@ HubOption = Annotated[
 ]
 ANY_MODEL = typer.Option(
     help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role "
-    "of the edition; repeat it for each model."
+    "of the edition; NAME=MODEL gives it another name. Repeat it for each model."
 )
 PaperForm = StrEnum("PaperForm", ["latex", "markdown", "csv"])
 Form = Annotated[
@@ -51,9 +66,10 @@ Form = Annotated[
 ]
 AnyImages = Annotated[
     str,
-    typer.Option(
+    typer.Argument(
+        metavar="SET",
         help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with the "
-        "ids of some of the edition's images, one a line."
+        "ids of some of the edition's images, one a line.",
     ),
 ]
 EditionOfRoles = Annotated[

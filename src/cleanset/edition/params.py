@@ -136,10 +136,18 @@ class Model(Section):
     beyond_sha256: Sha256 | None = None
     """The digest of `beyond`."""
 
+    module_sha256: Sha256 | None = None
+    """Source module: the digest of its code, with all that it imports in the edition's folder."""
+
     @property
     def is_list(self) -> bool:
         """Whether the model is a published list, or another table or order, which has no network."""
         return self.source in ("lists", "scores", "random")
+
+    @property
+    def module(self) -> str | None:
+        """The module of a custom model; None of another source."""
+        return self.name.partition(":")[0] if self.source == "module" else None
 
     @property
     def kind(self) -> str:
@@ -169,6 +177,8 @@ class Model(Section):
             raise ValueError(f"file is {'needed' if not self.file else 'not'} for source {self.source}, {where}")
         if self.source == "module" and not is_callable_name(self.name):
             raise ValueError(f"name {shown(self.name)}; expected MODULE:CALLABLE")
+        if self.module_sha256 is not None and self.source != "module":
+            raise ValueError(f"module_sha256 with source {self.source}, which has no module: remove it")
         if self.beyond_sha256 is not None and self.beyond is None:
             raise ValueError("beyond_sha256 without beyond; expected both or neither")
         if (self.source == "robustbench") != (self.threat_model is not None):

@@ -18,7 +18,7 @@ from cleanset.measure.measured_models import MeasuredModel, measured_model, resu
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet
-from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs
+from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs, split_name
 from cleanset.validation import first_problem
 
 
@@ -59,6 +59,11 @@ class Wanted:
     restricted: bool = False
     """Whether predictions are among the classes of the images alone."""
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the models, under which their results stand."""
+        return [split_name(text)[0] for text in self.models]
+
     def models_to_run(self, edition: Edition) -> tuple[list[Spec], Score, list[str]]:
         """The models by their specs, how to compute, and the roles of the edition.
 
@@ -77,7 +82,7 @@ class Wanted:
             if folder is not None and folder.exists() and not folder.is_dir():
                 raise CleansetError(f"{folder}: a file; expected a folder, new or of an earlier evaluation")
         if self.hub is not None:
-            check_hub(self.hub, [*self.models, *self.predictions])
+            check_hub(self.hub, [*self.names, *self.predictions])
         return specs, score, list(roles)
 
 
@@ -92,7 +97,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     if wanted.restricted and wanted.predictions:
         raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     specs, score, roles = wanted.models_to_run(edition)
-    files = parse_prediction_files(wanted.predictions, wanted.models)
+    files = parse_prediction_files(wanted.predictions, wanted.names)
     images = open_set_or_list(wanted.name, edition, roles, wanted.role)
     if wanted.restricted:
         note = f"predictions among the {images.class_count:,} classes of the images alone"
@@ -137,7 +142,7 @@ def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wante
 
 def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
     """The measures of predictions made elsewhere, whose checked copies are kept beside those of the models."""
-    stems = file_stems([*wanted.models, *(name.removesuffix(path.suffix) for name, path in files.items())])
+    stems = file_stems([*wanted.names, *(name.removesuffix(path.suffix) for name, path in files.items())])
     # all are read before a copy is written
     read = {name: read_predictions(path, images) for name, path in files.items()}
     rows = []

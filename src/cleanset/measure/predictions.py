@@ -20,6 +20,7 @@ from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256_of, write_text
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
+from cleanset.measure.specs import MAX_NAME
 from cleanset.scoring.logits import SUM_TOLERANCE, TOP
 from cleanset.validation import join_names, shown
 
@@ -46,8 +47,6 @@ SCORED = (
 MAX_SUM = 1.001
 PREDICTION_SUFFIXES = (".csv", ".parquet")
 MAX_PARQUET_BYTES = 2**30
-MAX_PREDICTIONS_NAME = 100
-"""Characters of the name of predictions."""
 _NUMBER = re.compile(r"[-+.0-9eE]+", re.ASCII)
 
 Columns = Mapping[str, Sequence[Any]]
@@ -267,8 +266,8 @@ def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> dict[s
             name = text
             path = text
         problem = ""
-        if (equals and not 1 <= len(name) <= MAX_PREDICTIONS_NAME) or not name.isprintable():
-            problem = f"expected a name of 1 to {MAX_PREDICTIONS_NAME} characters before ="
+        if (equals and not 1 <= len(name) <= MAX_NAME) or not name.isprintable():
+            problem = f"expected a name of 1 to {MAX_NAME} characters before ="
         elif not path.endswith(PREDICTION_SUFFIXES):
             problem = f"expected a file that ends in {' or '.join(PREDICTION_SUFFIXES)}"
         elif not Path(path).exists():

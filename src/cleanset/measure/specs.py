@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -22,13 +22,17 @@ EXPECTED_SPEC = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
     "MODULE:CALLABLE, command:PROGRAM, or a role of the edition"
 )
+_NAMED = re.compile(r"([^=:/]+)=(.*)", re.DOTALL)
+MAX_NAME = 100
+"""Characters of the name that is given to a model, or to predictions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZooModel:
     """A model of timm, torchvision or RobustBench, or one of their networks with weights of a file.
 
-    `text` is the name as it was given; `folder` is where its weights are, or will be downloaded to (see load_model).
+    `text` is the name of the model, as it was given; `folder` is where its weights are, or will be downloaded to (see
+    load_model).
     """
 
     text: str
@@ -65,7 +69,7 @@ Spec = ZooModel | ModuleModel | CommandModel
 def parse_specs(
     texts: Sequence[str], architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path | None
 ) -> list[Spec]:
-    """The models that are named, in their order.
+    """The models that are named, in their order, each as MODEL or NAME=MODEL.
 
     `roles` are the models of the edition in the folder `edition`; `weights` is the folder to which other models are
     downloaded, None for the cache. Raises CleansetError without names, for a duplicate, and for a name that is not a
@@ -73,12 +77,38 @@ def parse_specs(
     """
     if not texts:
         raise CleansetError(f"evaluate: no --model; {EXPECTED_SPEC}")
-    for place, text in enumerate(texts):
-        if text in texts[:place]:
-            raise CleansetError(f"--model {text}: given twice; expected each model once")
-    if architecture is not None and not any(_is_file(text, roles) for text in texts):
+    named = [split_name(text) for text in texts]
+    names = [name for name, _ in named]
+    for place, (name, model) in enumerate(named):
+        if name in names[:place]:
+            raise CleansetError(f"--model {name}: given twice; expected each model once")
+        # by this name the edition's results are found
+        if name != model and name in roles:
+            raise CleansetError(f"--model {texts[place]}: {name} is a role of the edition; expected another name")
+    if architecture is not None and not any(_is_file(model, roles) for _, model in named):
         raise CleansetError(f"--architecture {architecture}: no --model is a file of weights; expected one")
-    return [_parse(text, architecture, roles, edition=edition, weights=weights) for text in texts]
+    found = [_parse(model, architecture, roles, edition=edition, weights=weights) for _, model in named]
+    return [replace(spec, text=name) for spec, name in zip(found, names, strict=True)]
+
+
+def is_same_model(one: Spec, other: Spec) -> bool:
+    """Whether two specs name one model, perhaps under two names."""
+    return replace(one, text=other.text) == other
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """The name and the model of NAME=MODEL; of MODEL alone both are the same.
+
+    A name has neither a colon nor a slash, so that a command, or a path, may have an equals sign. Raises CleansetError
+    for an empty, long or unprintable name.
+    """
+    match = _NAMED.fullmatch(text)
+    if match is None or Path(text).is_file():
+        return text, text
+    name = match[1]
+    if not name.isprintable() or name != name.strip() or len(name) > MAX_NAME or not match[2]:
+        raise CleansetError(f"--model {shown(text)}: expected NAME=MODEL, with a name of 1 to {MAX_NAME} characters")
+    return name, match[2]
 
 
 def _is_file(text: str, roles: Mapping[str, Model]) -> bool:

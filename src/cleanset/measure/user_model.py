@@ -47,7 +47,7 @@ from cleanset.measure.predictions import printed_answers
 from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.scoring.checked_network import CheckedNetwork, kind_of
 from cleanset.scoring.checkpoints import unusable_kind
-from cleanset.scoring.fingerprints import module_fingerprint
+from cleanset.scoring.fingerprints import module_fingerprint, sources_sha256
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.validation import shown
 
@@ -194,6 +194,7 @@ def load_member(model: Model, folder: Path, classes: ClassTable, name: str | Non
         # the networks of the zoos give ImageNet's 1,000 logits, which are refused for images of other classes
         network = CheckedNetwork(name or model.name, loaded.network, len(classes)).eval()
         return replace(loaded, network=network, classes=len(classes))
+    check_code(model, folder)
     loaded = load_module(module_of_member(model, folder), classes)
     if not isinstance(loaded.preprocessing, ResizeAndCrop):
         raise CleansetError(f"{model.name}: a callable as preprocessing; expected in an edition {PREPROCESSINGS}")
@@ -203,6 +204,19 @@ def load_member(model: Model, folder: Path, classes: ClassTable, name: str | Non
             "params.yaml: restore the weights, or correct params.yaml if these are meant"
         )
     return loaded
+
+
+def check_code(model: Model, folder: Path) -> None:
+    """Raise CleansetError unless the code of a custom model in an edition's folder is what params.yaml pins."""
+    if model.module is None or model.module_sha256 is None:
+        return
+    found = sources_sha256(model.module, folder)
+    if found != model.module_sha256:
+        raise CleansetError(
+            f"{model.module}: {f'SHA-256 {found} of it and its imports' if found else 'no such module'} in {folder}, "
+            f"expected {model.module_sha256} as in params.yaml: restore it, or run cleanset models --pin if this code "
+            "is meant"
+        )
 
 
 def module_of_member(model: Model, folder: Path) -> ModuleModel:

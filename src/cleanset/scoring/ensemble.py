@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Literal
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.edition.create import CHECKOUT
+from cleanset.edition.code_link import CHECKOUT
 from cleanset.edition.lists import check_list, list_files
 from cleanset.edition.models import Models, change_models, models_from_texts, pin_models, with_lists
 from cleanset.edition.params import Model, read_params
@@ -18,9 +19,11 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
 from cleanset.json_files import JsonObject
+from cleanset.scoring.copied_modules import check_fit, said_of_modules, with_modules
 from cleanset.scoring.downloads import what_instead_of_weights
+from cleanset.scoring.fingerprints import is_importable, sources_of, sources_sha256
 from cleanset.scoring.models import preprocessing_of, weights_at_hand, weights_path
-from cleanset.scoring.record import ListRecord, read_record
+from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 
 WeightsState = Literal["there", "missing", "other bytes", "not weights"]
 
@@ -30,7 +33,7 @@ class EnsembleModel:
     """A model of the ensemble; `weights` is relative to the edition's folder.
 
     SHA-256 of its weights: `found` on disk, `pinned` in params.yaml, and `scored` with, for data/scores. A published
-    list stands in place of weights; it has no `preprocessing`.
+    list, or the code of a custom model, stands in place of weights; it has no `preprocessing`.
     """
 
     role: str
@@ -50,8 +53,35 @@ def members(edition: Edition) -> list[EnsembleModel]:
     return [_member(edition, role, model) for role, model in read_params(edition.folder).models.items()]
 
 
+def _custom_member(edition: Edition, role: str, module: str, model: Model) -> EnsembleModel:
+    """A custom model: its code stands in place of weights, with all that it imports in the edition's folder."""
+    sources = sources_of(module, edition.folder)
+    found = sources_sha256(module, edition.folder)
+    scored = None
+    if edition.scored_with(role).is_file():
+        record = read_record(edition.scored_with(role))
+        scored = record.module_sha256 if isinstance(record, ScoreRecord) else None
+    state: WeightsState = "there" if found or is_importable(module) else "missing"
+    if found and model.module_sha256 not in (None, found):
+        state = "other bytes"
+    return EnsembleModel(
+        role=role,
+        source=model.source,
+        name=model.name,
+        threat_model=None,
+        preprocessing=None,
+        weights=next(iter(sources), module),
+        found=found,
+        pinned=model.module_sha256,
+        scored=scored,
+        state=state,
+    )
+
+
 def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
-    preprocessing = None if model.is_list or model.source == "module" else preprocessing_of(model).name
+    if model.module is not None:
+        return _custom_member(edition, role, model.module, model)
+    preprocessing = None if model.is_list else preprocessing_of(model).name
     relative = Path(model.file or "") if model.is_list else weights_path(model, Path())
     path = edition.folder / relative
     found = sha256_of(path) if path.is_file() else None
@@ -60,9 +90,9 @@ def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
         state = "missing"
     elif model.is_list and not _is_pinned_list(edition, model):
         state = "other bytes"
-    elif not model.is_list and model.source != "module" and what_instead_of_weights(path) is not None:
+    elif not model.is_list and what_instead_of_weights(path) is not None:
         state = "not weights"
-    elif model.source != "module" and model.sha256 not in (None, found):
+    elif model.sha256 not in (None, found):
         state = "other bytes"
     scored = None
     if edition.scored_with(role).is_file():
@@ -124,7 +154,7 @@ def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
     if member.source != "random":
         yield _FILES.get(member.source, "weights"), Text(member.weights)
         yield "SHA-256", Text(member.found or "")
-    if member.source not in ("module", "random"):
+    if member.source != "random":
         yield "pinned", Text("the same" if member.found and member.found == member.pinned else member.pinned or "no")
     if member.scored is not None:
         yield "scored with", Text("the same" if member.found == member.scored else member.scored)
@@ -134,16 +164,21 @@ def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
 def pin(edition: Edition) -> list[str]:
     """Write the SHA-256 of all unpinned weights and lists into params.yaml; return the roles.
 
-    Missing weights are downloaded first. From then on other bytes are refused.
+    Missing weights are downloaded first. From then on other bytes are refused. The code of custom models is pinned as
+    it is now.
     """
     folder = edition.folder
-    digests = {
-        role: check_list(folder, role, model)
-        if model.is_list
-        else {"sha256": sha256_of(weights_at_hand(model, folder))}
-        for role, model in read_params(folder).models.items()
-        if not model.is_pinned
-    }
+    digests: dict[str, dict[str, str]] = {}
+    for role, model in read_params(folder).models.items():
+        if model.module is not None:
+            found = sources_sha256(model.module, folder)
+            if found not in (None, model.module_sha256):
+                digests[role] = {"module_sha256": str(found)}
+        elif not model.is_pinned:
+            if model.is_list:
+                digests[role] = check_list(folder, role, model)
+            else:
+                digests[role] = {"sha256": sha256_of(weights_at_hand(model, folder))}
     if digests:
         pin_models(folder, digests)
     return list(digests)
@@ -155,15 +190,22 @@ def change(edition: Edition, add: list[str], weights: Path | None, remove: list[
     `add`: as `model_from_text` takes it. `weights`: a local file for the one added model.
     """
     new = with_lists(models_from_texts(add), edition.folder)
+    new, modules = with_modules(new, Path(), edition.folder)
+    check_fit(modules, edition.folder)
+    modules = {name: path for name, path in modules.items() if not (edition.folder / name).exists()}
     if weights is not None:
         if len(new) != 1:
             raise CleansetError(f"--weights {weights}: found {len(new)} --add, expected one")
         new = {role: with_local_weights(model, weights, edition) for role, model in new.items()}
     check_known(new)
     change_models(edition.folder, new, remove)
+    for name, path in modules.items():
+        (edition.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, edition.folder / name)
     lines = [f"removed {role}; its files in data/ stay until you delete them" for role in remove]
     for role, model in new.items():
-        lines.append(f"added {role}; next: {'dvc repro' if model.sha256 else 'cleanset models --pin'}")
+        lines.append(f"added {role}; next: {'dvc repro' if model.is_pinned else 'cleanset models --pin'}")
+    lines += said_of_modules(new, modules)
     if edition.folder.resolve() in (CHECKOUT, CHECKOUT / "imagenet", CHECKOUT / "imagenet-published"):
         lines.append("the dvc.yaml of this checkout's editions now differ; a test expects them equal")
     return lines

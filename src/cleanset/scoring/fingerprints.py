@@ -80,9 +80,22 @@ def module_fingerprint(module: str, files: Sequence[Path] = (), others: Collecti
     return sha256(json.dumps(found, sort_keys=True).encode())
 
 
+def sources_of(module: str, folder: Path) -> dict[str, str]:
+    """The SHA-256 of the files of a module below a folder, and of all that it imports there, by their paths below it.
+
+    Empty for a module of elsewhere.
+    """
+    return _Sources(folder.resolve()).reached_from(module)
+
+
+def is_importable(module: str) -> bool:
+    """Whether Python finds the package or module without dots that a module is in; nothing is run."""
+    return module.partition(".")[0] in sys.builtin_module_names or _root_of(module.partition(".")[0]) is not None
+
+
 def sources_sha256(module: str, folder: Path) -> str | None:
     """The SHA-256 of a module that lies below a folder, with all that it imports there; None for one of elsewhere."""
-    source = _Sources(folder.resolve()).reached_from(module)
+    source = sources_of(module, folder)
     return sha256(json.dumps(source, sort_keys=True).encode()) if source else None
 
 

@@ -231,7 +231,7 @@ def record_of(inputs: ScoreInputs, model: "LoadedModel") -> ScoreRecord:
     """The record of a run, still without the exactness of a lower precision."""
     from cleanset.scoring.validity import code_of, library_versions
 
-    module = inputs.model.name.partition(":")[0] if inputs.model.source == "module" else None
+    module = inputs.model.module
     return ScoreRecord(
         role=inputs.role,
         source=inputs.model.source,

@@ -313,7 +313,9 @@ def test_a_network_that_answers_otherwise_in_the_precision_of_the_search(folder:
 
 
 def test_no_sign_is_not_printed_of_what_cannot_be_told(folder: Path) -> None:
-    found = evaluated(folder, "alone", ["mine:honest"], "none", transfer_from=["mine:honest"])
+    # under another name it is the same model
+    found = evaluated(folder, "alone", ["Ours=mine:honest"], "none", transfer_from=["mine:honest"])
+    assert list(found.warnings) == ["Ours"]
     text = StringIO()
     Console(file=text, width=80, color_system=None).print(as_text(found), highlight=False)
     assert "transfer_beats_gradient cannot be told" in text.getvalue()
@@ -426,6 +428,11 @@ def test_a_command(folder: Path) -> None:
             ["mine:honest"],
             "transfer",
             "transfer: no other model to make images for mine:honest on; expected",
+        ),
+        (
+            ["Ours=mine:honest"],
+            "transfer",
+            "transfer: no other model to make images for Ours on; expected",
         ),
         (["mine:nothing"], "pgd", "--model mine:nothing: mine has no nothing; expected a callable"),
         (

@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def evaluate(folder: Path, images: Path, *options: str, params: dict[str, object] = FEW) -> tuple[int, str, str]:
     (folder / "few.yaml").write_text(yaml.safe_dump(params))
-    asked = ("robustness", "evaluate", "--images", str(images), "--model", "threes:network", "--params", "few.yaml")
+    asked = ("robustness", "evaluate", str(images), "--model", "threes:network", "--params", "few.yaml")
     code, shown, errors = says(cleanset(*asked, "--out", "out", *options, cwd=folder))
     return code, " ".join(shown.split()), errors
 
@@ -69,6 +69,9 @@ def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) 
     assert [path for path, text in {Path("shown"): shown, **written}.items() if OF_IMAGENET.search(text)] == []
     card = json.loads((folder / "out" / "results.json").read_text())["families"]["corruptions"]["comparability"]
     assert (card["classes"]["of_predictions"], card["reference"]) == (3, None)
+    # the finished results, as tables for papers
+    code, shown, _ = evaluate(folder, own.export("images"), "--format", "markdown")
+    assert (code, shown.count("| model |"), shown.count("| threes:network |")) == (0, 2, 2)
 
 
 @pytest.mark.slow
@@ -115,7 +118,7 @@ def test_a_study_of_attacks(own: Edition, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_attacks(own: Edition, folder: Path) -> None:
-    asked = ("attacks", "evaluate", "--attacks", "pgd", "--limit", "3", "--images", str(own.export("images")))
+    asked = ("attacks", "evaluate", "--attacks", "pgd", "--limit", "3", str(own.export("images")))
     code, shown, errors = says(cleanset(*asked, "--model", "threes:network", "--out", "out", cwd=folder))
     assert (code, errors, "9 images" in " ".join(shown.split())) == (0, "", True)
     assert not OF_IMAGENET.search(shown + (folder / "out" / "attack_results.json").read_text())

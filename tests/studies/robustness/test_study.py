@@ -127,6 +127,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "more has no set of its own; expected images",
         ),
         ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
+        ("further_models: {more: 'x=nets:make'}", "'x=nets:make'; expected MODULE:CALLABLE, or a section with source"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
         ("corruptions: {reference: alexnet}", "corruptions: unknown key 'reference'; expected published, names, sev"),

@@ -27,7 +27,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256_of, write_text
 from cleanset.json_files import JsonMapping, JsonObject, with_digest
 from cleanset.measure.run import load
-from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems
+from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
@@ -616,5 +616,5 @@ def _anew(spec: Spec, settings: Settings, classes: ClassTable) -> LoadedModel:
 def _loaded(spec: Spec, others: Sequence[Spec], settings: Settings, target: AttackedModel) -> dict[str, PixelNetwork]:
     """The other models as networks on the pixels that a model sees."""
     return target.sources(
-        {each.text: load(each, settings, target.classes).loaded for each in others if each.text != spec.text}
+        {each.text: load(each, settings, target.classes).loaded for each in others if not is_same_model(each, spec)}
     )

@@ -80,14 +80,14 @@ def _group() -> None:
 
 @tools.command()
 def evaluate(
+    images: AnyImages,
     model: Annotated[
         list[str],
         typer.Option(
             help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-            "command:PROGRAM, or a role of the edition; repeat it for each model."
+            "command:PROGRAM, or a role of the edition; NAME=MODEL gives it another name. Repeat it for each model."
         ),
     ],
-    images: AnyImages,
     out: Annotated[Path, typer.Option(help="Write changed images and results here, and continue an interrupted run.")],
     attacks: Annotated[
         str,

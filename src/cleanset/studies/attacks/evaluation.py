@@ -20,7 +20,7 @@ from cleanset.measure.comparability import ComparabilityCard
 from cleanset.measure.compare.results import ATTACK_RESULTS
 from cleanset.measure.pairs import Pair
 from cleanset.measure.rendering import PAGE, pairs_table, tested_cells, tests_note
-from cleanset.measure.specs import CommandModel, Spec, parse_specs
+from cleanset.measure.specs import CommandModel, Spec, is_same_model, parse_specs
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
@@ -214,7 +214,7 @@ def _sources(edition: Edition, roles: Sequence[str], specs: Sequence[Spec], give
 def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
     """Raise CleansetError for a model that transfer has no other one for."""
     for spec in specs:
-        if all(other.text == spec.text for other in others):
+        if all(is_same_model(other, spec) for other in others):
             raise CleansetError(
                 f"transfer: no other model to make images for {spec.text} on; expected --transfer-from, a second "
                 "--model, or the --edition whose models it may take"

@@ -113,8 +113,8 @@ def verify(study: StudyFolder = HERE) -> None:
 
 @app.command()
 def evaluate(
-    model: Annotated[list[str], ANY_MODEL],
     images: AnyImages,
+    model: Annotated[list[str], ANY_MODEL],
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue an interrupted run.")],
     params: Annotated[
         Path | None,
@@ -128,6 +128,7 @@ def evaluate(
     device: DeviceOption = None,
     hub: HubOption = None,
     edition: EditionOfRoles = HERE,
+    form: Form = None,
 ) -> None:
     """Measure any models on any images, outside DVC, as a study does.
 
@@ -143,7 +144,12 @@ def evaluate(
     wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
     with only_run(out):
         evaluated = evaluation.run(Edition(edition), wanted, out, params)
-    show(evaluation.as_text(evaluated))
+    if form is None:
+        show(evaluation.as_text(evaluated))
+        return
+    from cleanset.studies.robustness.pages import paper_table
+
+    show("\n".join(paper_table(out, family, None, None).in_form(form) for family in evaluated.measured))
 
 
 @app.command()

@@ -63,7 +63,7 @@ def _model_or_callable(entry: object, validate: Callable[[object], Model]) -> Mo
         (spec,) = parse_specs([entry], architecture=None, roles={}, edition=Path(), weights=Path())
     except CleansetError:
         spec = None
-    if not isinstance(spec, ModuleModel):
+    if not isinstance(spec, ModuleModel) or spec.text != entry:
         raise ValueError(f"{shown(entry)}; expected MODULE:CALLABLE, or a section with source and name")
     return entry
 

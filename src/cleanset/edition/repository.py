@@ -1,0 +1,85 @@
+"""An edition and git: its repository, its .gitattributes, and whether DVC is told that there is a repository."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from cleanset.edition.git import GitError, run_git
+from cleanset.errors import CleansetError, reason
+from cleanset.files import is_there, read_text, write_text, write_together
+
+ATTRIBUTES = "* -text\ndvc.lock -merge\n"
+"""The .gitattributes of an edition: git changes no line ends, as everything is known by its bytes; and of two branches'
+dvc.lock it takes one whole, since a mixture of both makes DVC take the results of one for those of the other."""
+_NO_SCM = re.compile(r"(?mi)^[ \t]*no_scm[ \t]*=[ \t]*true[ \t]*\n")
+_CORE = re.compile(r"(?m)^\[core\][ \t]*\n")
+
+
+def git_root(folder: Path) -> Path | None:
+    """The git repository around a folder, which need not exist yet; None outside of one. Found as DVC finds it."""
+    folder = folder.resolve()
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+
+
+def begin_repository(folder: Path) -> None:
+    """Make an existing folder a git repository. Raises CleansetError if git cannot."""
+    try:
+        run_git(folder, "init", "--quiet")
+    except GitError as error:
+        raise CleansetError(f"git init: {reason(error)}; expected a new repository: take --no-git") from None
+
+
+def config_of(text: str, *, in_git: bool) -> str:
+    """The text of a .dvc/config that tells DVC, which has to know, whether the project is in a git repository."""
+    if in_git:
+        return _NO_SCM.sub("", text)
+    return text if _NO_SCM.search(text) else _CORE.sub("[core]\n    no_scm = true\n", text, count=1)
+
+
+def scm_problem(edition: Path) -> str | None:
+    """A line that names the remedy, if DVC is told wrongly whether there is a git repository."""
+    path = next((path for path, _ in _wrong_configs(edition)), None)
+    if path is None:
+        return None
+    if (root := git_root(edition)) is not None:
+        return f"{path}: tells DVC that there is no git repository, but {root} is one; run cleanset doctor"
+    return f"{path}: DVC looks for a git repository, but there is none; run git init, or cleanset doctor to do without"
+
+
+def mend_scm(edition: Path) -> list[str]:
+    """Tell DVC whether the edition is in a git repository, where it is told otherwise; returns a line for each file."""
+    changed = dict(_wrong_configs(edition))
+    write_together(changed)
+    found = "in" if git_root(edition) else "outside of"
+    return [f"{path}: DVC works {found} a git repository from now on" for path in changed]
+
+
+def _wrong_configs(edition: Path) -> Iterator[tuple[Path, str]]:
+    """The .dvc/config of the edition and of its projects that are not what they should be, each with the right text."""
+    in_git = git_root(edition) is not None
+    for path in (edition / ".dvc" / "config", *sorted(edition.glob("studies/*/.dvc/config"))):
+        if is_there(path):
+            text = read_text(path, "save it as UTF-8")
+            if (right := config_of(text, in_git=in_git)) != text:
+                yield path, right
+
+
+def add_attributes(edition: Path) -> list[str]:
+    """Add ATTRIBUTES to the .gitattributes of an edition in a git repository that has others.
+
+    Returns a line that says so.
+    """
+    try:
+        found = os.fsdecode(run_git(edition, "check-attr", "merge", "text", "--", "dvc.lock")).splitlines()
+    except (GitError, CleansetError):
+        # no repository, or no git: nobody merges here
+        return []
+    if all(line.endswith(": unset") for line in found):
+        return []
+    path = edition / ".gitattributes"
+    before = read_text(path, "save it as UTF-8") if is_there(path) else ""
+    # last, since a later line overrules an earlier one
+    gap = "" if not before or before.endswith("\n") else "\n"
+    write_text(path, f"{before}{gap}{ATTRIBUTES}")
+    return [f"{path}: git takes one of two branches' dvc.lock whole from now on, and changes no line ends: commit it"]
