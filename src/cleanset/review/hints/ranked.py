@@ -72,11 +72,13 @@ class HintedImage:
 
 def look_at(image: Image.Image, lines: tuple[TextLine, ...] = ()) -> ImageLook:
     """Measure a decoded image of any mode and size; `lines`: the text that was read in it."""
+    ready = prepared(image)
     return ImageLook(
-        measures=measures_of(prepared(image)),
+        measures=measures_of(ready),
         pixels_sha256=pixels_sha256(image),
-        fingerprint=packed_fingerprint(image) if can_fingerprint() else None,
-        features=local_features(image) if can_find_features() else None,
+        # the reduced image has the fingerprint of the whole one
+        fingerprint=packed_fingerprint(ready.small) if can_fingerprint() else None,
+        features=local_features(ready.small) if can_find_features() else None,
         lines=lines,
     )
 
@@ -103,7 +105,7 @@ def duplicate_hints(looks: Mapping[str, ImageLook]) -> dict[str, list[FoundHint]
     signs: dict[tuple[str, str], Sign] = {}
     equal = equal_pairs((name, name, look.pixels_sha256) for name, look in looks.items())
     for pair in equal:
-        signs[pair.duplicate_of, pair.image_id] = _sign_of_hashes(0)
+        signs[pair.duplicate_of, pair.image_id] = _sign_of_hashes(0, "the same as")
     prints = {name: look.fingerprint for name, look in looks.items() if look.fingerprint is not None}
     for first, second in _near_by_hashes(prints):
         signs.setdefault((first, second), _sign_of_hashes(hash_distance(prints[first], prints[second])))
@@ -155,9 +157,9 @@ def not_compared_parts(image_ids: Sequence[str]) -> list[str]:
     return [folder for folder, group in groups if sum(1 for _ in group) > MAX_COMPARED_PARTS]
 
 
-def _sign_of_hashes(distance: int) -> Sign:
+def _sign_of_hashes(distance: int, text: str = "nearly the same as") -> Sign:
     return Sign(
-        text="nearly the same as" if distance else "the same as",
+        text=text,
         measure="differing bits of 256",
         value=distance,
         limit=MAX_HASH_DISTANCE,
