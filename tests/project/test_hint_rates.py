@@ -32,7 +32,7 @@ def page(repository: Path, name: str) -> str:
 
 def test_rates_are_of_the_rules_of_today(rates: dict[str, Any], repository: Path) -> None:
     today = rules_sha256()
-    for part in ("half_of_500", "copies"):
+    for part in ("half_of_500", "copies", "network"):
         assert rates[part]["rules_sha256"] == today, f"{part}: run python bench/hints.py --rates, and change the docs"
     # what cannot be measured again is said to be of earlier rules
     assert rates["unseen"]["rules_sha256"] != today
@@ -71,7 +71,25 @@ def test_the_rates_in_sentences(rates: dict[str, Any], repository: Path) -> None
     assert (
         f"{flaws['text']} with text, {flaws['border']} with a border, and {flaws['collage']} collages ([all rates]"
     ) in review
-    assert f"| cropped by 12 % of each side | {found['0.12']} of {count} |" in page(repository, "other_tools.md")
+    network = rates["network"]
+    filters, collages = (network["flaws"][kind] for kind in ("filter", "collage"))
+    by_rules = network["found_by_rules"]
+    assert (
+        f"finds {filters['found']} of {filters['flawed']} filters and {collages['found']} of {collages['flawed']} "
+        f"collages, the rules {by_rules['filter']} and {by_rules['collage']} "
+    ) in figures
+
+
+def test_the_table_beside_other_tools(rates: dict[str, Any], repository: Path) -> None:
+    parts = [rates["copies"], rates["peers"]["fastdup"], rates["peers"]["imagededup"]]
+    assert rates["copies"]["photographs"] == rates["peers"]["photographs"] == 500
+    assert [each["wrong"] for each in parts] == [0, 0, 0]
+    expected = [
+        f"| {share} % of each side | {' | '.join(str(each['found_by_share'][name]) for each in parts)} |"
+        for share, name in ((5, "0.05"), (12, "0.12"), (20, "0.2"))
+    ]
+    text = (repository / "docs" / "other_tools.md").read_text()
+    assert re.findall(r"^\| \d+ % of each side .*$", text, re.MULTILINE) == expected
 
 
 def test_the_digest_is_of_the_code_alone(repository: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
+from playwright.sync_api import Browser
 from rich.console import Console
 
 from cleanset.csv_files import csv_rows
@@ -77,9 +78,11 @@ def test_the_table_fits_80_columns_and_cuts_no_name(found: hints.Hints) -> None:
     Console(file=out, width=80).print(hints.as_table(found))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
+    assert " ".join(next(line for line in lines if "limit" in line).split()) == "image hint sign value limit"
+    assert next(line for line in lines if "bird/framed.png" in line).split()[-2:] == ["0.083", "0"]
     assert all(any(name in line for line in lines) for name in NAMES[:4])
     assert "…" not in out.getvalue()
-    assert "4 of 5 images with a hint: duplicate 2, border 1, filter 1" in " ".join(lines)
+    assert "4 of 5 images with a hint: duplicate 2, border 1, filter 1" in " ".join(out.getvalue().split())
 
 
 def test_one_page_holds_the_images_by_severity(found: hints.Hints, page: Path) -> None:
@@ -95,6 +98,17 @@ def test_one_page_holds_the_images_by_severity(found: hints.Hints, page: Path) -
     assert all(str(image["src"]).startswith("data:image/jpeg;base64,") for image in read.select("img"))
     assert "limit 8" in next(card for card in cards if card["id"] == "bird/grey.jpg").get_text()
     assert str(page.parent) not in page.read_text()
+
+
+def test_copies_stand_side_by_side_on_any_screen(found: hints.Hints, page: Path, browser: Browser) -> None:
+    shown = browser.new_page(viewport={"width": 390, "height": 844})
+    shown.goto(page.as_uri())
+    assert shown.evaluate("document.documentElement.scrollWidth") == 390
+    shown.select_option("#filter-hint", "duplicate")
+    assert shown.locator("#found").inner_text() == "2 images"
+    boxes = [each.bounding_box() for each in shown.locator("li:visible img").all()[:2]]
+    assert all(each is not None and each["x"] + each["width"] <= 390 for each in boxes)
+    shown.close()
 
 
 def test_the_page_has_as_many_images_as_wanted(folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ MAX_FEATURES = 300
 """Features of an image, the strongest corners."""
 _MAX_SIDE_PIXELS = 256
 """Longest side at which corners are looked for: at 512, twice the time for as many copies."""
+_EDGE_PIXELS = 16
+"""Pixels at each edge in which no corner counts."""
 _MAX_SMALL_SIDE_PIXELS = 128
 
 
@@ -47,9 +49,13 @@ def local_features(image: Image.Image) -> LocalFeatures:
 
     grey = image.convert("L")
     grey = grey.reduce(reduction(grey.size, _MAX_SIDE_PIXELS))
-    # 6 levels of 1.2: a copy of half the size is matched; 16: corners nearer to an edge than to the default 31 count
-    orb = cv2.ORB.create(nfeatures=MAX_FEATURES, scaleFactor=1.2, nlevels=6, edgeThreshold=16, fastThreshold=10)
-    corners, descriptors = orb.detectAndCompute(np.asarray(grey), None)
+    # 6 levels of 1.2: a copy of half the size is matched
+    orb = cv2.ORB.create(
+        nfeatures=MAX_FEATURES, scaleFactor=1.2, nlevels=6, edgeThreshold=_EDGE_PIXELS, fastThreshold=10
+    )
+    # OpenCV fails for an image of a few pixels, which has nothing but edges
+    has_inside = min(grey.size) > 2 * _EDGE_PIXELS
+    corners, descriptors = orb.detectAndCompute(np.asarray(grey), None) if has_inside else ((), None)
     return LocalFeatures(
         size=grey.size,
         points=np.array([corner.pt for corner in corners], np.float32).reshape(-1, 2),

@@ -21,7 +21,7 @@ from cleanset.files import is_there, sha256, write_text
 from cleanset.images.codec import decode
 from cleanset.images.fingerprints import can_fingerprint
 from cleanset.images.local_features import can_find_features
-from cleanset.machine import available_cores
+from cleanset.machine import available_cores, keep_freed_memory
 from cleanset.progress import found_in_threads, print_notice, tracked
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
@@ -51,7 +51,6 @@ TEXT_SECONDS = 0.2
 MAX_ON_PAGE = 500
 """Images on the page unless told otherwise: 25 KB each."""
 ROWS_IN_TERMINAL = 20
-MIN_NAME_WIDTH = 24
 _CHUNK = 16
 _MIN_OF_PROCESSES = 100
 """Images for which further processes are worth their start."""
@@ -154,7 +153,7 @@ def _looks(images: _Images, cache: TextCache | None, *, reads_text: bool) -> dic
     if len(reads) < _MIN_OF_PROCESSES:
         found = list(tracked(map(look, reads), len(reads), "hints"))
     else:
-        with ProcessPoolExecutor(available_cores()) as pool:
+        with ProcessPoolExecutor(available_cores(), initializer=keep_freed_memory) as pool:
             found = list(tracked(pool.map(look, reads, chunksize=_CHUNK), len(reads), "hints"))
     unreadable = [f"{name} ({each})" for name, each in zip(images.read, found, strict=True) if isinstance(each, str)]
     if unreadable:
@@ -266,8 +265,10 @@ def as_table(found: Hints) -> RenderableType:
         ]
         table = grid(("image", "hint", "sign", "value", "limit"), shown, left=3)
         # names of files have no blanks to be broken at, and none is cut
-        table.columns[0].overflow = "fold"
-        table.columns[0].min_width = MIN_NAME_WIDTH
+        for column in table.columns[:3]:
+            column.overflow = "fold"
+        for column in table.columns[3:]:
+            column.no_wrap = True
         parts.append(table)
     parts.append(summary(found))
     if len(rows) > ROWS_IN_TERMINAL:
