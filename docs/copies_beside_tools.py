@@ -1,7 +1,7 @@
 """Cropped copies that fastdup and imagededup find, beside `cleanset hints` (bench/hint_rates.yaml).
 
-Run `python bench/peers.py FOLDER …` where both are installed, which need not have cleanset: FOLDERs of photographs. The
-copies are those of `bench/hints.py --rates`: without a share of each side, JPEGs of quality 90 like the photographs.
+Run `python docs/copies_beside_tools.py FOLDER …` where both are installed; cleanset need not be. FOLDERs hold photographs.
+The copies are those of `bench/hints.py --rates`: without a share of each side, JPEGs of quality 90 like the photographs.
 """
 
 import importlib
@@ -34,10 +34,12 @@ def imagededup_pairs(folder: Path) -> set[frozenset[str]]:
 
 
 def names_of(pairs: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
+    """The pairs by the names of their files."""
     return {frozenset((Path(one).name, Path(other).name)) for one, other in pairs}
 
 
 def main() -> None:
+    """Print what both find of the copies, and how many pairs of different photographs."""
     paths = sorted(path for folder in sys.argv[1:] for path in Path(folder).iterdir())
     for share in SHARES:
         with tempfile.TemporaryDirectory() as name:
