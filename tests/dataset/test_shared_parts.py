@@ -55,6 +55,10 @@ def test_different_images_and_small_parts_share_nothing() -> None:
     pasted = SCENES[1].copy()
     pasted.paste(SCENES[0].crop((0, 0, 120, 100)), (180, 120))
     assert shared_part(local_features(pasted), FEATURES[0]) is None
+    # views of one scene that overlap in two fifths of each
+    left = local_features(SCENES[0].crop((0, 0, 200, 240)))
+    assert shared_part(left, local_features(SCENES[0].crop((120, 0, 320, 240)))) is None
+    assert shared_part(left, local_features(SCENES[0].crop((80, 0, 280, 240)))) is not None
     assert shared_part(local_features(ImageOps.invert(SCENES[0])), FEATURES[0]) is None
 
 
