@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from contextlib import redirect_stdout
+from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,7 @@ from cleanset.edition.options import (
 )
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason, system_error
+from cleanset.progress import print_notice
 from cleanset.review import commands as review_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -52,12 +54,15 @@ PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare"),
     "Make an edition": ("edition", "models", "stage", "status", "doctor"),
-    "Review images": ("review", "agreement", "audit"),
+    "Review images": ("review", "hints", "agreement", "audit"),
     "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
     "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
     "Development of cleanset itself": ("pipelines",),
 }
 """The commands by task, in the order of `cleanset --help`."""
+
+
+HintsForm = StrEnum("HintsForm", ["csv"])
 
 
 class _Commands(typer.core.TyperGroup):
@@ -391,6 +396,37 @@ def look(
     from cleanset.report import look as tool
 
     typer.echo(tool.write(place, out))
+
+
+@app.command()
+def hints(
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER|SET",
+            help="A folder of images of any layout, the folder of a set or of an edition with one, or a tar of a set.",
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write one page with the images: a new .html file.")] = None,
+    form: Annotated[HintsForm | None, typer.Option("--format", help="Print all hints as CSV.")] = None,
+    most: Annotated[int, typer.Option(min=1, help="Number of images on the page, the most severe.")] = 500,
+    text: Annotated[
+        bool | None,
+        typer.Option("--text/--no-text", help="Read text.", show_default="of 1,000 images at most"),
+    ] = None,
+) -> None:
+    """Print the hints of the review page at any images: borders, text, blur, copies and others.
+
+    Each with its measure and limit, the most severe first. A hint decides
+    nothing.
+    """
+    from cleanset.report import hints as tool
+
+    found = tool.write(place, out, most=most, text=text)
+    tool.print_notices(found)
+    show(tool.as_csv(found) if form else tool.as_table(found))
+    if out is not None:
+        print_notice(f"{out}: open it in a browser")
 
 
 @app.command()

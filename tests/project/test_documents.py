@@ -93,6 +93,7 @@ NOT_RUN = {
     "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
     "runs on a drawn archive",
     "git merge theirs": "needs two clones: tests/edition/test_two_clones.py merges some",
+    "cleanset hints photographs": "tests/report/test_hints.py looks at drawn images, and runs the command",
     "rm dvc.lock": "needs a merge that has gone wrong: tests/edition/test_two_clones.py has some",
 }
 """The blocks marked console, and why no test runs them."""

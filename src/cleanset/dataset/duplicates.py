@@ -198,6 +198,18 @@ def _near(kept: Packed, other: Packed) -> NDArray[np.bool_]:
     return near
 
 
+def hash_distance(one: PackedFingerprint, other: PackedFingerprint) -> int:
+    """Number of differing bits of two images in their most similar pair of hashes, 0 to 256.
+
+    As `CroppedDuplicates` compares them: the whole of one, in any orientation, with the whole and parts of the other.
+    """
+    pairs = ((one.hashes, other.parts), (other.hashes, one.parts))
+    return min(
+        int(np.bitwise_count(hashes[:, None] ^ parts[None]).sum(axis=2, dtype=np.int64).min())
+        for hashes, parts in pairs
+    )
+
+
 def part_distances(parts: Sequence[NDArray[np.bool_]], hashes: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Number of differing bits between each image (row) and each other one (column), as similar as possible.
 

@@ -111,7 +111,7 @@ def read_images(
     keys = set(class_by_id.values())
     classes = class_table(_names(names, keys) if names else ((key, key) for key in keys), where)
     ids = sorted(class_by_id)
-    locations = _locations(images, ids, where)
+    locations = image_locations(images, ids, where)
     of_table = (*_not_listed(images, class_by_id, where), *_in_other_folders(class_by_id, where)) if labels else ()
     for notice in (*_alike(groups.values(), where), *of_table):
         print_notice(notice)
@@ -156,7 +156,7 @@ def _names_on_disk(images: Path, listed: Collection[str], where: str) -> dict[st
     if not missing:
         return {}
     forms: dict[str, list[str]] = {}
-    for name in _images_below(images):
+    for name in images_below(images):
         forms.setdefault(unicodedata.normalize("NFC", name), []).append(name)
     found = {}
     for name in missing:
@@ -175,7 +175,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def _images_below(folder: Path) -> set[str]:
+def images_below(folder: Path) -> set[str]:
     """The images in a folder and in its folders, by path below it. Links to folders are not followed."""
     inside = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
     return {path.as_posix() for path in inside if not any(map(LEFT_BY_SYSTEMS.fullmatch, path.parts))}
@@ -199,13 +199,14 @@ def _in_other_folders(class_by_id: Mapping[str, str], where: str) -> Iterator[st
 
 def _not_listed(images: Path, listed: Collection[str], where: str) -> Iterator[str]:
     """A notice of images in the folder that the table does not name. Links to folders are not followed."""
-    found = _images_below(images)
+    found = images_below(images)
     if others := sorted(found.difference(listed)):
         count = len(found.union(listed))
         yield f"{where}: names {len(listed):,} of the {count:,} images in {images}; left out: {join_names(others)}"
 
 
-def _locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Location]:
+def image_locations(images: Path, ids: Iterable[str], where: str) -> dict[str, Location]:
+    """The location of each image id. Raises CleansetError, naming `where`, for missing images and too large ones."""
     found: dict[str, Location] = {}
     missing: list[str] = []
     for image_id in ids:

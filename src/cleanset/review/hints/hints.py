@@ -1,6 +1,6 @@
 """All hints at an image: measure it, and say what is a sign of a flaw. People decide."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -8,8 +8,8 @@ from PIL import Image
 
 from cleanset.classes import ClassTable
 from cleanset.images.fingerprints import Fingerprint, fingerprint
-from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint
-from cleanset.review.hints.measures import prepared
+from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint, Sign
+from cleanset.review.hints.measures import PreparedImage, prepared
 from cleanset.review.hints.text import TextLine
 
 
@@ -46,19 +46,30 @@ class ImageMeasures:
 def measure(image: Image.Image) -> tuple[ImageMeasures, Fingerprint]:
     """Measure a decoded image of any mode and size."""
     ready = prepared(image)
-    measures = ImageMeasures(image.size, tuple(kind.measure(ready) for kind in MEASURED_HINTS))
-    return measures, fingerprint(ready.small)
+    return measures_of(ready), fingerprint(ready.small)
+
+
+def measures_of(image: PreparedImage) -> ImageMeasures:
+    """The measures of a prepared image, which need no library of an extra."""
+    return ImageMeasures(image.size, tuple(kind.measure(image) for kind in MEASURED_HINTS))
 
 
 def hints_of_image(measures: ImageMeasures, classes: ClassTable, lines: Sequence[TextLine] = ()) -> list[Hint]:
     """The hints from one image alone, and from the lines of text that were read in it."""
+    return [Hint(kind, sign.text) for kind, sign in signs_of_image(measures, classes, lines)]
+
+
+def signs_of_image(
+    measures: ImageMeasures, classes: ClassTable, lines: Sequence[TextLine] = ()
+) -> list[tuple[HintKind, Sign]]:
+    """Each sign at one image alone, with the kind of its hint, as `hints_of_image` gives them."""
     return list(_signs((*measures.hints, AddedText(tuple(lines), measures.size)), classes))
 
 
-def _signs(measured: Iterable[ImageHint], classes: ClassTable) -> Iterable[Hint]:
+def _signs(measured: Iterable[ImageHint], classes: ClassTable) -> Iterator[tuple[HintKind, Sign]]:
     given: set[HintKind] = set()
     for each in measured:
         if given.isdisjoint(each.hidden_by):
-            for text in each.signs(classes):
+            for sign in each.signs(classes):
                 given.add(each.kind)
-                yield Hint(each.kind, text)
+                yield each.kind, sign

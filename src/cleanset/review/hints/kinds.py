@@ -16,13 +16,37 @@ import numpy as np
 
 from cleanset.classes import ClassTable
 from cleanset.review.hints import measures
-from cleanset.review.hints.added_text import added_line
+from cleanset.review.hints.added_text import MIN_SCORE, added_line
 from cleanset.review.hints.measures import PreparedImage
 from cleanset.review.hints.text import TextLine
 from cleanset.vocabulary import Reason
 
 # an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
 HintKind = Reason | Literal["few_pixels", "dark", "bright"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """A sign of a flaw: in words, and as a measure beyond its limit."""
+
+    text: str
+    """The sign in words, with what was measured where people read it."""
+
+    measure: str
+    """What was measured, in words, with its unit."""
+
+    value: float
+    limit: float
+    """The value at which the measure becomes a sign."""
+
+    strongest: float
+    """The value of the strongest sign: above or below the limit."""
+
+    @property
+    def severity(self) -> float:
+        """How far the value is from the limit towards the strongest sign, 0 to 1, to sort signs of all kinds by."""
+        share = (self.value - self.limit) / (self.strongest - self.limit)
+        return min(max(share, 0.0), 1.0)
 
 
 class ImageHint(ABC):
@@ -38,8 +62,8 @@ class ImageHint(ABC):
     """The hints beside which this one is not given."""
 
     @abstractmethod
-    def signs(self, classes: ClassTable) -> Iterator[str]:
-        """Each sign of the flaw in words, with what was measured; `classes`: those of the dataset."""
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
+        """Each sign of the flaw; `classes`: those of the dataset."""
 
 
 class MeasuredHint(ImageHint):
@@ -69,12 +93,18 @@ class Border(MeasuredHint):
         width, height = image.small.size
         return cls((left / width, top / height, right / width, bottom / height))
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """The widths of the margins."""
         margins = zip(("left", "top", "right", "bottom"), self.margins, strict=True)
         widths = [f"{side} {max(round(100 * share), 1)} %" for side, share in margins if share]
         if widths:
-            yield f"plain margins: {', '.join(widths)}"
+            yield Sign(
+                text=f"plain margins: {', '.join(widths)}",
+                measure="widest margin, share of the side",
+                value=max(self.margins),
+                limit=0.0,
+                strongest=measures.MAX_MARGIN_SHARE,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +124,17 @@ class Collage(MeasuredHint):
         """Measure the straightest edges."""
         return cls(measures.seams(image.inside))
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """The direction of each straight edge."""
         for seam, course in zip(self.seams, ("from top to bottom", "from left to right"), strict=True):
             if seam >= self.MIN_SEAM:
-                yield f"a straight edge {course}"
+                yield Sign(
+                    text=f"a straight edge {course}",
+                    measure="stepping at once, share of the edge",
+                    value=seam,
+                    limit=self.MIN_SEAM,
+                    strongest=1.0,
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +154,16 @@ class Dark(MeasuredHint):
         """Measure the brightest pixels."""
         return cls(float(np.percentile(image.grey, 99)))
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """The level above which there is hardly a pixel."""
         if self.brightest <= self.MAX_LEVEL:
-            yield f"hardly a pixel above level {self.brightest:.0f} of 255"
+            yield Sign(
+                text=f"hardly a pixel above level {self.brightest:.0f} of 255",
+                measure="99th of 100 levels of brightness",
+                value=self.brightest,
+                limit=self.MAX_LEVEL,
+                strongest=0.0,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +184,16 @@ class Bright(MeasuredHint):
         """Measure the darkest pixels."""
         return cls(float(np.percentile(image.grey, 1)))
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """The level below which there is hardly a pixel."""
         if self.darkest >= self.MIN_LEVEL:
-            yield f"hardly a pixel below level {self.darkest:.0f} of 255"
+            yield Sign(
+                text=f"hardly a pixel below level {self.darkest:.0f} of 255",
+                measure="1st of 100 levels of brightness",
+                value=self.darkest,
+                limit=self.MIN_LEVEL,
+                strongest=255.0,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +215,16 @@ class PlainBackground(MeasuredHint):
         """Measure the background."""
         return cls(measures.background(image.inside))
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
-        """The sign, which names no number."""
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
+        """The share of the sides."""
         if self.background >= self.MIN_SHARE:
-            yield "a plain background"
+            yield Sign(
+                text="a plain background",
+                measure="of one colour, share of the four sides",
+                value=self.background,
+                limit=self.MIN_SHARE,
+                strongest=1.0,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +257,33 @@ class Filter(MeasuredHint):
         saturations, neutral, tint = measures.colours(image.small)
         return cls(saturations, neutral, tint)
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """The colours that are left."""
         median, high, highest = self.saturations
         if high <= self.MAX_COLOURLESS:
-            yield "nearly without colour"
+            yield Sign(
+                text="nearly without colour",
+                measure="95th of 100 saturations, in levels",
+                value=high,
+                limit=self.MAX_COLOURLESS,
+                strongest=0.0,
+            )
         elif self.tint <= self.MAX_TINT and median >= self.MIN_TINTED:
-            yield "a single tint"
+            yield Sign(
+                text="a single tint",
+                measure="distance of colours from the tint, in levels",
+                value=self.tint,
+                limit=self.MAX_TINT,
+                strongest=0.0,
+            )
         elif self.neutral >= self.MIN_NEUTRAL and highest >= self.MIN_ONE_COLOUR:
-            yield "grey with some colour"
+            yield Sign(
+                text="grey with some colour",
+                measure="without colour, share of the pixels",
+                value=self.neutral,
+                limit=self.MIN_NEUTRAL,
+                strongest=1.0,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +302,16 @@ class Blur(MeasuredHint):
         """Measure the steepest edges."""
         return cls(measures.sharpness(image.grey))
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
-        """The sign, which names no number."""
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
+        """The steepest edges."""
         if self.sharpness <= self.MAX_SHARPNESS:
-            yield "no sharp edge anywhere"
+            yield Sign(
+                text="no sharp edge anywhere",
+                measure="steps between neighbours, share of those over four pixels",
+                value=self.sharpness,
+                limit=self.MAX_SHARPNESS,
+                strongest=measures.SHARPNESS_OF_RAMPS,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +321,8 @@ class Noise(MeasuredHint):
     kind: ClassVar[HintKind] = "noise"
     docs: ClassVar[str] = "noise in the whole image"
     MIN_NOISE: ClassVar[float] = 18.0
+    # little is recognized beyond
+    STRONGEST_NOISE: ClassVar[float] = 72.0
 
     noise: float
     """Standard deviation of the noise, in grey levels (Immerkaer 1996, with the median)."""
@@ -252,10 +332,16 @@ class Noise(MeasuredHint):
         """Measure the noise."""
         return cls(measures.noise(image.grey))
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """The noise in grey levels."""
         if self.noise >= self.MIN_NOISE:
-            yield f"noise of {self.noise:.0f} grey levels"
+            yield Sign(
+                text=f"noise of {self.noise:.0f} grey levels",
+                measure="standard deviation of the noise, in grey levels",
+                value=self.noise,
+                limit=self.MIN_NOISE,
+                strongest=self.STRONGEST_NOISE,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +361,16 @@ class FewPixels(MeasuredHint):
         """Take the size."""
         return cls(image.size)
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """Width and height; what enlarges images of other datasets is not known."""
         if classes.is_imagenet and min(self.size) < self.MIN_SHORT_SIDE_PIXELS:
-            yield f"{self.size[0]} × {self.size[1]} pixels"
+            yield Sign(
+                text=f"{self.size[0]} × {self.size[1]} pixels",
+                measure="shorter side, in pixels",
+                value=min(self.size),
+                limit=self.MIN_SHORT_SIDE_PIXELS,
+                strongest=1,
+            )
 
 
 MAX_TEXT = 40
@@ -296,12 +388,18 @@ class AddedText(ImageHint):
     size: tuple[int, int]
     """Width and height of the image in stored pixels."""
 
-    def signs(self, classes: ClassTable) -> Iterator[str]:
+    def signs(self, classes: ClassTable) -> Iterator[Sign]:
         """The longest line that may have been added, and its place."""
         line = added_line(self.lines, self.size)
         if line is not None:
             text = line.text if len(line.text) <= MAX_TEXT else f"{line.text[: MAX_TEXT - 1]}…"
-            yield f"“{text}”, {_position(line, self.size)}"
+            yield Sign(
+                text=f"“{text}”, {_position(line, self.size)}",
+                measure="confidence that these are the letters",
+                value=line.score,
+                limit=MIN_SCORE,
+                strongest=1.0,
+            )
 
 
 def _position(line: TextLine, size: tuple[int, int]) -> str:

@@ -21,7 +21,7 @@ _MIN_STEP = 16
 # largest standard deviation of a plain row; JPEG leaves some noise
 _MAX_PLAIN_DEVIATION = 6.0
 # share of the width or height within which margins are looked for
-_MAX_MARGIN_SHARE = 0.3
+MAX_MARGIN_SHARE = 0.3
 # share of a row's pixels that must step for a margin to end there
 _MIN_STRAIGHT_SHARE = 0.6
 # largest standard deviation of the last rows of a margin, as far as `_MAX_UNEVEN_PIXELS` inside: lines of a frame
@@ -58,7 +58,7 @@ def border(grey: Grey) -> tuple[int, int, int, int]:
 
 def _margin(rows: Grey) -> int:
     """Number of rows to the innermost straight edge that ends a plain row; most before it are plain too."""
-    count = int(len(rows) * _MAX_MARGIN_SHARE)
+    count = int(len(rows) * MAX_MARGIN_SHARE)
     plain = rows[:count].std(axis=1) <= _MAX_PLAIN_DEVIATION
     edges = straight_shares(rows[: count + 1])
     for end in range(len(edges), 0, -1):
@@ -219,6 +219,8 @@ def background(inside: Image.Image) -> float:
     return float(np.mean([(of & each).mean() for of, each in zip(is_plain, near, strict=True)]))
 
 
+SHARPNESS_OF_RAMPS = 0.25
+"""The sharpness of an image whose edges are all ramps of four pixels or more."""
 # share of the steps between neighbours that count as edges. (Steps over four pixels find each edge four times.)
 _EDGE_SHARE = 0.0005
 

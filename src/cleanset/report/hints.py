@@ -1,0 +1,325 @@
+"""The command `hints`: the hints of the review page at any images, as a table and as one page."""
+
+import base64
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from rich.console import Group, RenderableType
+
+from cleanset.classes import ClassTable, imagenet
+from cleanset.csv_files import csv_text
+from cleanset.dataset.archives import IMAGE_SUFFIXES
+from cleanset.dataset.folder import check_image_names, image_locations, images_below
+from cleanset.dataset.ilsvrc import parse_image_name
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError, install_command
+from cleanset.files import is_there, sha256, write_text
+from cleanset.images.codec import decode
+from cleanset.images.fingerprints import can_fingerprint
+from cleanset.images.local_features import can_find_features
+from cleanset.machine import available_cores, keep_freed_memory
+from cleanset.progress import found_in_threads, print_notice, tracked
+from cleanset.report.pages import page_environment
+from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
+from cleanset.report.thumbnails import PageImage
+from cleanset.review.hints.ranked import (
+    MAX_COMPARED_PARTS,
+    MAX_SHARED_PARTS,
+    HintedImage,
+    ImageLook,
+    hinted_images,
+    look_at,
+    not_compared_parts,
+)
+from cleanset.review.hints.text import can_read_text, lines_of_text
+from cleanset.review.hints.text_cache import TextCache, usual_text_cache
+from cleanset.review.terminal import grid
+from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.folder import check_outside, one_set, read_image, read_set
+from cleanset.sets.manifest import MANIFEST, check_not_empty
+from cleanset.validation import join_names
+
+COLUMNS = ("image", "hint", "severity", "sign", "measure", "value", "limit", "other")
+MAX_TEXT_UNASKED = 1_000
+"""Images whose text is read without being asked for: a core takes 0.15 to 0.65 s for one."""
+TEXT_SECONDS = 0.2
+"""Processor seconds to read the text of an image, as most take."""
+MAX_ON_PAGE = 500
+"""Images on the page unless told otherwise: 25 KB each."""
+ROWS_IN_TERMINAL = 20
+_CHUNK = 16
+_MIN_OF_PROCESSES = 100
+"""Images for which further processes are worth their start."""
+
+Read = Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Images:
+    """Any images: those of a finished set, or of a folder."""
+
+    source: Path
+    read: Mapping[str, Read]
+    """From an image's path below `source` to its bytes."""
+
+    classes: ClassTable
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """The hints at any images."""
+
+    source: Path
+    count: int
+    """Number of images that were looked at."""
+
+    hinted: tuple[HintedImage, ...]
+    """The images with a hint, the most severe first."""
+
+    notices: tuple[str, ...]
+    """What was not looked for, in sentences."""
+
+
+def write(place: str, page: Path | None, *, most: int = MAX_ON_PAGE, text: bool | None = None) -> Hints:
+    """Find the hints at the images of the only set in a place, or of a folder; write them to a new file `page`.
+
+    `most`: images on the page. `text`: whether text is read; None: of MAX_TEXT_UNASKED images at most. Raises
+    CleansetError for a place without images, for images that cannot be read, and for a file that is there.
+    """
+    if page is not None:
+        _check_page(page)
+    images = _images_in(place)
+    if page is not None:
+        check_outside(page, images.source)
+    reads_text = can_read_text() and (len(images.read) <= MAX_TEXT_UNASKED if text is None else text)
+    looks = _looks(images, usual_text_cache() if reads_text else None, reads_text=reads_text)
+    found = Hints(
+        source=images.source,
+        count=len(looks),
+        hinted=tuple(hinted_images(looks, images.classes)),
+        notices=tuple(_notices(list(looks), asked=text, reads_text=reads_text)),
+    )
+    if page is not None:
+        write_text(page, _page_text(found, images, most))
+    return found
+
+
+def _check_page(page: Path) -> None:
+    if page.suffix != ".html":
+        raise CleansetError(f"{page}: not the name of a page; expected a new file that ends in .html")
+    if is_there(page):
+        raise CleansetError(f"{page}: exists already; expected a new file: remove it, or take another name")
+
+
+# Images
+
+
+def _images_in(place: str) -> _Images:
+    source = one_set(opened(place))
+    if is_there(source / MANIFEST):
+        found = read_set(source)
+        check_not_empty(found.entries, source)
+        entries = sorted(found.entries, key=lambda entry: entry.file)
+        return _Images(source, {entry.file: partial(read_image, source, entry) for entry in entries}, found.classes)
+    if not source.is_dir():
+        raise CleansetError(f"{source}: missing, or not a folder; expected a folder of images, or a finished set")
+    if Edition(source).params_yaml.is_file():
+        raise CleansetError(
+            f"{source}: an edition without a finished set; expected one, or a folder of images: name the folder of its "
+            "images, or run dvc repro"
+        )
+    ids = sorted(images_below(source))
+    if not ids:
+        raise CleansetError(f"{source}: no image in it; expected files that end in {', '.join(IMAGE_SUFFIXES)}")
+    check_image_names(ids, str(source))
+    read = {name: location.read for name, location in image_locations(source, ids, str(source)).items()}
+    return _Images(source, read, imagenet() if _are_imagenets(ids) else ClassTable(()))
+
+
+def _are_imagenets(ids: Sequence[str]) -> bool:
+    """Whether all images have official names, or lie in folders that are called by wnids."""
+    wnids = imagenet().indices
+    return all(parse_image_name(PurePosixPath(name).name) or name.partition("/")[0] in wnids for name in ids)
+
+
+def _looks(images: _Images, cache: TextCache | None, *, reads_text: bool) -> dict[str, ImageLook]:
+    """A look at each image, by its id. Raises CleansetError that names all images that cannot be read."""
+    look = partial(_look, cache=cache, reads_text=reads_text)
+    reads = images.read.values()
+    if len(reads) < _MIN_OF_PROCESSES:
+        found = list(tracked(map(look, reads), len(reads), "hints"))
+    else:
+        with ProcessPoolExecutor(available_cores(), initializer=keep_freed_memory) as pool:
+            found = list(tracked(pool.map(look, reads, chunksize=_CHUNK), len(reads), "hints"))
+    unreadable = [f"{name} ({each})" for name, each in zip(images.read, found, strict=True) if isinstance(each, str)]
+    if unreadable:
+        count = "1 image" if len(unreadable) == 1 else f"{len(unreadable):,} images"
+        raise CleansetError(
+            f"{images.source}: {count} of {len(found):,} cannot be read: {join_names(unreadable)}; expected whole "
+            "JPEGs or PNGs: repair or remove them"
+        )
+    return {name: each for name, each in zip(images.read, found, strict=True) if isinstance(each, ImageLook)}
+
+
+def _look(read: Read, *, cache: TextCache | None, reads_text: bool) -> ImageLook | str:
+    """The look at an image; the reason why it cannot be read."""
+    data = read()
+    try:
+        image = decode(data)
+    except ValueError as error:
+        return str(error)
+    if not reads_text:
+        return look_at(image)
+    digest = sha256(data)
+    lines = cache.lines(digest) if cache else None
+    if lines is None:
+        try:
+            lines = lines_of_text(image)
+        except ValueError:  # a shape that is not read: it has no line
+            lines = ()
+        if cache:
+            cache.keep(digest, lines)
+    return look_at(image, lines)
+
+
+def _notices(ids: Sequence[str], *, asked: bool | None, reads_text: bool) -> Iterator[str]:
+    """What was not looked for."""
+    if not can_read_text():
+        yield f"Text is not looked for: {install_command('text')}"
+    elif not reads_text and asked is None:
+        minutes = max(round(len(ids) * TEXT_SECONDS / 60 / available_cores()), 1)
+        yield (
+            f"Text is not looked for in more than {MAX_TEXT_UNASKED:,} images unless you ask for it with --text: about "
+            f"{minutes:,} min here."
+        )
+    if not can_fingerprint():
+        yield f"Near-duplicates are not looked for by hashes: {install_command('review')}"
+    elif folders := not_compared_parts(ids):
+        yield (
+            f"Mirrored copies that are cropped as well are not looked for in folders of more than "
+            f"{MAX_COMPARED_PARTS:,} images: {join_names(folders)}"
+        )
+    if not can_find_features():
+        yield f"Copies that are cropped by more than 8 % of a side are not looked for: {install_command('text')}"
+    elif len(ids) > MAX_SHARED_PARTS:
+        yield f"Copies cropped by more than 8 % of a side are not looked for in over {MAX_SHARED_PARTS:,} images."
+
+
+# Tables
+
+
+def as_csv(found: Hints) -> str:
+    """A row for each hint, the images by severity."""
+    return csv_text(COLUMNS, _rows(found.hinted))
+
+
+def _rows(hinted: Sequence[HintedImage]) -> Iterator[tuple[str, ...]]:
+    for image in hinted:
+        for hint in image.hints:
+            sign = hint.sign
+            yield (
+                image.image_id,
+                hint.kind,
+                f"{sign.severity:.3f}",
+                sign.text,
+                sign.measure,
+                _number(sign.value),
+                _number(sign.limit),
+                hint.other,
+            )
+
+
+def _number(value: float) -> str:
+    """A measure or limit in three digits after the point, without zeros at the end."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def counts_by_kind(found: Hints) -> dict[str, int]:
+    """The number of images with each kind of hint, the most frequent first."""
+    counts = Counter(kind for image in found.hinted for kind in {hint.kind for hint in image.hints})
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+
+
+def summary(found: Hints) -> str:
+    """The number of images, and of those with each hint, in a line."""
+    each = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in counts_by_kind(found).items())
+    return f"{found.source}: {len(found.hinted):,} of {_counted(found.count)} with a hint{': ' if each else ''}{each}"
+
+
+def _counted(count: int) -> str:
+    return "1 image" if count == 1 else f"{count:,} images"
+
+
+def as_table(found: Hints) -> RenderableType:
+    """The most severe hints for the terminal, and how many there are of each kind."""
+    rows = list(_rows(found.hinted))
+    parts: list[RenderableType] = []
+    if rows:
+        shown = [
+            (image, kind.replace("_", " "), sign, value, limit)
+            for image, kind, _, sign, _, value, limit, _ in rows[:ROWS_IN_TERMINAL]
+        ]
+        table = grid(("image", "hint", "sign", "value", "limit"), shown, left=3)
+        # names of files have no blanks to be broken at, and none is cut
+        for column in table.columns[:3]:
+            column.overflow = "fold"
+        for column in table.columns[3:]:
+            column.no_wrap = True
+        parts.append(table)
+    parts.append(summary(found))
+    if len(rows) > ROWS_IN_TERMINAL:
+        parts.append(f"The {ROWS_IN_TERMINAL} most severe of {len(rows):,} hints; --format csv prints all.")
+    return Group(*parts)
+
+
+# The page
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    image: HintedImage
+    shown: PageImage
+    others: tuple[tuple[str, PageImage], ...]
+    """Images that its hints compare it with."""
+
+
+def _page_text(found: Hints, images: _Images, most: int) -> str:
+    shown = found.hinted[:most]
+    needed = dict.fromkeys(name for image in shown for name in (image.image_id, *_others(image)))
+    make = partial(_inlined, images, usual_thumbnail_cache())
+    inlined = dict(zip(needed, found_in_threads(make, needed, "page"), strict=True))
+    cards = [
+        _Card(image, inlined[image.image_id], tuple((name, inlined[name]) for name in _others(image)))
+        for image in shown
+    ]
+    return (
+        page_environment(images.classes)
+        .get_template("hints.html")
+        .render(
+            title=f"Hints: {found.source.resolve().name}",
+            found=found,
+            counts=counts_by_kind(found),
+            cards=cards,
+            measured=_number,
+        )
+    )
+
+
+def _others(image: HintedImage) -> list[str]:
+    return [hint.other for hint in image.hints if hint.other]
+
+
+def _inlined(images: _Images, cache: ThumbnailCache, name: str) -> PageImage:
+    """The thumbnail of an image, inside its address."""
+    (made,) = cache.thumbnails(images.read[name](), None, enlarged=False)
+    return PageImage(f"data:image/jpeg;base64,{base64.b64encode(made.jpeg).decode()}", made.width, made.height)
+
+
+def print_notices(found: Hints) -> None:
+    """Print what was not looked for on standard error."""
+    for notice in found.notices:
+        print_notice(notice)

@@ -1,0 +1,108 @@
+"""The rates of the hints that the docs state are those that were measured, with the rules of today."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hint_rules import RATES, RULES, rules_sha256
+
+KINDS = {
+    "text or watermark": "text",
+    "border": "border",
+    "artificial background": "artificial_background",
+    "filter": "filter",
+    "collage": "collage",
+}
+
+
+@pytest.fixture(scope="module")
+def rates() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(RATES.read_text())
+    return found
+
+
+def page(repository: Path, name: str) -> str:
+    """The text of a page of the docs, each line end as a blank."""
+    return " ".join((repository / "docs" / name).read_text().split())
+
+
+def test_rates_are_of_the_rules_of_today(rates: dict[str, Any], repository: Path) -> None:
+    today = rules_sha256()
+    for part in ("half_of_500", "copies", "network"):
+        assert rates[part]["rules_sha256"] == today, f"{part}: run python bench/hints.py --rates, and change the docs"
+    # what cannot be measured again is said to be of earlier rules
+    assert rates["unseen"]["rules_sha256"] != today
+    assert "by the rules of 28 November 2026" in page(repository, "review_figures.md")
+
+
+def test_the_table_of_rates(rates: dict[str, Any], repository: Path) -> None:
+    text = (repository / "docs" / "review_figures.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines() if line[:2] == "| "]
+    table = {KINDS[cells[0]]: list(map(int, cells[1:])) for cells in rows if cells[0] in KINDS}
+    assert table == {
+        kind: [
+            rates["unseen"]["flaws"][kind]["flawed"],
+            rates["unseen"]["flaws"][kind]["found"],
+            *(rates["half_of_500"]["flaws"][kind][name] for name in ("flawed", "found", "false")),
+        ]
+        for kind in KINDS.values()
+    }
+
+
+def test_the_rates_in_sentences(rates: dict[str, Any], repository: Path) -> None:
+    unseen = rates["unseen"]
+    half = rates["half_of_500"]
+    copies = rates["copies"]
+    count = copies["photographs"]
+    found = copies["found_by_share"]
+    flaws = {kind: f"{each['found']} of {each['flawed']}" for kind, each in unseen["flaws"].items()}
+    figures = page(repository, "review_figures.md")
+    assert f"Of {unseen['clean']} unseen photographs without a flaw {unseen['clean_hinted']} had a hint" in figures
+    assert f"{half['clean_hinted']} of {half['clean']} in that half" in figures
+    assert (
+        f"Of {count} copies without 5 % of each side {found['0.05']} are found, without 12 % {found['0.12']}, without "
+        f"20 % {found['0.2']}, and of {copies['pairs']:,} pairs of different photographs {copies['wrong']} are taken"
+    ) in figures
+    review = page(repository, "review.md")
+    assert (
+        f"{flaws['text']} with text, {flaws['border']} with a border, and {flaws['collage']} collages ([all rates]"
+    ) in review
+    network = rates["network"]
+    filters, collages = (network["flaws"][kind] for kind in ("filter", "collage"))
+    by_rules = network["found_by_rules"]
+    assert (
+        f"finds {filters['found']} of {filters['flawed']} filters and {collages['found']} of {collages['flawed']} "
+        f"collages, the rules {by_rules['filter']} and {by_rules['collage']} "
+    ) in figures
+
+
+def test_the_table_beside_other_tools(rates: dict[str, Any], repository: Path) -> None:
+    parts = [rates["copies"], rates["peers"]["fastdup"], rates["peers"]["imagededup"]]
+    assert rates["copies"]["photographs"] == rates["peers"]["photographs"] == 500
+    assert [each["wrong"] for each in parts] == [0, 0, 0]
+    expected = [
+        f"| {share} % of each side | {' | '.join(str(each['found_by_share'][name]) for each in parts)} |"
+        for share, name in ((5, "0.05"), (12, "0.12"), (20, "0.2"))
+    ]
+    text = (repository / "docs" / "other_tools.md").read_text()
+    assert re.findall(r"^\| \d+ % of each side .*$", text, re.MULTILINE) == expected
+
+
+def test_the_digest_is_of_the_code_alone(repository: Path, tmp_path: Path) -> None:
+    package = repository / "src" / "cleanset"
+    for name in RULES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(package / name, tmp_path / name)
+    before = rules_sha256(package)
+    assert rules_sha256(tmp_path) == before
+    kinds = tmp_path / "review" / "hints" / "kinds.py"
+    text = kinds.read_text()
+    kinds.write_text(text.replace('"""A sign of a flaw', '# a comment\n"""Signs of flaws').replace("# a comment\n", ""))
+    assert kinds.read_text() != text
+    assert rules_sha256(tmp_path) == before
+    kinds.write_text(re.sub(r"MIN_SEAM: ClassVar\[float\] = 0\.9\b", "MIN_SEAM: ClassVar[float] = 0.85", text))
+    assert rules_sha256(tmp_path) != before
