@@ -1,7 +1,8 @@
 """Cropped copies that fastdup and imagededup find, beside `cleanset hints` (bench/hint_rates.yaml).
 
-Run `python docs/copies_beside_tools.py FOLDER …` where both are installed; cleanset need not be. FOLDERs hold photographs.
-The copies are those of `bench/hints.py --rates`: without a share of each side, JPEGs of quality 90 like the photographs.
+Run `python docs/copies_beside_tools.py FOLDER …` where both are installed; cleanset need not be. FOLDERs hold
+photographs. The copies are those of `bench/hints.py --rates`: without a share of each side, JPEGs of quality 90 like
+the photographs.
 """
 
 import importlib
