@@ -27,6 +27,7 @@ from cleanset.sets.folder import read_regular_file
 from cleanset.studies.realness.ratings import texts_of
 from tests.measure.compare.drawn_results import NUMBERS, accuracies, put_results
 from tests.small_disks import small_disk_at
+from tests.ten_images import drawn_image
 from tests.time_limits import at_most
 
 UNREADABLE = Path("/proc/self/mem")
@@ -50,9 +51,9 @@ def test_an_error_of_reading_names_what_is_read(read: Callable[[Path], object], 
 
 def test_a_full_disk_is_named_by_what_is_written(tmp_path: Path) -> None:
     """Not by the source of a copy: the table is copied into the new edition."""
-    for name in ("cat/1.png", "dog/2.png"):
+    for seed, name in enumerate(("cat/1.png", "dog/2.png")):
         (tmp_path / "photos" / name).parent.mkdir(parents=True)
-        (tmp_path / "photos" / name).write_bytes(name.encode())
+        drawn_image(40, 40, seed=seed).save(tmp_path / "photos" / name)
     (tmp_path / "labels.csv").write_text("file,class\ncat/1.png,cat\ndog/2.png,dog\n" + "\n" * 300_000)
     with small_disk_at(tmp_path / "disk", 256) as disk:
         command = ("edition", f"{disk}/mine", "--images", "photos", "--labels", "labels.csv")

@@ -176,6 +176,17 @@ def check_regular(path: Path, status: os.stat_result | None = None) -> os.stat_r
     return status
 
 
+PACKED = re.compile(r"(?i)\.(zip|7z|rar|tgz|tbz2?|txz|tar\.(gz|bz2|xz|zst))$")
+"""The ends of the names of packed folders that nothing here opens."""
+
+
+def check_unpacked(path: Path, expected: str) -> None:
+    """Raise CleansetError with what is `expected` and the command that unpacks it, for a packed folder."""
+    if PACKED.search(path.name) and path.is_file():
+        command = "unzip" if path.suffix.lower() == ".zip" else "tar -xf"
+        raise CleansetError(f"{path}: a packed folder; expected {expected}: unpack it, as by {command} {path.name}")
+
+
 def open_descriptor(path: Path | str) -> int:
     """Open a file for reading without waiting for the writer of a pipe, so that its kind can be checked then."""
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there
+from cleanset.files import check_unpacked, is_there
 from cleanset.machine import check_file_names
 from cleanset.sets.catalogues import records_of
 from cleanset.sets.description import notices_of
@@ -181,6 +181,7 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
         from cleanset.sets.fetching.fetch import opened
 
         return one_set(opened(place, afresh), model)
+    check_unpacked(edition, "a set's folder, or the tar of cleanset publish")
     edition = edition / folder
     if is_there(edition / MANIFEST):
         return edition

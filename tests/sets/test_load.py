@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,10 +24,13 @@ from torchvision.datasets import ImageFolder
 
 import cleanset
 from cleanset.classes import imagenet
+from cleanset.dataset.folder import read_images
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.sets import image_set, publish
+from cleanset.measure.sets import open_set
+from cleanset.sets import image_set, publish, verify
 from cleanset.sets.description import Release
+from cleanset.sets.fetching.repository import published_set
 from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.sets.image_set import ImageSet
 from tests.sets.conftest import FILES, trial
@@ -228,6 +232,28 @@ def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> No
             assert "\n" not in str(raised.value)
     with pytest.raises(cleanset.CleansetError, match="a folder; update and force go with the address of a git repo"):
         cleanset.load("standard", tmp_path, force=True)
+
+
+@pytest.mark.parametrize(("name", "command"), [("set.zip", "unzip"), ("set.TAR.GZ", "tar -xf"), ("set.tgz", "tar -xf")])
+def test_a_packed_folder_is_named(tmp_path: Path, name: str, command: str) -> None:
+    """Wherever a set or images may be named; not where a folder has such a name, and no longer once it is unpacked."""
+    (path := tmp_path / name).write_bytes(b"packed")
+    readers: tuple[Callable[[Path], object], ...] = (
+        cleanset.load,
+        lambda path: verify.run(path, decode=False),
+        lambda path: published_set(str(path), None, ".", "standard"),
+        lambda path: open_set(str(path), Edition(tmp_path), []),
+        lambda path: read_images(path, None, None),
+    )
+    for read in readers:
+        with pytest.raises(cleanset.CleansetError, match=r"a packed folder; expected .*unpack it, as by ") as raised:
+            read(path)
+        assert str(raised.value).endswith(f"{command} {name}")
+    path.unlink()
+    path.mkdir()
+    for read in readers:
+        with suppress(cleanset.CleansetError):
+            read(path)
 
 
 def test_a_plain_sequence_without_torch(edition: Edition) -> None:

@@ -20,7 +20,7 @@ from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location,
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.dataset.splits import split_names
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, is_there
+from cleanset.files import check_regular, check_unpacked, is_there
 from cleanset.progress import print_notice
 from cleanset.validation import hidden_character, join_names, normal_text, shown
 
@@ -92,6 +92,7 @@ def read_images(
     Prints notices of groups that are nearly the same, of images that `labels` leaves out, and of those in a folder of
     another class. Raises CleansetError for the first thing that is wrong.
     """
+    check_unpacked(images, "the folder of the images")
     if not images.is_dir():
         raise CleansetError(f"{images}: missing, or not a folder; expected the folder of the images (dataset.images)")
     if labels is None:
@@ -216,7 +217,7 @@ def image_locations(images: Path, ids: Iterable[str], where: str) -> dict[str, L
         except FileNotFoundError:
             missing.append(f"{image_id} (broken symlink)" if path.is_symlink() else image_id)
             continue
-        check_size(str(path), size)
+        check_size(str(path), size, "save the image smaller, or remove it")
         found[image_id] = Location(str(path), 0, size)
     if missing:
         remedy = "" if where == str(images) else ", or correct the table"

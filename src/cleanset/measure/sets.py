@@ -14,7 +14,7 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.files import check_unpacked, sha256
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
 from cleanset.measure.notes import MeasuredSet
@@ -132,6 +132,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
         if not (folder / MANIFEST).is_file():
             raise missing_export(folder, name, edition.folder)
         return _export(name, folder)
+    check_unpacked(Path(name), "a set's folder, or the tar of cleanset publish")
     folder = one_set(opened(name))
     if (folder / MANIFEST).is_file():
         return _export(name, folder)

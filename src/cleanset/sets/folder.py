@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_table
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256, write_text
+from cleanset.files import check_unpacked, read_bytes, sha256, write_text
 from cleanset.json_files import JsonMapping
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
@@ -133,6 +133,7 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
 
     `path`: the manifest or its folder.
     """
+    check_unpacked(path.parent if path.name == MANIFEST else path, expected)
     manifest = path / MANIFEST if path.is_dir() else path
     try:
         text = read_regular_file(manifest).decode()

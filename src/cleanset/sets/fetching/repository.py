@@ -18,7 +18,7 @@ import yaml
 from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.git import GitError, run_git
 from cleanset.errors import CleansetError, reason
-from cleanset.files import md5
+from cleanset.files import check_unpacked, md5
 from cleanset.json_files import JsonObject, parse_json
 from cleanset.validation import ROLE_FORM, shown
 
@@ -74,6 +74,7 @@ class PublishedSet:
 def published_set(url: str, rev: str | None, folder: str, model: str) -> PublishedSet:
     """A PublishedSet with its arguments checked; `url` may also be the path of a repository on this machine."""
     if not is_address(url):
+        check_unpacked(Path(url), "the tar of cleanset publish, or the folder or address of a git repository")
         if not Path(url).is_dir():
             raise CleansetError(f"{url}: not a folder; expected the address of a git repository, such as https://…")
         url = Path(url).resolve().as_uri()
