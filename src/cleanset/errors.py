@@ -19,6 +19,7 @@ _REMEDIES = {
     **dict.fromkeys((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP), _NO_LOCKS),
     errno.EIO: "expected a disk without faults: copy the readable files to another one",
     errno.EROFS: _UNWRITABLE,
+    errno.ENOENT: "expected a file or folder that is there: restore it, or name another",
     errno.EACCES: "expected a file or folder that you may use: change its permissions, or name another",
 }
 

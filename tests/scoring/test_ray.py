@@ -252,8 +252,8 @@ def test_finished_shards_outlive_the_head(held: Held, namespaces: None) -> None:
     [
         (
             "no edition",
-            "/params.yaml: missing; expected the folder of an edition, with params.yaml in UTF-8 (see README); "
-            + REMEDY,
+            "/params.yaml: missing; expected the folder of an edition, with params.yaml in UTF-8, as cleanset edition "
+            "makes one; " + REMEDY,
         ),
         ("other images", "/images.tar: ILSVRC2012_val_"),
         (

@@ -15,7 +15,7 @@ MODEL = "models:\n  standard: {source: timm, name: resnet18}\n"
 BASE = ROOT + DATASET
 WNIDS = "expected all, or a list of distinct wnids of ILSVRC2012"
 THREAT = "models.standard: threat_model is needed for source robustbench, and for no other"
-FOLDER = "expected the folder of an edition, with params.yaml in UTF-8 (see README)"
+FOLDER = "expected the folder of an edition, with params.yaml in UTF-8, as cleanset edition makes one"
 
 
 def models(*entries: str) -> str:

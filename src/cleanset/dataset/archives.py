@@ -288,10 +288,10 @@ def _wnid(name: str) -> str | None:
     return name if name in imagenet().indices else None
 
 
-def check_size(where: str, size: int) -> None:
-    """Raise CleansetError, naming `where`, for a file that is too large to belong here."""
+def check_size(where: str, size: int, remedy: str = "take the official file") -> None:
+    """Raise CleansetError, naming `where` and the remedy, for a file that is too large to belong here."""
     if not 0 <= size <= MAX_STORED_BYTES:
-        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_STORED_BYTES:,}: take the official file")
+        raise CleansetError(f"{where}: {size:,} bytes; expected at most {MAX_STORED_BYTES:,}: {remedy}")
 
 
 def to_table(locations: Mapping[str, Location], images: Path) -> "pd.DataFrame":

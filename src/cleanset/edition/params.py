@@ -483,7 +483,7 @@ def _listed(roles: Iterable[str]) -> str:
     return cut(", ".join(roles), 100)
 
 
-EXPECTED_EDITION = "expected the folder of an edition, with params.yaml in UTF-8 (see README)"
+EXPECTED_EDITION = "expected the folder of an edition, with params.yaml in UTF-8, as cleanset edition makes one"
 
 
 def read_params(edition: Path) -> Params:

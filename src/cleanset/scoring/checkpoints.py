@@ -53,8 +53,7 @@ def _content(path: Path) -> object:
         found = f"it holds {cut(one_line(objects[1]), MAX_KEY_CHARACTERS)}" if objects else reason(error)
         raise CleansetError(
             f"{path}: not plain tensors ({found}); expected safetensors, or a .pt with tensors only: fetch it again if "
-            "it is incomplete, or load it where you trust it, and save its state_dict with safetensors.torch.save_file "
-            "(see README)"
+            "it is incomplete, or load it where you trust it, and save its state_dict with safetensors.torch.save_file"
         ) from None
 
 
