@@ -1,27 +1,40 @@
 """A clean, human-verified subset of ImageNet's validation images for each of several models.
 
 `load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
-pandas table, `evaluate` the measures of any model on a set; all raise CleansetError. `__version__` is the version of
+pandas table, `evaluate` the measures of any model on a set; all raise CleansetError, or one of its kinds: InputError,
+UnreachableError, DamagedError, NotComparableError. `__version__` is the version of
 the installed package. Nothing else is imported before it is asked for.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cleanset.errors import CleansetError
+    from cleanset.errors import CleansetError, DamagedError, InputError, NotComparableError, UnreachableError
     from cleanset.loading import load, table
     from cleanset.measure.function import Results, evaluate
 
     __version__: str
 
-__all__ = ["CleansetError", "Results", "evaluate", "load", "table"]
+_ERRORS = ("CleansetError", "DamagedError", "InputError", "NotComparableError", "UnreachableError")
+
+__all__ = [
+    "CleansetError",
+    "DamagedError",
+    "InputError",
+    "NotComparableError",
+    "Results",
+    "UnreachableError",
+    "evaluate",
+    "load",
+    "table",
+]
 
 
 def __getattr__(name: str) -> object:
-    if name == "CleansetError":
-        from cleanset.errors import CleansetError
+    if name in _ERRORS:
+        from cleanset import errors
 
-        return CleansetError
+        return getattr(errors, name)
     if name == "__version__":
         from importlib.metadata import version
 

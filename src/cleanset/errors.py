@@ -1,4 +1,4 @@
-"""`CleansetError`, for problems that a user can fix; texts cut to one line; the command that installs an extra."""
+"""`CleansetError` and its kinds, of what a user can fix; texts cut to one line; the command that installs an extra."""
 
 import errno
 import json
@@ -33,6 +33,22 @@ class CleansetError(Exception):
 
     def __str__(self) -> str:
         return cut(one_line(super().__str__()), MAX_LINE)
+
+
+class InputError(CleansetError):
+    """An argument that does not apply: a name that is unknown, a value of another kind, a place without a set."""
+
+
+class UnreachableError(CleansetError):
+    """A repository, remote or server that does not answer, or refuses: the same call may succeed later."""
+
+
+class DamagedError(CleansetError):
+    """Files that are not those of which a set, a release or a repository has the digests."""
+
+
+class NotComparableError(CleansetError):
+    """Results that are not of the same images, or names of results that are not different."""
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, DamagedError, InputError
 from cleanset.files import check_unpacked, is_there
 from cleanset.machine import check_file_names
 from cleanset.sets.catalogues import records_of
@@ -105,7 +105,7 @@ def _checked_manifest(folder: Path) -> ManifestText:
 
 def _published(name: str, images: Path, choice: PublishedChoice, digests: str | Path | None, force: bool) -> Path:
     if name != PUBLISHED_SET:
-        raise CleansetError(
+        raise InputError(
             f"cleanset.load: images= goes with {PUBLISHED_SET!r}, the set that is made from your own images, not with "
             f"{name!r}"
         )
@@ -171,9 +171,9 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
     edition = Path(place)
     if rev is not None or (afresh and not is_release(place)):
         name = "update and force go" if rev is None else "rev goes"
-        raise CleansetError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
+        raise InputError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
     if model == PUBLISHED_SET:
-        raise CleansetError(
+        raise InputError(
             f"the set {PUBLISHED_SET!r} is made from your own copy of ImageNet: say where it is, as in "
             f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
         )
@@ -198,26 +198,24 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
         return found
     expected = f"expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
     if model and edition == Path():
-        raise CleansetError(
-            f"{model!r}: no set here, since this folder is no edition; {expected}, or {PUBLISHED_SET!r}"
-        )
+        raise InputError(f"{model!r}: no set here, since this folder is no edition; {expected}, or {PUBLISHED_SET!r}")
     what = "neither an edition nor an export" if edition.is_dir() else "missing"
-    raise CleansetError(f"{edition}: {what}; {expected}")
+    raise InputError(f"{edition}: {what}; {expected}")
 
 
 def missing_export(export: Path, role: str, edition: Path) -> CleansetError:
     """The error for a model's set that is not in its edition."""
-    return CleansetError(f"{export}: not there; run dvc pull export@{role} in {edition}, or dvc repro")
+    return InputError(f"{export}: not there; run dvc pull export@{role} in {edition}, or dvc repro")
 
 
 def _entries(manifest: ManifestText, model: str) -> list[Entry]:
     where = manifest.where
     entries = read_manifest(manifest.text, where, manifest.classes)
     if not entries:
-        raise CleansetError(f"{where}: no images; expected at least one: review some, then export or fetch it again")
+        raise InputError(f"{where}: no images; expected at least one: review some, then export or fetch it again")
     if problems := check_set(dict(enumerate(entries, start=2)), manifest.classes):
-        raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
+        raise DamagedError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != (model or entries[0].model)), None)
     if other is not None:
-        raise CleansetError(f"{where}: the set of model {other}; expected model {model}")
+        raise InputError(f"{where}: the set of model {other}; expected model {model}")
     return entries

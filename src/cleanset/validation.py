@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from cleanset.errors import CleansetError, cut, one_line
+from cleanset.errors import CleansetError, InputError, cut, one_line
 
 MAX_VALUE = 80
 """Characters of a value in a message."""
@@ -113,10 +113,10 @@ def validate(kind: type[Record], content: object, where: object, after: str = ""
 
 
 def check_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Raise CleansetError unless `name` is one of the known names of a `what`, which the message lists."""
+    """Raise InputError unless `name` is one of the known names of a `what`, which the message lists."""
     known = tuple(known)
     if name not in known:
-        raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(known)}")
+        raise InputError(f"unknown {what} {shown(name)}; expected one of {', '.join(known)}")
 
 
 def checked(

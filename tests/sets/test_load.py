@@ -45,7 +45,8 @@ def test_importing_it_imports_next_to_nothing() -> None:
     imported = set(done.stdout.split())
     assert {name for name in imported if name.startswith("cleanset")} == {"cleanset"}
     assert imported.isdisjoint({"torch", "numpy", "pandas", "PIL", "dvc", "pydantic", "yaml", "typer"})
-    assert cleanset.__all__ == ["CleansetError", "Results", "evaluate", "load", "table"]
+    errors = ["CleansetError", "DamagedError", "InputError", "NotComparableError", "UnreachableError"]
+    assert sorted(cleanset.__all__) == sorted([*errors, "Results", "evaluate", "load", "table"])
     assert cleanset.__version__ == importlib.metadata.version("cleanset")
     with pytest.raises(AttributeError, match="module 'cleanset' has no attribute 'lod'"):
         cleanset.lod  # noqa: B018
@@ -254,6 +255,30 @@ def test_a_packed_folder_is_named(tmp_path: Path, name: str, command: str) -> No
     for read in readers:
         with suppress(cleanset.CleansetError):
             read(path)
+
+
+def test_errors_by_kind(copy: Path, tmp_path: Path) -> None:
+    """What the caller gave, what did not answer, what is damaged; then the same set whole again."""
+    images = cleanset.load("standard", copy)
+    for call, kind in (
+        (lambda: cleanset.load(tmp_path / "nowhere"), cleanset.InputError),
+        (lambda: cleanset.load("other", copy), cleanset.InputError),
+        (lambda: cleanset.load("standard", "file:///nowhere.git"), cleanset.UnreachableError),
+        (lambda: cleanset.load("http://127.0.0.1:9/release.tar"), cleanset.UnreachableError),
+        (lambda: cleanset.evaluate("resnet50", images), cleanset.InputError),
+    ):
+        with pytest.raises(kind):
+            call()
+        assert issubclass(kind, cleanset.CleansetError)
+    data = (copy / FILES[0]).read_bytes()
+    (copy / FILES[0]).write_bytes(data[:-1])
+    with pytest.raises(cleanset.DamagedError):
+        images[0]
+    (copy / FILES[0]).write_bytes(data)
+    assert images[0][2]["file"] == FILES[0]
+    (copy / "manifest.csv").write_bytes((copy / "manifest.csv").read_bytes() + b"\n")
+    with pytest.raises(cleanset.DamagedError):
+        cleanset.load("standard", copy)
 
 
 def test_a_plain_sequence_without_torch(edition: Edition) -> None:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from cleanset.edition.params import BATCH_SIZE, read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, raised, reason
+from cleanset.errors import InputError, NotComparableError, raised, reason
 from cleanset.json_files import JsonObject
 from cleanset.machine import available_cores
 from cleanset.measure.image_lists import open_set_or_list
@@ -126,7 +126,7 @@ class Results:
         """This model and another one, compared image by image. Raises CleansetError for results on other images."""
         mine, theirs = ([(item.file, item.sha256) for item in each.images.items] for each in (self, other))
         if mine != theirs:
-            raise CleansetError(f"{self!r} and {other!r}: of different images; expected results on the same set")
+            raise NotComparableError(f"{self!r} and {other!r}: of different images; expected results on the same set")
         (pair,) = compare_pairwise([(each.model.name, each.model.misses) for each in (self, other)], len(mine))
         return pair
 
@@ -134,7 +134,7 @@ class Results:
         """Write the page of `--report` into a folder, with these and other results on the same images."""
         names = [self.model.name, *(other.model.name for other in others)]
         if len(set(names)) < len(names):
-            raise CleansetError(f"results of {', '.join(names)}; expected different names: give evaluate a name=")
+            raise NotComparableError(f"results of {', '.join(names)}; expected different names: give evaluate a name=")
         for other in others:
             self.compare(other)
         write_page(Path(folder), self.images, [self.model, *(other.model for other in others)])
@@ -175,13 +175,13 @@ def evaluate(
     named = name or str(model if isinstance(model, str | Path) else of_type)
     if _is_predictions(model):
         if transform is not None:
-            raise CleansetError(f"{named}: predictions with a transform; {EXPECTED_PREDICTIONS}")
+            raise InputError(f"{named}: predictions with a transform; {EXPECTED_PREDICTIONS}")
         predictions, digest = _checked(model, named, opened)
         return Results(opened, measured_model(named, predictions, opened, {"source_sha256": digest}), predictions)
     if transform is None and isinstance(images, ImageSet):
         transform = images.transform
     if transform is None:
-        raise CleansetError(f"{named}: no transform; expected one from a PIL image to a tensor, such as timm's")
+        raise InputError(f"{named}: no transform; expected one from a PIL image to a tensor, such as timm's")
 
     predictions, deterministic = predict(model, opened, transform, name=named, batch_size=batch_size)
     return Results(opened, measured_model(named, predictions, opened, {"deterministic": deterministic}), predictions)
@@ -198,12 +198,12 @@ def _opened(images: ImageSet | str | Path, folder: Path) -> EvaluationSet:
 def _is_predictions(model: object) -> bool:
     if isinstance(model, str | Path):
         if not str(model).endswith(PREDICTION_SUFFIXES):
-            raise CleansetError(f"{shown(str(model))}; {EXPECTED_PREDICTIONS}: cleanset evaluate takes models by name")
+            raise InputError(f"{shown(str(model))}; {EXPECTED_PREDICTIONS}: cleanset evaluate takes models by name")
         return True
     if isinstance(model, pd.DataFrame | pd.Series) or hasattr(model, "__array__"):
         return True
     if not callable(model):
-        raise CleansetError(f"a value of type {type(model).__name__}; {EXPECTED_PREDICTIONS}")
+        raise InputError(f"a value of type {type(model).__name__}; {EXPECTED_PREDICTIONS}")
     return False
 
 
@@ -226,10 +226,10 @@ def _array(given: Any, name: str) -> NDArray[Any]:
             given = given.double() if given.is_floating_point() else given
         array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:  # sparse, nested, or without values
-        raise CleansetError(f"{name} {kind} that cannot be read ({reason(error)}); expected a dense array") from None
+        raise InputError(f"{name} {kind} that cannot be read ({reason(error)}); expected a dense array") from None
     if array.dtype.kind not in "biuf" or np.ma.is_masked(given):
         masked = ", some of them masked" if np.ma.is_masked(given) else ""
-        raise CleansetError(f"{name} {kind}{masked}; expected real numbers")
+        raise InputError(f"{name} {kind}{masked}; expected real numbers")
     return array
 
 
@@ -249,7 +249,7 @@ def predict(
     import torch
 
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
-        raise CleansetError(f"batch_size {shown(batch_size)}; expected a whole number, at least 1")
+        raise InputError(f"batch_size {shown(batch_size)}; expected a whole number, at least 1")
     files = [item.file for item in images.items]
     columns: dict[str, list[object]] = {}
     deterministic = True
@@ -282,7 +282,7 @@ def _evaluating(model: object, name: str) -> Iterator["torch.device | None"]:
         return
     for weight, value in model.named_parameters():
         if nn.parameter.is_lazy(value) or value.is_meta:
-            raise CleansetError(f"{name}: {weight} has no values yet; expected a network with its weights")
+            raise InputError(f"{name}: {weight} has no values yet; expected a network with its weights")
     training = [part for part in model.modules() if part.training]
     model.eval()
     try:
@@ -307,13 +307,13 @@ def _inputs(
         try:
             return transform(image.convert("RGB"))
         except (Exception, SystemExit) as error:  # whatever its code raises
-            raise CleansetError(f"{name}: the transform raises {raised(error)} for {file}") from None
+            raise InputError(f"{name}: the transform raises {raised(error)} for {file}") from None
 
     parts = list(pool.map(transformed, files))
     try:
         return default_collate(parts)
     except (TypeError, RuntimeError) as error:
-        raise CleansetError(
+        raise InputError(
             f"{name}: the transform gives values of type {type(parts[0]).__name__} that make no batch "
             f"({reason(error)}); expected tensors of one shape: torchvision's ToTensor makes one of an image"
         ) from None

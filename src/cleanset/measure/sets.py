@@ -13,7 +13,7 @@ from PIL import Image
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, InputError
 from cleanset.files import check_unpacked, sha256
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
@@ -139,12 +139,12 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
     if folder.is_dir():
         return _image_folder(name, folder, edition.read_classes())
     if folder.suffix == ".csv":
-        raise CleansetError(
+        raise InputError(
             f"{name}: a list of images, which cleanset evaluate alone takes; expected a set, which cleanset published "
             "makes of the published lists, or a folder with one for each class"
         )
     known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
-    raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or one for each class")
+    raise InputError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or one for each class")
 
 
 def _export(name: str, folder: Path) -> EvaluationSet:

@@ -24,7 +24,7 @@ from torchvision import models
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, UnreachableError
 from cleanset.files import read_text, sha256_of
 from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
 from cleanset.scoring.checkpoints import load_checkpoint
@@ -222,7 +222,7 @@ def _download(model: Model, path: Path) -> None:
         fetch(origin, path)
     except ValueError as error:
         by_hand = f"save {origin.url} under that name" if origin else "put a file there"
-        raise CleansetError(
+        raise UnreachableError(
             f"{path}: cannot be downloaded ({error}); run again, or {by_hand}, "
             f"or name a file with the weights of {model.name} in params.yaml (weights and sha256)"
         ) from None

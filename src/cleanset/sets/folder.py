@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_table
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, DamagedError, InputError
 from cleanset.files import check_unpacked, read_bytes, sha256, write_text
 from cleanset.json_files import JsonMapping
 from cleanset.review.guidelines import GUIDELINES
@@ -138,7 +138,7 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
     try:
         text = read_regular_file(manifest).decode()
     except (FileNotFoundError, NotADirectoryError):
-        raise CleansetError(f"{manifest}: missing; expected {expected}") from None
+        raise InputError(f"{manifest}: missing; expected {expected}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
     if "\0" in text:
@@ -177,8 +177,8 @@ def one_set(folder: Path, model: str = "") -> Path:
     if found and len(chosen) != 1:
         those = ", ".join(sorted(found.values()))
         if model and not chosen:
-            raise CleansetError(f"{folder}: no finished set of {shown(model)}; expected a role that has one: {those}")
-        raise CleansetError(
+            raise InputError(f"{folder}: no finished set of {shown(model)}; expected a role that has one: {those}")
+        raise InputError(
             f"{folder}: finished sets of {those}; expected one: give the role of a model, or the folder of a set"
         )
     return chosen[0] if chosen else folder
@@ -225,18 +225,18 @@ def check_listed(folder: Path, is_set: bool = False) -> None:
     except (FileNotFoundError, NotADirectoryError):
         if not is_set:
             return
-        raise CleansetError(
+        raise DamagedError(
             f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
         ) from None
     for name in (MANIFEST, CLASSES_FILE, CROISSANT, REJECTED_CSV):
         if not (folder / name).is_file() or (found := sha256(read_regular_file(folder / name))) == listed.get(name):
             continue
         if name == MANIFEST and (name not in listed or _described_sha256(folder) == found):
-            raise CleansetError(
+            raise DamagedError(
                 f"{folder / CHECKSUMS}: {listed.get(name, 'no SHA-256')} for {name}; expected {found}, which "
                 f"{f'{CROISSANT} has too' if name in listed else 'it has'}; see cleanset verify {folder}"
             )
-        raise CleansetError(
+        raise DamagedError(
             f"{folder / name}: SHA-256 {found}, expected {listed.get(name, 'no such file')} as in {CHECKSUMS}; see "
             f"cleanset verify {folder}"
         )
@@ -270,9 +270,9 @@ def read_image(folder: Path, entry: Entry) -> bytes:
     try:
         data = read_regular_file(path)
     except FileNotFoundError:
-        raise CleansetError(f"{path}: missing; see cleanset verify {folder}, and fetch the set again") from None
+        raise DamagedError(f"{path}: missing; see cleanset verify {folder}, and fetch the set again") from None
     if (found := sha256(data)) != entry.file_sha256:
-        raise CleansetError(
+        raise DamagedError(
             f"{path}: SHA-256 {found}, expected {entry.file_sha256} as in the manifest; see cleanset verify {folder}"
         )
     return data

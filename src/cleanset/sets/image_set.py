@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from cleanset.classes import ClassTable
-from cleanset.errors import CleansetError
+from cleanset.errors import DamagedError
 from cleanset.images.codec import decode
 from cleanset.json_files import JsonObject
 from cleanset.sets.folder import read_image
@@ -104,7 +104,7 @@ class ImageSet:
         try:
             return decode(data).convert("RGB")
         except ValueError as error:
-            raise CleansetError(
+            raise DamagedError(
                 f"{self.folder / entry.file}: cannot be decoded ({error}), though it has the SHA-256 of the "
                 "manifest; expected a whole JPEG or PNG: tell the publisher of the set"
             ) from None

@@ -17,7 +17,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, NotComparableError
 from cleanset.files import read_bytes
 from cleanset.json_files import JsonMapping, JsonObject, check_digest, parse_json
 from cleanset.measure.comparability import CLEAN_ACCURACY, CardModel, ComparabilityCard, first_difference
@@ -380,7 +380,9 @@ def run(paths: Sequence[Path]) -> ComparedResults:
             raise CleansetError(f"{path}: given twice; expected each result once")
     results = [read_results(path) for path in paths]
     if len(results) == 1 and all(len(each.models) == 1 for each in results[0].measured.values()):
-        raise CleansetError(f"compare: 1 result, of 1 model ({paths[0]}); expected two or more: name another result")
+        raise NotComparableError(
+            f"compare: 1 result, of 1 model ({paths[0]}); expected two or more: name another result"
+        )
     return compare_results(results)
 
 

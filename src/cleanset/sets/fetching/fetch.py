@@ -29,7 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import CLASSES_FILE
 from cleanset.edition.dvc_files import object_path
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, DamagedError, InputError, UnreachableError
 from cleanset.files import (
     check_new,
     locked,
@@ -49,7 +49,7 @@ from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching import repository
-from cleanset.sets.fetching.stores import MissingError, Store, UnreachableError, download, store_of
+from cleanset.sets.fetching.stores import MissingError, NoAnswerError, Store, download, store_of
 from cleanset.sets.folder import CROISSANT, ManifestText, class_table_of, one_set, read_entries, read_release, sets_in
 from cleanset.sets.manifest import MANIFEST
 
@@ -190,7 +190,7 @@ class KeptSet:
                 f"{self.store.name}: the list of the set's files is missing there ({object_path(directory)}); "
                 f"expected the set that {self.published} names: ask its publisher to run dvc push"
             ) from None
-        except UnreachableError as error:
+        except NoAnswerError as error:
             raise self._unreachable(error) from None
         files = repository.files_of(data, directory, self.store.name)
         write_text(self.home / _LIST, data.decode())
@@ -200,7 +200,7 @@ class KeptSet:
         """Fetch a file without the others, and keep it. Raises CleansetError with the fault of the file there."""
         try:
             data = self._checked(file, expected)
-        except UnreachableError as error:
+        except NoAnswerError as error:
             raise self._unreachable(error) from None
         (self.home / file).write_bytes(data)
         return data
@@ -226,7 +226,7 @@ class KeptSet:
                     except CleansetError as error:
                         problems.append(error)
             # one damaged file says nothing about the next, a remote that does not answer does
-            except UnreachableError as error:
+            except NoAnswerError as error:
                 have = len(files) - len(missing) + done
                 raise self._unreachable(error, f"; {have:,} of {len(files):,} files are kept") from None
             finally:
@@ -252,13 +252,13 @@ class KeptSet:
                 ) from None
             if (found := md5([data])) == expected:
                 return data
-        raise CleansetError(
+        raise DamagedError(
             f"{where} is damaged there (MD5 {found}, expected {expected}); {publisher} repair it; all else that was "
             "fetched is kept"
         )
 
-    def _unreachable(self, error: UnreachableError, kept: str = "") -> CleansetError:
-        return CleansetError(
+    def _unreachable(self, error: NoAnswerError, kept: str = "") -> CleansetError:
+        return UnreachableError(
             f"{self.store.name}: remote unreachable ({error}){kept}; expected the files of {self.published}: check "
             "the network and run this again"
         )
@@ -450,7 +450,7 @@ def _snapshot(published: repository.PublishedSet, commit: object, workspace: Pat
 def _verify(published: repository.PublishedSet, folder: Path) -> None:
     problems = verify.run(folder, decode=False).problems
     if problems:
-        raise CleansetError(
+        raise DamagedError(
             f"{published}: the set was published with problems: {len(problems):,}, the first: {problems[0]}; "
             "tell its publisher"
         )
@@ -478,7 +478,7 @@ def opened(place: str | Path, afresh: bool = False) -> Path:
     if Path(place).is_file():
         return _unpacked(Path(place), str(place), afresh)
     if "://" not in str(place) and repository.record_number(str(place)) is None:
-        raise CleansetError(f"{place}: missing; expected the tar of a release, its address, or a DOI")
+        raise InputError(f"{place}: missing; expected the tar of a release, its address, or a DOI")
     known = cache_folder() / "releases" / f"{_name(str(place))}.json"
     folder = _release_folder(str(_read_json(known).get("sha256")))
     if afresh or not folder.is_dir():
@@ -513,7 +513,7 @@ def _downloaded(address: str, workspace: Path) -> Path:
         ) from None
     download(url, tar, max(size, 0))
     if (found := f"md5:{md5_of(tar)}") != digest:
-        raise CleansetError(f"{address}: {found}, expected {digest} as in the record: run this again")
+        raise DamagedError(f"{address}: {found}, expected {digest} as in the record: run this again")
     return tar
 
 
@@ -531,6 +531,6 @@ def _unpacked(tar: Path, name: str, afresh: bool) -> Path:
                 problems = [each for at in sets_in(inside) for each in verify.run(at, decode=False).problems]
                 if problems or not same_bytes or not sets_in(inside):
                     what = problems[0] if problems else "not the bytes that cleanset publish gives, or no finished set"
-                    raise CleansetError(f"{name}: {what}; expected a release: tell its publisher")
+                    raise DamagedError(f"{name}: {what}; expected a release: tell its publisher")
                 inside.rename(partial)
     return folder

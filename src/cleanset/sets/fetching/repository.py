@@ -17,7 +17,7 @@ import yaml
 
 from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.git import GitError, run_git
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, DamagedError, InputError, UnreachableError, reason
 from cleanset.files import check_unpacked, md5
 from cleanset.json_files import JsonObject, parse_json
 from cleanset.validation import ROLE_FORM, shown
@@ -76,15 +76,15 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
     if not is_address(url):
         check_unpacked(Path(url), "the tar of cleanset publish, or the folder or address of a git repository")
         if not Path(url).is_dir():
-            raise CleansetError(f"{url}: not a folder; expected the address of a git repository, such as https://…")
+            raise InputError(f"{url}: not a folder; expected the address of a git repository, such as https://…")
         url = Path(url).resolve().as_uri()
     if not ROLE_FORM.fullmatch(model):  # it becomes the name of a folder
-        raise CleansetError(f"model {shown(model)}; expected the role of a model: small letters, digits and _")
+        raise InputError(f"model {shown(model)}; expected the role of a model: small letters, digits and _")
     inside = PurePosixPath(folder)
     if inside.is_absolute() or ".." in inside.parts:
-        raise CleansetError(f"folder {folder}: outside the repository; expected a folder inside it, such as imagenet")
+        raise InputError(f"folder {folder}: outside the repository; expected a folder inside it, such as imagenet")
     if rev == "":
-        raise CleansetError(f"{without_credentials(url)}: an empty revision; expected a branch, tag or commit")
+        raise InputError(f"{without_credentials(url)}: an empty revision; expected a branch, tag or commit")
     return PublishedSet(url, rev, inside.as_posix(), model)
 
 
@@ -111,7 +111,7 @@ def without_credentials(text: str) -> str:
     return _CREDENTIALS.sub("", text)
 
 
-class UnknownRevisionError(CleansetError):
+class UnknownRevisionError(InputError):
     """The repository has no such revision."""
 
 
@@ -220,14 +220,14 @@ def _git(folder: Path | None, arguments: Sequence[str]) -> str:
 
 def _unreachable(published: PublishedSet, error: GitError) -> CleansetError:
     if (owned := _OF_ANOTHER_USER.search(str(error))) is not None:
-        return CleansetError(
+        return UnreachableError(
             "a repository of another user, which git does not read; expected a clone of your own, or your trust: git "
             f"config --global --add safe.directory {owned[1]}"
         )
     lines = [line.strip() for line in str(error).splitlines()]
     said = " ".join(_PREFIX.sub("", line) for line in lines if line and not line.startswith(_BOILERPLATE))
     why = without_credentials(reason(GitError(said), 240))
-    return CleansetError(
+    return UnreachableError(
         f"{without_credentials(published.url)}: repository unreachable ({why}); expected the address of a git "
         "repository that you may read: check it and the network"
     )
@@ -268,7 +268,7 @@ def only_model(snapshot: Snapshot) -> str:
     models = _models(_outs_of(snapshot))
     if len(models) != 1:
         listed = f"expected one of {', '.join(models)}" if models else "expected one whose sets are finished"
-        raise CleansetError(f"{snapshot.published}: finished sets of {len(models)} models, and none is named; {listed}")
+        raise InputError(f"{snapshot.published}: finished sets of {len(models)} models, and none is named; {listed}")
     return models[0]
 
 
@@ -285,7 +285,7 @@ def _outs_of(snapshot: Snapshot) -> dict[str, JsonObject]:
         folders = snapshot.folders_with("dvc.lock", "params.yaml")
         folders = [each for each in folders if PurePosixPath(each).parent.name != "studies"]
         found = f"editions are in: {', '.join(folders)}" if folders else "it has no edition"
-        raise CleansetError(f"{asked}: no dvc.lock; expected the folder of an edition (--folder); {found}")
+        raise InputError(f"{asked}: no dvc.lock; expected the folder of an edition (--folder); {found}")
     return _outs(text, f"{asked}, dvc.lock")
 
 
@@ -295,7 +295,7 @@ def directory_md5(snapshot: Snapshot) -> str:
     outs = _outs_of(snapshot)
     if asked.export not in outs:
         models = _models(outs)
-        raise CleansetError(
+        raise InputError(
             f"{asked}: no finished set of model {asked.model}; expected one of {', '.join(models) or 'none'}"
         )
     found = str(outs[asked.export].get("md5"))
@@ -324,7 +324,7 @@ def files_of(listing: bytes, directory: str, where: str) -> dict[str, str]:
     what = f"{where}: the list of the set's files"
     found = md5([listing])
     if found != directory.removesuffix(".dir"):
-        raise CleansetError(f"{what} is damaged (MD5 {found}, expected {directory[:32]})")
+        raise DamagedError(f"{what} is damaged (MD5 {found}, expected {directory[:32]})")
     if len(listing) > MAX_LIST_BYTES:
         raise CleansetError(f"{what} has {len(listing):,} bytes; expected at most {MAX_LIST_BYTES:,}")
     try:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from cleanset.edition.dvc_files import object_path
-from cleanset.errors import CleansetError, cut, reason
+from cleanset.errors import CleansetError, InputError, UnreachableError, cut, reason
 from cleanset.files import BLOCK_BYTES, open_file
 from cleanset.retries import retried
 from cleanset.sets.fetching.repository import Remote, without_credentials
@@ -37,7 +37,7 @@ class MissingError(Exception):
     """The remote answers, and has no such file."""
 
 
-class UnreachableError(Exception):
+class NoAnswerError(Exception):
     """The remote does not answer, or refuses; its message says why."""
 
 
@@ -45,7 +45,7 @@ class UnreachableError(Exception):
 class Store:
     """A remote, with its name in messages.
 
-    `read` gives the bytes of the file with an MD5, unchecked. It raises MissingError and UnreachableError.
+    `read` gives the bytes of the file with an MD5, unchecked. It raises MissingError and NoAnswerError.
     """
 
     name: str
@@ -66,7 +66,7 @@ def store_of(remote: Remote, repository_url: str) -> Store:
 
 def _read_over_http(url: str, name: str, md5: str) -> bytes:
     address = f"{url}/{quote(object_path(md5))}"
-    return retried(lambda: b"".join(_blocks(address, name, "a DVC remote", MAX_DOWNLOAD_BYTES)), UnreachableError)
+    return retried(lambda: b"".join(_blocks(address, name, "a DVC remote", MAX_DOWNLOAD_BYTES)), NoAnswerError)
 
 
 def download(address: str, path: Path, limit: int) -> None:
@@ -78,11 +78,11 @@ def download(address: str, path: Path, limit: int) -> None:
             file.writelines(_blocks(address, name, "a file", limit))
 
     try:
-        retried(write, UnreachableError)
+        retried(write, NoAnswerError)
     except MissingError:
-        raise CleansetError(f"{name}: missing there; expected the address of a release") from None
-    except UnreachableError as error:
-        raise CleansetError(f"{name}: unreachable ({error}); check the network and run this again") from None
+        raise UnreachableError(f"{name}: missing there; expected the address of a release") from None
+    except NoAnswerError as error:
+        raise UnreachableError(f"{name}: unreachable ({error}); check the network and run this again") from None
 
 
 def _blocks(address: str, name: str, what: str, limit: int) -> Iterator[bytes]:
@@ -100,16 +100,16 @@ def _blocks(address: str, name: str, what: str, limit: int) -> Iterator[bytes]:
             raise MissingError from None
         said = f"HTTP {error.code} {error.reason}"
         if error.code in _PASSING:
-            raise UnreachableError(said) from None
-        raise CleansetError(f"{name}: refused ({said}); expected {what} that you may read") from None
+            raise NoAnswerError(said) from None
+        raise UnreachableError(f"{name}: refused ({said}); expected {what} that you may read") from None
     except urllib.error.URLError as error:
-        raise UnreachableError(_why(error.reason)) from None
+        raise NoAnswerError(_why(error.reason)) from None
     except (OSError, http.client.HTTPException) as error:
-        raise UnreachableError(_why(error)) from None
+        raise NoAnswerError(_why(error)) from None
     except ValueError as error:  # brackets without an end, a host that IDNA refuses
-        raise CleansetError(f"{name}: not an address ({reason(error)}); expected the address of {what}") from None
+        raise InputError(f"{name}: not an address ({reason(error)}); expected the address of {what}") from None
     if expected is not None and expected != str(size):  # read(n) does not look
-        raise UnreachableError(f"the connection broke after {size:,} of {shown(expected)} bytes")
+        raise NoAnswerError(f"the connection broke after {size:,} of {shown(expected)} bytes")
 
 
 def _read_in_folder(folder: Path, md5: str) -> bytes:
@@ -119,9 +119,9 @@ def _read_in_folder(folder: Path, md5: str) -> bytes:
     except FileNotFoundError:
         if folder.is_dir():
             raise MissingError from None
-        raise UnreachableError("no such folder on this machine") from None
+        raise NoAnswerError("no such folder on this machine") from None
     except OSError as error:
-        raise UnreachableError(_why(error)) from None
+        raise NoAnswerError(_why(error)) from None
 
 
 def _dvc_files(remote: Remote, scheme: str, name: str) -> tuple[Any, str]:
@@ -150,7 +150,7 @@ def _read_with_dvc(files: Any, path: str, md5: str) -> bytes:
     except FileNotFoundError:
         raise MissingError from None
     except Exception as error:
-        raise UnreachableError(_why(error)) from None
+        raise NoAnswerError(_why(error)) from None
 
 
 def _shown(url: str) -> str:
