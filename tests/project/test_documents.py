@@ -94,6 +94,12 @@ NOT_RUN = {
     "runs on a drawn archive",
     "git merge theirs": "needs two clones: tests/edition/test_two_clones.py merges some",
     "cleanset hints photographs": "tests/report/test_hints.py looks at drawn images, and runs the command",
+    'pip install "cleanset @ git+https://…/cleanset.git"': "another address; test_wheel.py installs a wheel",
+    "cleanset edition --remote https://your.server/dvc": "needs a server: tests/edition/test_remote.py has one",
+    "pip install torch==2.11.0 torchvision==0.26.0 --index-url https://download.pytorch.org/whl/cpu": "downloads torch",
+    "conda create --name cleanset python=3.11 git cxx-compiler": "needs conda, which is no program of pip",
+    'pip wheel --wheel-dir wheels "cleanset[build] @ git+https://…/cleanset.git"': "downloads all requirements",
+    "pip uninstall cleanset": "removes what the tests run",
     "rm dvc.lock": "needs a merge that has gone wrong: tests/edition/test_two_clones.py has some",
 }
 """The blocks marked console, and why no test runs them."""
@@ -145,6 +151,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/published_set.md", "text"): 1,
         ("docs/tutorial.md", "bash"): 7,
         ("docs/tutorial.md", "python"): 6,
+        ("docs/install.md", "dockerfile"): 1,
         ("docs/own_model.md", "python"): 1,
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,

@@ -88,7 +88,7 @@ def test_every_page_is_in_it(site: Path, repository: Path) -> None:
 def test_it_is_ordered_by_what_people_want_to_do(repository: Path) -> None:
     nav = yaml.safe_load((repository / "mkdocs.yml").read_text())["nav"]
     assert [name for entry in nav for name in entry] == [
-        "Overview", "Tutorial", "Get the published set", "Measure a model", "A set of your own images",
+        "Overview", "Install", "Tutorial", "Get the published set", "Measure a model", "A set of your own images",
         "An edition of ImageNet", "Studies", "Reference", "Behind the results", "Contributing",
     ]  # fmt: skip
     (contributing,) = (entry["Contributing"] for entry in nav if "Contributing" in entry)
