@@ -30,6 +30,7 @@ NO_IMAGE = (
     "that has them, such as val in it"
 )
 REGULAR = "expected a regular file: name another, or copy the content into one"
+THERE = "expected a file or folder that is there: restore it, or name another"
 LARGE = "expected at most 67,108,864: take the official file"
 
 
@@ -234,7 +235,7 @@ def huge(path: Path) -> None:
         (os.mkfifo, f"a named pipe; {REGULAR}"),
         (link_to_a_pipe, f"a named pipe; {REGULAR}"),
         (lambda path: path.symlink_to("/dev/zero"), f"a device; {REGULAR}"),
-        (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
+        (lambda path: path.symlink_to("nowhere"), f"No such file or directory; {THERE}"),
         (huge, f"1,073,741,824 bytes; {LARGE}"),
     ],
 )  # fmt: skip
