@@ -133,6 +133,10 @@ def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     installed = set(re.findall(r"--no-install-recommends (.*)", "\n".join(filter(None, steps)))[0].split())
     assert installed == packages - {"chromium", "chromium-headless-shell"}
     assert read(repository, ".ci/run").endswith("\nmake test LONG=1\n")
+    core = workflow["jobs"]["core"]
+    tried = {(each["python"], each["versions"]) for each in core["strategy"]["matrix"]["include"]}
+    assert tried == {("3.11", "lowest-direct"), *((each, "highest") for each in ("3.11", "3.12", "3.13"))}
+    assert core["steps"][-1] == {"run": "python tests/project/core_use.py"}
 
 
 @pytest.mark.parametrize(
