@@ -143,6 +143,14 @@ class Reviewing(Tab):
         """Let the page's clock go on, with each of its timers that is due meanwhile."""
         self.page.clock.run_for(round(1000 * seconds))
 
+    def look_for_long(self, seconds: float) -> None:
+        """Look; the page asks the server meanwhile, and a slow machine may answer only after the clock has gone on.
+
+        Until then the page tells that the connection is lost, over images.
+        """
+        self.look(seconds)
+        self.page.wait_for_selector("#lost", state="detached", timeout=PATIENCE)
+
     def resize(self, width: int, height: int) -> None:
         """Make the window another one, and lay the cards out anew, as the event that follows does."""
         self.page.set_viewport_size({"width": width, "height": height})

@@ -228,7 +228,7 @@ def verdicts(on: Stage) -> None:
 @does(Action.TAKE_REST)
 def rest(on: Stage) -> None:
     shown = on.at.shown
-    on.at.look(SLOW_SECONDS * len(shown) + 1)
+    on.at.look_for_long(SLOW_SECONDS * len(shown) + 1)
     on.at.press("a")
     assert on.saved == {each: {"verdict": "clean"} for each in shown}
     assert on.at.wnid != GOLDFISH

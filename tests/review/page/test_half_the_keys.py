@@ -116,7 +116,7 @@ def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve
     at.page.keyboard.press("a")
     at.page.keyboard.press("Shift+Digit2")
     at.page.wait_for_selector("#wait")
-    at.look(5.0)
+    at.look_for_long(5.0)
     at.page.wait_for_selector("#wait", state="detached", timeout=PATIENCE)
     wait_for(at, 2)
     saved = reviews(edition)[GOLDFISH]

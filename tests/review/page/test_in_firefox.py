@@ -29,9 +29,9 @@ def test_reviewing_in_firefox(edition: Path, start: Serve, firefox: Browser) -> 
     while at.wnid == wnid:
         at.press("n")
     before = at.wnid
-    at.look(9.0)
+    at.look_for_long(9.0)
     at.press("a")
-    at.look(9.0)
+    at.look_for_long(9.0)
     page.wait_for_function("wnid => document.querySelector('#view').dataset.classKey !== wnid", arg=before)
     assert {each["verdict"] for each in reviews(edition)[before].values()} == {"clean"}
     assert failures == []
