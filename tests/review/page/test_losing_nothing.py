@@ -56,7 +56,7 @@ def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve,
     )
     server.process.send_signal(signal.SIGSTOP)
     at.page.keyboard.press("c")
-    at.look_for_long(9.0)
+    at.look(9.0)
     assert at.caption(second) == "not reviewed yet"
     server.process.send_signal(signal.SIGCONT)
     at.page.wait_for_selector(f"[data-card='{second}'].clean", timeout=PATIENCE)
