@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 HEADER = (
     "person", "list", "position", "stimulus", "answer", "milliseconds",
     "shown_width", "shown_height", "pixel_ratio", "window_width", "window_height",
+    "pixels_per_mm",
 )  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def test_what_is_written(planned: Path) -> None:
     assert named <= there
     assert len(there) == 6 + 6 + 2 * 6
     record = json.loads((planned / "plan.json").read_text())
-    assert record["images"] == {"real": 6, "modified": 6, "pixels": [40, 40]}
+    assert record["images"] == {"real": 6, "modified": 6, "pixels": [40, 40], "width_mm": None}
     assert record["people_of_an_image"] == {"real": [5, 6], "modified": [5, 6]}  # 8 x 4 of 6
     assert record["people_needed"] == {"power": 0.8, "people": None}
 
@@ -156,7 +157,9 @@ def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
     assert found["equivalence"]["equivalent"] is False
     assert found["model"]["modified"]["estimate"] < -1
     assert found["invalid_rows"] == {"left_out": 0, "first": []}
-    assert found["shown"] == {"sizes": {"448 x 448": 56}, "pixel_ratios": {"1": 56}, "unknown": 0}
+    assert found["shown"] == {
+        "sizes": {"448 x 448": 56}, "pixel_ratios": {"1": 56}, "unknown": 0, "widths_mm": {}
+    }  # fmt: skip
 
 
 def test_a_published_study_and_json(repository: Path) -> None:

@@ -120,9 +120,9 @@ def test_a_time_may_be_missing() -> None:
 
 
 def test_sizes_may_be_missing() -> None:
-    """Of an answer a part at a time: then none is known."""
+    """Of an answer a part at a time: then none is known. Most screens are not measured, which leaves the last empty."""
     cells = VIEW.split(",")
-    for place in range(len(cells)):
+    for place in range(len(cells) - 1):
         some = ",".join([*cells[:place], "", *cells[place + 1 :]])
         (found,) = read_ratings({"answers": f"{ANSWERS}ada,1,1,aa,-1,5,{some}\n"}, parse_key(KEY, "key.csv")).trials
         assert found.view is None
@@ -150,10 +150,10 @@ def test_several_studies_share_real_images_alone() -> None:
         (ANSWERS, "ada,1,1,aa,left,5", ", answer: 'left'; expected one of -2, -1, 0, 1, 2"),
         (ANSWERS, "ada,1,1,aa,1,-5", "line 2, milliseconds: '-5'; expected a number of 0 or more, or nothing"),
         (ANSWERS, "ada,1,1,aa,1,nan", "milliseconds: 'nan'"),
-        (ANSWERS, "ada,1,1,aa,1,5,-448,448,1,1280,800", "shown_width: '-448'; expected a number of pixels"),
+        (ANSWERS, "ada,1,1,aa,1,5,-448,448,1,1280,800,0", "shown_width: '-448'; expected a number of pixels"),
         (
             ANSWERS,
-            "ada,1,1,aa,1,5,448,448,inf,1280,800",
+            "ada,1,1,aa,1,5,448,448,inf,1280,800,0",
             "pixel_ratio: 'inf'; expected device pixels for",
         ),
     ],

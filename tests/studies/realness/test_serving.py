@@ -27,6 +27,7 @@ SEEN: dict[str, Any] = {
     "pixel_ratio": 1.0,
     "window_width": 1280,
     "window_height": 800,
+    "pixels_per_mm": 0,
 }
 """How a trial stands on a screen."""
 

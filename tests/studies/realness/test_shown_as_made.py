@@ -3,14 +3,16 @@
 import io
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, ViewportSize
 
+from cleanset.studies.realness.ratings import Answer, StudyAnswers, View, shown_sizes
 from tests.browser_tab import PATIENCE, Server
 from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
 
@@ -80,6 +82,20 @@ def files(page: Page, plan: Path) -> list[NDArray[np.uint8]]:
     addresses = page.locator("#study img").evaluate_all("all => all.map(each => each.src)")
     names = [address.rpartition("/")[2].partition("?")[0] for address in addresses]
     return [np.asarray(Image.open(plan / "page" / "images" / name).convert("RGB")) for name in names]
+
+
+def test_a_plan_names_the_window_that_the_page_asks_for(export_folder: Path, tmp_path: Path) -> None:
+    """A pair is 2 x 512 pixels wide, with 20 between them and 20 at each end; below it are 260 of text and buttons."""
+    checkerboards(tmp_path / "attacked", 512)
+    arguments = ("plan", "--set", export_folder, "--attacked", tmp_path / "attacked")
+    said = command(*arguments, "--out", tmp_path / "pairs", *SIZES)
+    assert "smallest window: 1084 x 772 CSS pixels at a pixel ratio of 1, 572 x 516 at 2\n" in said
+    alone = (*SIZES[:3], "real=4,modified=4,attention=2,pairs=0")
+    said = command(*arguments, "--out", tmp_path / "alone", *alone)
+    assert "smallest window: 552 x 772 CSS pixels at a pixel ratio of 1, 296 x 516 at 2\n" in said
+    # 2 x 60 mm are 454 CSS pixels on a screen with 96 in an inch
+    said = command(*arguments, "--out", tmp_path / "fixed", *SIZES[:3], SIZES[3] + ",width_mm=60")
+    assert "smallest window: about 514 x 487 CSS pixels, by the screen" in said
 
 
 def test_a_window_that_is_too_small_is_refused_before_the_study_and_within(served: Plans, browser: Browser) -> None:
@@ -156,3 +172,63 @@ def test_each_pixel_is_a_square_of_device_pixels(
     assert {(each["window_width"], each["window_height"], each["pixel_ratio"]) for each in answers} == {expected}
     assert seen[:2] == [2, 2]
     assert sorted(seen[2:]) in ([0, 1, 1], [1, 1, 1])
+
+
+def hold_card(page: Page, css_pixels: float) -> None:
+    """Make the outline as wide as a card, later than a second click of one double click."""
+    page.wait_for_timeout(350)
+    page.locator("#card-width").fill(f"{css_pixels:g}")
+    page.get_by_role("button", name="as large as the card").click()
+
+
+@pytest.mark.parametrize(("width", "ratio", "css_pixels_per_mm"), [(1000, 1, 5), (1000, 1.5, 3.5), (400, 3, 4)])
+def test_images_of_a_fixed_width(
+    export_folder: Path, browser: Browser, tmp_path: Path, width: int, ratio: float, css_pixels_per_mm: float
+) -> None:
+    """A card is held to a screen, upright to a narrow one; an image of 40 mm then has 40 mm of that screen."""
+    plan = tmp_path / "plan"
+    checkerboards(tmp_path / "attacked", 224)
+    command(
+        "plan", "--set", export_folder, "--attacked", tmp_path / "attacked", "--out", plan, *SIZES[:3],
+        SIZES[3] + ",width_mm=40",
+    )  # fmt: skip
+    server = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
+    try:
+        size: ViewportSize = {"width": width, "height": 800}
+        page = browser.new_context(viewport=size, device_scale_factor=ratio).new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(server.address)
+        hold_card(page, 200)
+        hold_card(page, 300)
+        page.get_by_text("The two sizes differ").wait_for()
+        card = (53.98 if width < 500 else 85.6) * css_pixels_per_mm
+        hold_card(page, round(2 * card) / 2 + 1)
+        hold_card(page, round(2 * card) / 2 - 1)
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector(ANSWERABLE)
+        widths = {each.shape[1] for each in on_screen(page, ratio)}
+        (shown,) = widths
+        # the slider has steps of half a CSS pixel
+        assert shown / ratio / css_pixels_per_mm == pytest.approx(40, rel=0.002)
+        page.keyboard.press("1")
+        page.locator(".progress", has_text="2 of ").wait_for()
+        # smaller than two images of 40 mm
+        page.set_viewport_size({"width": round(80 * css_pixels_per_mm), "height": 800})
+        page.get_by_text("This window is too small").wait_for()
+    finally:
+        server.kill()
+    (answers,) = (plan / "answers").iterdir()
+    (answer,) = rows(answers)
+    assert answer["shown_width"] == str(shown)
+    assert float(answer["pixels_per_mm"]) == pytest.approx(ratio * css_pixels_per_mm, rel=0.002)
+
+
+def test_widths_on_measured_screens_are_reported() -> None:
+    seen = View(
+        shown_width=240, shown_height=240, pixel_ratio=1.5, window_width=1280, window_height=800, pixels_per_mm=6.01
+    )
+    plain = replace(seen, pixels_per_mm=0.0)
+    answers = [Answer(str(n), "real", "a", is_trial=True, view=view) for n, view in enumerate((seen, seen, plain))]
+    found = shown_sizes(StudyAnswers(tuple(answers)))
+    assert found is not None
+    assert found.widths_mm == {"40": 2}

@@ -444,7 +444,11 @@ def _sizes(shown: ShownSizes) -> list[str]:
     sizes = ", ".join(f"{size} ({count:,} ratings)" for size, count in shown.sizes.items())
     unknown = f"; not known of {shown.unknown:,}" if shown.unknown else ""
     ratios = ", ".join(f"{ratio} ({count:,})" for ratio, count in shown.pixel_ratios.items())
-    return [f"images shown at {sizes} device pixels{unknown}; pixel ratios: {ratios}"]
+    lines = [f"images shown at {sizes} device pixels{unknown}; pixel ratios: {ratios}"]
+    if shown.widths_mm:
+        widths = ", ".join(f"{width} mm ({count:,})" for width, count in shown.widths_mm.items())
+        lines.append(f"widths on screens that were measured: {widths}")
+    return lines
 
 
 def _summaries(analysis: Analysis) -> Table:

@@ -46,7 +46,8 @@ def plan(
     settings: Annotated[
         str,
         typer.Option(
-            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect; a file texts.",
+            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect; "
+            "width_mm of images, else whole pixels; a file texts.",
             show_default="real=50,modified=50,attention=3,pairs=4,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),
     ] = "",

@@ -19,6 +19,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
+from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
 from cleanset.studies.realness.ratings import IMAGE_KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 
@@ -43,7 +44,8 @@ class PlanRequest:
     """The organiser's settings: the sizes of a list, and the test whose power is wanted.
 
     `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
-    true. `texts`: the file of the page's texts; None for the usual ones.
+    true. `width_mm`: the width of images on every screen, in millimetres; None: whole device pixels for each pixel.
+    `texts`: the file of the page's texts; None for the usual ones.
     """
 
     people: int | None = None
@@ -56,6 +58,7 @@ class PlanRequest:
     power: Annotated[float, Field(ge=0.01, le=0.999)] = 0.8
     effect: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     side: int | None = None
+    width_mm: Annotated[float, Field(ge=5, le=500)] | None = None
     seed: int = 0
     texts: Path | None = None
 
@@ -359,15 +362,12 @@ def trials_csv(plan: StudyPlan) -> str:
     )
 
 
-def page_data(plan: StudyPlan, texts: Mapping[str, object], size: tuple[int, int]) -> dict[str, object]:
-    """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list.
-
-    `size`: width and height of all images, in pixels.
-    """
+def page_data(plan: StudyPlan, texts: Mapping[str, object], layout: ImageLayout) -> dict[str, object]:
+    """The data of the page: its texts, the ratings, the time before an answer, the layout, and the trials by list."""
     return {
         "texts": texts,
         "scale": SCALE,
         "shown_milliseconds": SHOWN_MILLISECONDS,
-        "size": size,
+        **layout.data(),
         "lists": [[each.data() for each in trials] for trials in plan.lists],
     }

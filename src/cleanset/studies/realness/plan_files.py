@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
 from cleanset.json_files import check_digest, parse_json
+from cleanset.studies.realness.layout import ImageLayout
 from cleanset.validation import join_names, shown, validate
 from cleanset.yaml_files import read_yaml
 
@@ -37,11 +38,12 @@ _EXPECTED = "expected the folder that cleanset study plan wrote"
 
 
 class _Images(BaseModel):
-    """The images of a plan: the width and height that all of them have, in pixels."""
+    """The images of a plan: the width and height that all have, in pixels, and how wide they stand on a screen."""
 
     model_config = ConfigDict(frozen=True)
 
     pixels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
+    width_mm: Annotated[float, Field(gt=0)] | None
 
 
 class _Record(BaseModel):
@@ -62,8 +64,7 @@ class PlanFiles(NamedTuple):
     shown_milliseconds: int
     """The time for which all images of a trial are visible before it can be answered."""
 
-    size: tuple[int, int]
-    """Width and height of all images, in pixels."""
+    layout: ImageLayout
 
 
 def read_texts(path: Path) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
         key=read_text(plan / KEY, _EXPECTED),
         trials=read_text(plan / TRIALS, _EXPECTED),
         shown_milliseconds=record.shown_milliseconds,
-        size=record.images.pixels,
+        layout=ImageLayout(size=record.images.pixels, width_mm=record.images.width_mm),
     )
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")

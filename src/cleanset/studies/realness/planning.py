@@ -38,6 +38,7 @@ from cleanset.json_files import with_digest
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
+from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
     PlanRequest,
@@ -230,8 +231,8 @@ def write_stimuli(
 
 
 STATIC = (
-    "index.html", "study.css", "study.js", "seen.js", "pixels.js", "jspsych.min.js", "html-button-response.min.js",
-    "jspsych.LICENSE",
+    "index.html", "study.css", "study.js", "card.js", "seen.js", "pixels.js", "jspsych.min.js",
+    "html-button-response.min.js", "jspsych.LICENSE",
 )  # fmt: skip
 
 
@@ -242,10 +243,10 @@ def static_file(name: str) -> bytes:
 
 
 class PlanOutcome(NamedTuple):
-    """A plan, its size in pixels, and its design; `needed`: people for the bound (None: no number is enough)."""
+    """A plan, its images on the screen, and its design; `needed`: people for the bound (None: no number is enough)."""
 
     plan: StudyPlan
-    size: Size
+    layout: ImageLayout
     design: StudyDesign
     needed: int | None
 
@@ -276,7 +277,8 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         )
     # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
-    outcome = PlanOutcome(plan, size, design, needed)
+    layout = ImageLayout(size=size, width_mm=wish.width_mm)
+    outcome = PlanOutcome(plan=plan, layout=layout, design=design, needed=needed)
     with new_folder(out) as folder:
         sources = write_stimuli(
             folder / PAGE_IMAGES, plan, size, set_folder=set_folder, entries=entries, attacked=attacked
@@ -288,7 +290,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         for name in STATIC:
             (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)
-        content = json.dumps(page_data(plan, data, size), separators=(",", ":"))
+        content = json.dumps(page_data(plan, data, layout), separators=(",", ":"))
         write_text(folder / PAGE_FOLDER / "lists.js", f"const STUDY = {content};\n")
     return outcome
 
@@ -313,7 +315,12 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
     return {
         "people": len(plan.lists),
         "seed": plan.seed,
-        "images": {"real": kinds.count("real"), "modified": kinds.count("modified"), "pixels": list(outcome.size)},
+        "images": {
+            "real": kinds.count("real"),
+            "modified": kinds.count("modified"),
+            "pixels": list(outcome.layout.size),
+            "width_mm": wish.width_mm,
+        },
         "list": {"real": wish.real, "modified": wish.modified, "attention": wish.attention, "pairs": wish.pairs},
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
@@ -342,8 +349,21 @@ def plan_summary(outcome: PlanOutcome, out: Path) -> str:
         f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {design.power(len(plan.lists)):.2f} (standard "
         f"error {design.standard_error(len(plan.lists)):.3f}); {wish.power:g} needs {needed}",
     ]
+    lines.append(_window(outcome))
     if plan.sources_twice:
         lines.append(f"{plan.sources_twice:,} people see two images of one source: more images would prevent it")
     return "\n".join(
         [*lines, f"give people {out / PAGE_FOLDER}, index.html?list=1 and so on; keep {KEY} and {PLAN} to yourself"]
     )
+
+
+def _window(outcome: PlanOutcome) -> str:
+    """The smallest window in which the page asks."""
+    wish = outcome.design.wish
+    layout = outcome.layout
+    images = 2 if wish.pairs else 1
+    sizes = [layout.least_window(images, ratio) for ratio in (1, 2)]
+    usual, fine = (f"{across} x {down}" for across, down in sizes)
+    if layout.width_mm is not None:
+        return f"smallest window: about {usual} CSS pixels, by the screen, which people measure with a card"
+    return f"smallest window: {usual} CSS pixels at a pixel ratio of 1, {fine} at 2"

@@ -10,7 +10,7 @@ is correct. The first two rules always apply, the others where a limit is given.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal, NamedTuple
@@ -28,7 +28,7 @@ SCALE = (-2, -1, 0, 1, 2)
 LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
 """The ratings of SCALE in words."""
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
-VIEW_COLUMNS = ("shown_width", "shown_height", "pixel_ratio", "window_width", "window_height")
+VIEW_COLUMNS = ("shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm")
 """The columns of a `View`."""
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds", *VIEW_COLUMNS)
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
@@ -50,10 +50,12 @@ _Name = Annotated[
 _Milliseconds = Annotated[float, numeric(float, 0, 1e15, "a number of 0 or more, or nothing")]
 _Pixels = Annotated[int, numeric(int, 0, 100_000, "a number of pixels, or nothing")]
 _Ratio = Annotated[float, numeric(float, 0.01, 100, "device pixels for each CSS pixel, or nothing")]
+_Density = Annotated[float, numeric(float, 0, 1000, "device pixels in a millimetre, or nothing")]
 _Stripped = Annotated[str, AfterValidator(str.strip)]
 # as the page sends them: JSON has numbers
 _SentPixels = Annotated[int, Field(strict=True, ge=0, le=100_000)]
 _SentRatio = Annotated[float, Field(strict=True, ge=0.01, le=100)]
+_SentDensity = Annotated[float, Field(strict=True, ge=0, le=1000)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,9 @@ class View:
 
     window_height: _SentPixels
     """Height of the window in CSS pixels."""
+
+    pixels_per_mm: _SentDensity = 0.0
+    """Device pixels in a millimetre of the screen, by a card that was held to it; 0: not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,7 @@ class _Answered:
     pixel_ratio: Annotated[_Ratio | None, EmptyIsNone]
     window_width: Annotated[_Pixels | None, EmptyIsNone]
     window_height: Annotated[_Pixels | None, EmptyIsNone]
+    pixels_per_mm: Annotated[_Density | None, EmptyIsNone]
 
     @property
     def view(self) -> View | None:
@@ -148,6 +154,7 @@ class _Answered:
             pixel_ratio=self.pixel_ratio,
             window_width=across,
             window_height=down,
+            pixels_per_mm=self.pixels_per_mm or 0.0,
         )
 
 
@@ -496,6 +503,9 @@ class ShownSizes:
     unknown: int
     """Ratings without a size."""
 
+    widths_mm: Mapping[str, int] = field(default_factory=dict)
+    """Ratings by width in whole millimetres, most first, of screens that were measured."""
+
 
 def shown_sizes(answers: StudyAnswers) -> ShownSizes | None:
     """The sizes at which images were rated; None for ratings that no page took."""
@@ -505,7 +515,13 @@ def shown_sizes(answers: StudyAnswers) -> ShownSizes | None:
     known = [each for each in views if each is not None]
     sizes = Counter(f"{each.shown_width} x {each.shown_height}" for each in known)
     ratios = Counter(f"{each.pixel_ratio:g}" for each in known)
-    return ShownSizes(sizes=_most_first(sizes), pixel_ratios=_most_first(ratios), unknown=len(views) - len(known))
+    widths = Counter(f"{each.shown_width / each.pixels_per_mm:.0f}" for each in known if each.pixels_per_mm)
+    return ShownSizes(
+        sizes=_most_first(sizes),
+        pixel_ratios=_most_first(ratios),
+        unknown=len(views) - len(known),
+        widths_mm=_most_first(widths),
+    )
 
 
 def _most_first(counts: Mapping[str, int]) -> dict[str, int]:

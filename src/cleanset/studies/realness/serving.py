@@ -146,7 +146,7 @@ class StudyServer:
         self.settings = settings or ServeSettings()
         found = read_plan(plan, images=True)
         self.shown_milliseconds = found.shown_milliseconds
-        self.size = found.size
+        self.layout = found.layout
         self.trials: dict[int, list[Trial]] = {}
         for _, (number, trial) in parse_rows(
             found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
@@ -364,7 +364,7 @@ def application(server: StudyServer) -> FastAPI:
         "scale": SCALE,
         "parameter": server.settings.id_parameter or "person",
         "shown_milliseconds": server.shown_milliseconds,
-        "size": server.size,
+        **server.layout.data(),
     }
 
     @app.post("/visit")

@@ -2,17 +2,24 @@
 // pixel ratio. A browser that scales by another factor smooths, and may smooth an attack away. A plain script, as seen.js.
 "use strict";
 {
+  // the screen's pixels may be a little more than a fraction of a CSS pixel says
+  const times = (available, pixels) => (available * devicePixelRatio) / pixels + 1e-6;
+
   // The largest whole factor at which `count` images of a size in pixels fit side by side into a room in CSS pixels.
   // `preferred`: the width in CSS pixels that is not exceeded by enlarging. 0: not even 1 : 1 fits.
   globalThis.pixelFactor = ([width, height], count, room, preferred) => {
-    const ratio = devicePixelRatio;
-    // the screen's pixels may be a little more than a fraction of a CSS pixel says
-    const fits = (available, pixels) => Math.floor((available * ratio) / pixels + 1e-6);
+    const fits = (available, pixels) => Math.floor(times(available, pixels));
     const most = Math.min(fits(room.width / count, width), fits(room.height, height));
     return Math.min(most, Math.max(1, fits(preferred, width)));
   };
 
-  // Shows the image in a frame with a whole number of device pixels for each of its own, from a whole device pixel on.
+  // Whether `count` images of a size in pixels fit side by side into a room in CSS pixels, each pixel on `factor` device
+  // pixels.
+  globalThis.fitsAt = ([width, height], count, room, factor) =>
+    Math.min(times(room.width / count, width), times(room.height, height)) >= factor;
+
+  // Shows the image in a frame with `factor` device pixels for each of its own, from a whole device pixel on. Only where
+  // the factor is no whole number does the browser smooth.
   // By a transform from the document's origin, since browsers round layout to 1/64 of a CSS pixel, and would smooth the
   // edges: no element around the frame may be positioned.
   globalThis.showAtPixels = (frame, [width, height], factor) => {
@@ -23,7 +30,7 @@
     const image = frame.querySelector("img");
     Object.assign(image.style, {
       position: "absolute", left: "0", top: "0", width: `${factor * width}px`, height: `${factor * height}px`,
-      imageRendering: "pixelated", transformOrigin: "0 0",
+      imageRendering: Number.isInteger(factor) ? "pixelated" : "auto", transformOrigin: "0 0",
       transform: `translate(${whole(left + scrollX)}px, ${whole(top + scrollY)}px) scale(${1 / ratio})`,
     });
   };

@@ -2,16 +2,14 @@
 // saves the answers as a CSV file at the end; `cleanset study serve` saves each answer when it is given.
 "use strict";
 (() => {
-  const VIEW_COLUMNS = ["shown_width", "shown_height", "pixel_ratio", "window_width", "window_height"];
+  const VIEW_COLUMNS = ["shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm"];
   const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds", ...VIEW_COLUMNS];
   const SIDES = ["left", "right"];
   // at first the speed is guessed: so many trials count as if answered, each in so many seconds
   const GUESSED_TRIALS = 5;
   const GUESSED_SECONDS = 6;
   const MAX_SECONDS = 60; // a longer one was a break
-  // in CSS pixels: the width up to which images are enlarged, and what the page needs beside them
-  const PREFERRED_WIDTH = 448;
-  const BESIDE = { width: 40, gap: 20, height: 260 };
+  const LENGTHS = STUDY.lengths;
   const TEXTS = STUDY.texts;
   const main = document.querySelector("main");
   const parameters = new URLSearchParams(location.search);
@@ -87,28 +85,41 @@
   // What is on the screen: its images, how many have to fit side by side, and whether they were seen long enough.
   let current = { images: [], needed: 0, seen: false, view: {} };
   const NEEDED = { pair: 2, image: 1, attention: 0 };
+  // Device pixels in a millimetre of this screen, where images have a fixed width in millimetres; else 0.
+  let pixelsPerMm = 0;
+  const isFixed = () => STUDY.width_mm !== null;
+  // The room for so many images side by side, in CSS pixels.
+  const room = (images) => ({
+    width: innerWidth - LENGTHS.beside - LENGTHS.gap * (images - 1),
+    height: innerHeight - LENGTHS.below,
+  });
+  // Device pixels for each pixel of an image: a whole number, or what makes it as wide as it has to be.
   const factor = (images) =>
-    pixelFactor(STUDY.size, images, {
-      width: innerWidth - BESIDE.width - BESIDE.gap * (images - 1),
-      height: innerHeight - BESIDE.height,
-    }, PREFERRED_WIDTH);
-  const isLargeEnough = () => current.needed === 0 || factor(current.needed) >= 1;
+    isFixed()
+      ? Math.round(STUDY.width_mm * pixelsPerMm) / STUDY.size[0]
+      : Math.max(1, pixelFactor(STUDY.size, images, room(images), LENGTHS.preferred_width));
+  const isLargeEnough = () =>
+    current.needed === 0 ||
+    (isFixed()
+      ? fitsAt(STUDY.size, current.needed, room(current.needed), factor(current.needed))
+      : pixelFactor(STUDY.size, current.needed, room(current.needed), LENGTHS.preferred_width) >= 1);
   // Gives the images their size, and takes answers only in a window that is large enough for them; else says which is.
   function layOut() {
     const images = current.needed;
     if (isLargeEnough()) document.querySelector("#window")?.remove();
     else {
-      const [width, height] = STUDY.size.map((pixels) => pixels / devicePixelRatio);
+      const scale = (isFixed() ? factor(images) : 1) / devicePixelRatio;
+      const [width, height] = STUDY.size.map((pixels) => pixels * scale);
       const message = fill(TEXTS.window, {
         width: innerWidth,
         height: innerHeight,
-        least_width: Math.ceil(images * width + BESIDE.width + BESIDE.gap * (images - 1)),
-        least_height: Math.ceil(height + BESIDE.height),
+        least_width: Math.ceil(images * width + LENGTHS.beside + LENGTHS.gap * (images - 1)),
+        least_height: Math.ceil(height + LENGTHS.below),
       });
       notice("window", message);
       document.querySelector("#window").textContent = message;
     }
-    for (const each of current.images) showAtPixels(each.parentElement, STUDY.size, Math.max(1, factor(images)));
+    for (const each of current.images) showAtPixels(each.parentElement, STUDY.size, factor(images));
     for (const each of main.querySelectorAll(BUTTONS)) each.disabled = !(current.seen && isLargeEnough());
     current.view = view();
   }
@@ -121,6 +132,7 @@
       pixel_ratio: Math.round(1e4 * devicePixelRatio) / 1e4,
       window_width: innerWidth,
       window_height: innerHeight,
+      pixels_per_mm: Math.round(1e4 * pixelsPerMm) / 1e4,
     };
   }
   function bringUp(needed, { seen }) {
@@ -214,6 +226,33 @@
     event.preventDefault();
   }
 
+  // The screen is measured before the first trial, again if the two measurements differ.
+  function cardTrials() {
+    let measured = [];
+    let differ = false;
+    const trial = {
+      type: jsPsychHtmlButtonResponse,
+      stimulus: () => (differ ? `<p class="error" role="alert">${text(TEXTS.card_again)}</p>` : "") + cardPiece(TEXTS.card, text),
+      choices: [TEXTS.card_button],
+      button_layout: "flex",
+      on_load: () => {
+        focusHeading();
+        bringUp(0, { seen: true });
+        startCard(measured.length);
+        // jsPsych removes the outline with the click
+        main.querySelector(BUTTONS).addEventListener("click", () => measured.push(cardPixelsPerMm()), { capture: true });
+      },
+    };
+    const isAgain = () => {
+      if (measured.length < CARD_TIMES) return true;
+      differ = !cardsAgree(measured);
+      pixelsPerMm = measured.reduce((sum, each) => sum + each) / measured.length;
+      measured = [];
+      return differ;
+    };
+    return [{ timeline: [trial], loop_function: isAgain }];
+  }
+
   function run(first, label, trials, answered, save, finish) {
     main.innerHTML = '<div id="study"></div>';
     const study = initJsPsych({
@@ -232,7 +271,7 @@
         bringUp(Math.max(...trials.map((trial) => NEEDED[trial.kind])), { seen: true });
       },
     };
-    return study.run([start, ...asked(trials, answered, save)]);
+    return study.run([...(isFixed() ? cardTrials() : []), start, ...asked(trials, answered, save)]);
   }
 
   function begin() {
