@@ -18,20 +18,25 @@
   globalThis.fitsAt = ([width, height], count, room, factor) =>
     Math.min(times(room.width / count, width), times(room.height, height)) >= factor;
 
-  // Shows the image in a frame with `factor` device pixels for each of its own, from a whole device pixel on. Only where
-  // the factor is no whole number does the browser smooth.
-  // By a transform from the document's origin, since browsers round layout to 1/64 of a CSS pixel, and would smooth the
-  // edges: no element around the frame may be positioned.
+  // The nearest place, in CSS pixels, that is a whole number of device pixels.
+  globalThis.wholePixels = (at) => Math.round(at * devicePixelRatio) / devicePixelRatio;
+
+  // Shows the image with `factor` device pixels for each of its own, `left` and `top` in CSS pixels from the element in
+  // which it is positioned. Only where the factor is no whole number does the browser smooth.
+  // By a transform, since browsers round layout to 1/64 of a CSS pixel, and would smooth the edges.
+  globalThis.placeAtPixels = (image, [width, height], factor, left, top) => {
+    Object.assign(image.style, {
+      position: "absolute", left: "0", top: "0", width: `${factor * width}px`, height: `${factor * height}px`,
+      imageRendering: Number.isInteger(factor) ? "pixelated" : "auto", transformOrigin: "0 0",
+      transform: `translate(${wholePixels(left)}px, ${wholePixels(top)}px) scale(${1 / devicePixelRatio})`,
+    });
+  };
+
+  // Shows the image in a frame, which gets its size. No element around the frame may be positioned.
   globalThis.showAtPixels = (frame, [width, height], factor) => {
     const ratio = devicePixelRatio;
     Object.assign(frame.style, { width: `${(factor * width) / ratio}px`, height: `${(factor * height) / ratio}px` });
     const { left, top } = frame.getBoundingClientRect();
-    const whole = (at) => Math.round(at * ratio) / ratio;
-    const image = frame.querySelector("img");
-    Object.assign(image.style, {
-      position: "absolute", left: "0", top: "0", width: `${factor * width}px`, height: `${factor * height}px`,
-      imageRendering: Number.isInteger(factor) ? "pixelated" : "auto", transformOrigin: "0 0",
-      transform: `translate(${whole(left + scrollX)}px, ${whole(top + scrollY)}px) scale(${1 / ratio})`,
-    });
+    placeAtPixels(frame.querySelector("img"), [width, height], factor, left + scrollX, top + scrollY);
   };
 }

@@ -1,4 +1,6 @@
-// While q is held: the image under the mouse at its own pixels, and at least twice as large as on its card.
+// While q is held: the image under the mouse with a whole number of device pixels for each of its own, so that nothing
+// is smoothed, and at least twice as large as on its card.
+import "../web/pixels.js";
 import { placeOf } from "./looks.js";
 
 const PIXELS = 320;
@@ -16,8 +18,8 @@ export function magnify(on) {
   }
   glass = Object.assign(document.createElement("div"), { id: "magnifier", hidden: true });
   glass.setAttribute("aria-hidden", "true");
-  glass.append(new Image(), document.createElement("span"));
-  glass.firstChild.addEventListener("load", look);
+  glass.append(document.createElement("div"), new Image(), document.createElement("span"));
+  glass.children[1].addEventListener("load", look);
   document.body.append(glass);
   look();
   return true;
@@ -27,7 +29,7 @@ const imageUnderMouse = () => document.elementFromPoint(mouse.x, mouse.y)?.close
 
 function look() {
   if (glass === null) return;
-  const [full, ratio] = glass.children;
+  const [frame, full, ratio] = glass.children;
   const image = imageUnderMouse();
   glass.hidden = !image?.naturalWidth;
   if (glass.hidden) return;
@@ -38,14 +40,21 @@ function look() {
     return;
   }
   const { left, top, width, height } = placeOf(image);
-  const scale = Math.max(1 / devicePixelRatio, (2 * width) / full.naturalWidth);
+  const size = [full.naturalWidth, full.naturalHeight];
+  const factor = Math.max(1, Math.ceil((2 * width * devicePixelRatio) / size[0] - 1e-6));
   const share = [(mouse.x - left) / width, (mouse.y - top) / height].map((each) => Math.min(1, Math.max(0, each)));
-  full.style.width = `${full.naturalWidth * scale}px`;
-  full.style.left = `${PIXELS / 2 - share[0] * full.naturalWidth * scale}px`;
-  full.style.top = `${PIXELS / 2 - share[1] * full.naturalHeight * scale}px`;
-  glass.style.left = `${Math.min(innerWidth - PIXELS, Math.max(0, mouse.x - PIXELS / 2))}px`;
-  glass.style.top = `${Math.min(innerHeight - PIXELS, Math.max(0, mouse.y - PIXELS / 2))}px`;
-  ratio.textContent = `${Math.round(100 * scale * devicePixelRatio)} %`;
+  const middle = size.map((pixels, axis) => (share[axis] * pixels * factor) / devicePixelRatio);
+  const corner = [mouse.x, mouse.y].map((at, axis) =>
+    wholePixels(Math.min([innerWidth, innerHeight][axis] - PIXELS, Math.max(0, at - PIXELS / 2))));
+  frame.style.transform = `translate(${corner[0]}px, ${corner[1]}px)`;
+  ratio.style.transform = `translate(${corner[0] + PIXELS}px, ${corner[1] + PIXELS}px) translate(-100%, -100%)`;
+  ratio.textContent = `${100 * factor} %`;
+  // from the window's corner, and cut to the frame: in a frame that is not on whole pixels the browser would smooth
+  const place = corner.map((at, axis) => wholePixels(at + PIXELS / 2 - middle[axis]));
+  placeAtPixels(full, size, factor, ...place);
+  const cut = place.map((at, axis) => [(corner[axis] - at) * devicePixelRatio, (corner[axis] + PIXELS - at) * devicePixelRatio]);
+  const [[near, far], [high, low]] = cut;
+  full.style.clipPath = `polygon(${near}px ${high}px, ${far}px ${high}px, ${far}px ${low}px, ${near}px ${low}px)`;
 }
 
 addEventListener("mousemove", ({ clientX, clientY }) => {
