@@ -1,16 +1,18 @@
-// The outline in the browser: a cursor for the keyboard, corners that are dragged, and the magnified image. All places
-// are in pixels of the image; the server keeps the corners.
+// The image on its stage, each of its pixels as a whole number of device pixels, and the outline: a cursor for the
+// keyboard, and corners that are dragged. All places are in pixels of the image; the server keeps the corners.
+import "../web/pixels.js";
+
 const NEAR_PIXELS = 9;
-const ZOOM_STEP = 1.25;
-const MAX_ZOOM = 8;
+const MAX_ZOOM = 8; // times what fits
+const MARGIN = 16;
 const SCROLL_PIXELS = 80;
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-let image = ""; // the one that cursor and zoom are of
+let image = ""; // the one that cursor and steps are of
 let cursor = null;
 let cell = null; // the part of the image that digits have chosen: left, top, width, height
 let held = null; // the number of the corner that the keyboard or the mouse moves
-let zoom = 1;
+let steps = 0; // of device pixels for each pixel, above what fits
 let scroll = [0, 0];
 let restored = null; // the element, which every new rendering replaces
 
@@ -38,12 +40,12 @@ function cornerNear([x, y], limit) {
 // the key is called on any layout.
 export function outlineKey(event, name) {
   if (!stage()) return undefined;
-  if (name === "+" || name === "=") return magnify(zoom * ZOOM_STEP);
-  if (name === "-") return magnify(zoom / ZOOM_STEP);
-  if (name === "0") return magnify(1);
+  if (name === "+" || name === "=") return magnify(steps + 1);
+  if (name === "-") return magnify(steps - 1);
+  if (name === "0") return magnify(0);
   const by = DIRECTIONS[name];
   if (!drawing()) {
-    if (!by || zoom === 1) return undefined;
+    if (!by || steps === 0) return undefined;
     stage().scrollBy({ left: by[0] * SCROLL_PIXELS, top: by[1] * SCROLL_PIXELS });
     return null;
   }
@@ -106,15 +108,50 @@ export function endDrag(event) {
 }
 export const wasDragged = () => dragged;
 
-// --- magnifying ------------------------------------------------------------------------------------
+// --- how large the image is ------------------------------------------------------------------------
+
+const photo = () => stage()?.querySelector(".photo");
+const pixels = () => [photo().dataset.width, photo().dataset.height].map(Number);
+
+// Device pixels for each pixel of an image of which all is in sight: a whole number, unless it is larger than the stage.
+function fitting() {
+  const area = stage();
+  const room = { width: area.clientWidth - 2 * MARGIN, height: area.clientHeight - 2 * MARGIN };
+  const [width, height] = pixels();
+  const whole = pixelFactor([width, height], 1, room, Infinity);
+  return whole || devicePixelRatio * Math.min(room.width / width, room.height / height);
+}
+const factor = () => (steps === 0 ? fitting() : Math.floor(fitting()) + steps);
+
+// Gives the image and what is drawn on it their place.
+function layOut() {
+  if (!photo()) return;
+  const area = stage();
+  const size = pixels();
+  const scale = factor() / devicePixelRatio;
+  const [width, height] = size.map((each) => each * scale);
+  const left = wholePixels(Math.max(MARGIN, (area.clientWidth - width) / 2));
+  const top = wholePixels(Math.max(MARGIN, (area.clientHeight - height) / 2));
+  placeAtPixels(photo().querySelector("img"), size, factor(), left, top);
+  for (const above of photo().querySelectorAll("svg, .seen")) {
+    const inset = Number(above.dataset.inset ?? 0);
+    Object.assign(above.style, {
+      left: `${left + inset * width}px`, top: `${top + inset * height}px`,
+      width: `${(1 - 2 * inset) * width}px`, height: `${(1 - 2 * inset) * height}px`,
+    });
+  }
+}
+addEventListener("resize", layOut);
 
 function magnify(to) {
+  if (!photo()) return null;
   const area = stage();
   const before = [area.scrollLeft + area.clientWidth / 2, area.scrollTop + area.clientHeight / 2];
-  const next = Math.max(1, Math.min(MAX_ZOOM, to));
-  const by = next / zoom;
-  zoom = next;
-  area.style.setProperty("--zoom", zoom);
+  const last = factor();
+  const most = Math.max(1, Math.floor(MAX_ZOOM * fitting())) - Math.floor(fitting());
+  steps = Math.max(0, Math.min(most, to));
+  layOut();
+  const by = factor() / last;
   area.scrollTo(before[0] * by - area.clientWidth / 2, before[1] * by - area.clientHeight / 2);
   const at = document.querySelector("#cursor");
   at?.scrollIntoView({ block: "center", inline: "center" });
@@ -126,7 +163,7 @@ addEventListener(
   (event) => {
     if (!event.target.closest(".stage")) return;
     event.preventDefault();
-    magnify(event.deltaY < 0 ? zoom * ZOOM_STEP : zoom / ZOOM_STEP);
+    magnify(steps + (event.deltaY < 0 ? 1 : -1));
   },
   { passive: false },
 );
@@ -152,10 +189,10 @@ function showCursor() {
 
 export function restoreOutline() {
   const shown = document.querySelector(".stage img[data-image]")?.dataset.image ?? "";
-  if (shown !== image) [image, cursor, cell, held, zoom, scroll] = [shown, null, null, null, 1, [0, 0]];
+  if (shown !== image) [image, cursor, cell, held, steps, scroll] = [shown, null, null, null, 0, [0, 0]];
   const area = stage();
   if (area && area !== restored) {
-    area.style.setProperty("--zoom", zoom);
+    layOut();
     area.scrollTo(...scroll);
   }
   restored = area;
