@@ -1,11 +1,15 @@
 """The folder in which downloads and results are kept from one command to the next, for all editions."""
 
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from cleanset.errors import CleansetError
+
+PACKAGE = Path(__file__).parent
+"""The folder of this package."""
 
 
 def cache_folder() -> Path:
@@ -23,6 +27,12 @@ def cache_folder() -> Path:
             "for what is downloaded and unpacked: set CLEANSET_CACHE to one"
         ) from None
     return (home / ".cache" / "cleanset").absolute()
+
+
+def code_digest(files: Sequence[str], libraries: str, package: Path) -> str:
+    """SHA-256 of the files of the package, and of the versions of libraries, that decide on a kept result."""
+    code = b"".join((package / each).read_bytes() for each in files)
+    return hashlib.sha256(code + libraries.encode()).hexdigest()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 import PIL
 from PIL import Image, features
 
-from cleanset.cache import cache_folder
+from cleanset.cache import PACKAGE, cache_folder, code_digest
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.images.boxes import Box
@@ -68,14 +68,13 @@ class ThumbnailCache:
             (self.folder / name).write_bytes(sha256(made.jpeg).encode() + made.jpeg)
 
 
-def usual_thumbnail_cache(package: Path = Path(__file__).parents[1]) -> ThumbnailCache:
+def usual_thumbnail_cache(package: Path = PACKAGE) -> ThumbnailCache:
     """The cache that all editions on this machine share; without a home or CLEANSET_CACHE, none.
 
     Its folder is named after the code of the package that makes thumbnails and the libraries that it calls.
     """
-    code = [(package / each).read_bytes() for each in CODE]
     libraries = f"{PIL.__version__} {features.version('libjpeg_turbo')} {features.version('jpg')}"
-    made_by = sha256(b"".join(code) + libraries.encode())
+    made_by = code_digest(CODE, libraries, package)
     try:
         return ThumbnailCache(cache_folder() / "thumbnails" / made_by[:16])
     except CleansetError:  # no home

@@ -7,7 +7,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.review.hints import text_cache
-from cleanset.review.hints.background import BackgroundHints
+from cleanset.review.hints.background import BackgroundHints, HintCaches
 from cleanset.review.hints.text import TextLine
 from cleanset.review.hints.text_cache import TextCache, usual_text_cache
 
@@ -89,7 +89,7 @@ def test_a_known_image_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 
     cache = TextCache(tmp_path)
     cache.keep(sha256(b"known"), LINES)
-    hints = BackgroundHints(lambda image_id: image_id.encode(), imagenet(), cache)
+    hints = BackgroundHints(lambda image_id: image_id.encode(), imagenet(), HintCaches(text=cache))
     monkeypatch.setattr(hints, "_in_process", lambda function, data: None)
     hints._read_text("known")
     hints._read_text("unknown")

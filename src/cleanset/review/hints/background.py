@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cleanset.review.hints.crop_proposal import CropProposal
     from cleanset.review.hints.hints import Hint, ImageMeasures
     from cleanset.review.hints.kinds import HintKind
+    from cleanset.review.hints.measure_cache import KeptMeasures, MeasureCache
 
 
 _Result = TypeVar("_Result")
@@ -40,6 +41,14 @@ MAX_ELSEWHERE = 10
 """Near-duplicates in other classes that are named with an image."""
 MAX_COMPARED = 200
 """Images of a class that are measured and compared at a time, to keep the kinds of their hints."""
+
+
+@dataclass(frozen=True, slots=True)
+class HintCaches:
+    """What is kept on disk from one server to the next; None: nothing."""
+
+    text: TextCache | None = None
+    measures: "MeasureCache | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +67,20 @@ class BackgroundHints:
 
     Images are measured in another process, so that the page never waits, and their text is read there, which takes
     twenty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
-    for all images, and on disk with a `cache`.
+    for all images, and on disk with a cache; so are the kinds of other hints.
     """
 
     def __init__(
         self,
         read: Read,
         classes: ClassTable,
-        cache: TextCache | None = None,
+        caches: HintCaches = HintCaches(),
         class_names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`class_names`: by image id, of the images that are compared with those of other classes, too."""
         self._read = read
         self._classes = classes
-        self._cache = cache
+        self._caches = caches
         self._class_names = class_names
         self._compared: NearDuplicates[str] | None = None
         self._elsewhere: dict[str, list[str]] = {}
@@ -136,21 +145,42 @@ class BackgroundHints:
     def _keep_kinds(self, first: str) -> None:
         """Measure some images of a class, of which `first` is the first, and keep the kinds of hints at them."""
         from cleanset.review.hints.duplicates import hints_between_images
-        from cleanset.review.hints.hints import hints_of_image
 
         measured = {}
         for image_id in self._in_advance[first]:
             if self._is_closed:
                 return
-            found = self._measured.get(image_id) or self._measures_of(image_id)
+            found = self._kept_measures_of(image_id)
             if found is None:
                 self._failed.add(image_id)
             else:
                 measured[image_id] = found
-        others = hints_between_images({image_id: each for image_id, (_, each) in measured.items()})
-        for image_id, (measures, _) in measured.items():
-            hints = [*hints_of_image(measures, self._classes), *others[image_id]]
-            self._kept[image_id] = KeptHints(frozenset(hint.kind for hint in hints), measures.size)
+        others = hints_between_images({image_id: each.fingerprint for image_id, each in measured.items()})
+        for image_id, each in measured.items():
+            self._kept[image_id] = KeptHints(each.kinds | {hint.kind for hint in others[image_id]}, each.size)
+
+    def _kept_measures_of(self, image_id: str) -> "KeptMeasures | None":
+        """What is kept of an image, from the disk or measured now; None for one that cannot be read."""
+        from cleanset.review.hints.hints import hints_of_image
+        from cleanset.review.hints.measure_cache import KeptMeasures
+
+        data = self._bytes_of(image_id)
+        if data is None:
+            return None
+        digest = sha256(data)
+        cache = self._caches.measures
+        kept = cache.kept(digest) if cache else None
+        if kept is not None:
+            return kept
+        found = self._measured.get(image_id) or self._measures_in(data)
+        if found is None:
+            return None
+        measures, fingerprint = found
+        kinds = frozenset(hint.kind for hint in hints_of_image(measures, self._classes))
+        made = KeptMeasures(kinds=kinds, size=measures.size, fingerprint=fingerprint)
+        if cache:
+            cache.keep(digest, made)
+        return made
 
     def request(self, image_ids: Iterable[str]) -> None:
         """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
@@ -218,14 +248,14 @@ class BackgroundHints:
             # waits: at the interpreter's end, which would wait too, the pool may write to a pipe that it is closing
             process.shutdown(cancel_futures=True)
 
-    def _measures_of(self, image_id: str) -> "tuple[ImageMeasures, Fingerprint] | None":
+    def _measures_in(self, data: bytes) -> "tuple[ImageMeasures, Fingerprint] | None":
         from cleanset.review.hints.hints import measure
 
-        data = self._bytes_of(image_id)
-        return None if data is None else self._in_process(measure, data)
+        return self._in_process(measure, data)
 
     def _measure(self, image_id: str) -> None:
-        measured = self._measures_of(image_id)
+        data = self._bytes_of(image_id)
+        measured = None if data is None else self._measures_in(data)
         if measured is None:
             self._failed.add(image_id)
         else:
@@ -256,11 +286,12 @@ class BackgroundHints:
 
     def _lines_in(self, data: bytes) -> tuple[TextLine, ...]:
         digest = sha256(data)
-        lines = self._cache.lines(digest) if self._cache else None
+        cache = self._caches.text
+        lines = cache.lines(digest) if cache else None
         if lines is None:
             lines = self._in_process(lines_of_text, data)
-            if lines is not None and self._cache:
-                self._cache.keep(digest, lines)
+            if lines is not None and cache:
+                cache.keep(digest, lines)
         return lines or ()
 
     def _bytes_of(self, image_id: str) -> bytes | None:

@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.review.decided import candidates_of
-from cleanset.review.hints.background import BackgroundHints
+from cleanset.review.hints.background import BackgroundHints, HintCaches
 from cleanset.review.hints.text_cache import usual_text_cache
 from cleanset.review.labels import contradictions_in
 from cleanset.review.opinions import Opinions
@@ -101,7 +101,10 @@ def background_hints(library: Library) -> BackgroundHints:
     names: dict[str, str] = {}
     if not classes.is_imagenet:
         names = {each: classes.names[index].name for index in library.by_class for each in library.candidates(index)}
-    return BackgroundHints(library.photos.read, classes, usual_text_cache(), class_names=names)
+    from cleanset.review.hints.measure_cache import usual_measure_cache
+
+    caches = HintCaches(text=usual_text_cache(), measures=usual_measure_cache(classes))
+    return BackgroundHints(library.photos.read, classes, caches, class_names=names)
 
 
 def open_library(edition: Edition) -> Library:
