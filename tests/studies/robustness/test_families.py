@@ -103,7 +103,7 @@ FADES = FadeFamily(
 def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(families, "FAMILIES", (*FAMILIES, FADES))
     params = with_sections(families.FAMILIES).model_validate(
-        {"fades": {"names": ["fade"]}, "measures": {"fades": {"threshold": 0.25}}, "jpeg": None}
+        {"corruptions": {}, "fades": {"names": ["fade"]}, "measures": {"fades": {"threshold": 0.25}}, "jpeg": None}
     )
     assert params.section(FadeMeasures).threshold == 0.25
     assert [family.name for family in families_in(params)] == ["corruptions", "fades"]

@@ -28,7 +28,7 @@ from cleanset.studies.robustness.corruptions.params import (
 from cleanset.studies.robustness.families import family_named, read_study_params
 from cleanset.studies.robustness.images import ChangeName, first_images, images_for, join_sets
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATION_GROUPS, Perturbations
-from cleanset.studies.robustness.scenarios.params import SCENARIO_GROUPS, SCENARIOS
+from cleanset.studies.robustness.scenarios.params import SCENARIO_GROUPS, SCENARIOS, Scenarios
 from cleanset.tables import read_table, write_table
 from tests.documents import blocks
 from tests.studies.robustness.entries import entry
@@ -45,12 +45,28 @@ def study(tmp_path: Path, text: str) -> Path:
 
 
 def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
-    params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES, imagenet())
+    params = read_study_params(study(tmp_path, "seed: 7\ncorruptions: {}\n"), ROLES, imagenet())
     assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
     assert len(params.section(Corruptions).changes()) == 75
     assert params.section(Corruptions).changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [
         ("shot_noise", 1)
     ]
+
+
+@pytest.mark.parametrize("more", ["", "published: folder"])
+def test_a_section_has_the_names_of_the_benchmark_or_those_given(tmp_path: Path, more: str) -> None:
+    """Of every family: without names all of the published list, with an empty list none, without a section none."""
+    masks = "masks: [{folder: a, origin: person}]\n"
+    found = read_study_params(
+        study(tmp_path, masks + f"corruptions: {{{more}}}\nperturbations: {{{more}}}\nscenarios: {{{more}}}\n"),
+        ROLES,
+        imagenet(),
+    )
+    sections = (found.section(Corruptions), found.section(Perturbations), found.section(Scenarios))
+    assert [len(each.names) for each in sections] == [15, 10, len(SCENARIOS)]
+    found = read_study_params(study(tmp_path, "perturbations: {names: []}\n"), ROLES, imagenet())
+    sections = (found.section(Corruptions), found.section(Perturbations), found.section(Scenarios))
+    assert [each.names for each in sections] == [[], [], []]
 
 
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
@@ -75,7 +91,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "corruptions: {names: [fogg]}",
             "corruptions.names: unknown corruption 'fogg'; expected one of gaussian_noise",
         ),
-        ("corruptions: {names: []}", "corruptions.names: expected at least 1 item, not 0; found []"),
+        (
+            "corruptions: {published: a, names: []}",
+            "corruptions: names: [], and published: a, of which nothing would be read; expected names, no names for",
+        ),
         (
             "corruptions: {names: [fog, c_bar]}",
             "corruptions: published: null, and blue_noise_sample is of ImageNet-C-bar, whose corruptions are not made",

@@ -201,6 +201,9 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str], class
         return StudyParams.model_validate(DEFAULTS)
     # every model sees all images
     found = read_study_params(path, names, classes, others=roles, further=False)
+    if not families_in(found):
+        sections = ", ".join(family.name for family in FAMILIES)
+        raise CleansetError(f"{path}: nothing is measured; expected names in at least one section of {sections}")
     return found.model_copy(update={"images": "union"})
 
 

@@ -182,7 +182,8 @@ def with_sections(families: Iterable[Family]) -> type[CommonParams]:
     families = tuple(families)
     of_measures = {each.name: _field(each.measures_section) for each in families if each.measures_section is not None}
     measures: type[Section] = create_model("Measures", __base__=Section, __doc__=_MEASURES, **of_measures)
-    fields = {family.name: _field(family.section) for family in families} | {"measures": _field(measures)}
+    sections = {family.name: (family.section, Field(default_factory=family.section.unmeasured)) for family in families}
+    fields: dict[str, Any] = sections | {"measures": _field(measures)}
     return create_model("StudyParams", __base__=CommonParams, __doc__=CommonParams.__doc__, **fields)
 
 

@@ -1,9 +1,9 @@
 """The sections of params.yaml that name changes, and the two changes that every family has: clean and unchanged."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cleanset.errors import CleansetError
 from cleanset.validation import Section, shown
@@ -17,13 +17,28 @@ CLEAN = "clean"
 
 
 class FamilySection(Section):
-    """The section of params.yaml that decides a family's changed images."""
+    """The section of params.yaml that decides a family's changed images; without a section it is not measured."""
 
     # before names, which are checked by it
     published: Annotated[str, Field(min_length=1)] | None = None
     """A folder of published images, which are read instead of made. null: the images are made."""
     names: Annotated[list[str], Field(default_factory=list)]
-    """The changes; a group among them stands for its members."""
+    """The changes; a group among them stands for its members. By default those of the published benchmark; an empty
+    list: none."""
+
+    @model_validator(mode="after")
+    def _measures_what_is_published(self) -> Self:
+        if self.published is not None and not self.names:
+            raise ValueError(
+                f"names: [], and published: {self.published}, of which nothing would be read; expected names, no names "
+                "for all of the benchmark, or published: null"
+            )
+        return self
+
+    @classmethod
+    def unmeasured(cls) -> Self:
+        """What stands for the section of a family that is not measured."""
+        return cls.model_validate({"names": []})
 
     def changes(self) -> list[tuple[str, int]]:
         """Each change and its step, a severity or a frame; 0 for neither."""

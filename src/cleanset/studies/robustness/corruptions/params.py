@@ -72,7 +72,7 @@ class Corruptions(FamilySection):
     `published` is a folder of images of ImageNet-C or ImageNet-C-bar, whose corruptions cannot be made here.
     """
 
-    names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS)), _KNOWN, _EXPANDED]
+    names: Annotated[list[str], Field(default_factory=lambda: list(CORRUPTIONS)), _KNOWN, _EXPANDED]
     """The corruptions; a group stands for its members."""
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES)), _SORTED]
     """The severities, in any order; CE needs all five."""

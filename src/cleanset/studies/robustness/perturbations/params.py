@@ -71,7 +71,7 @@ _Expanded = Annotated[list[str], _Known, AfterValidator(lambda names: list(pertu
 class Perturbations(FamilySection):
     """The perturbations of source 003 that are measured; `published` is a folder of ImageNet-P's videos."""
 
-    names: Annotated[_Expanded, Field(default_factory=list)]
+    names: Annotated[_Expanded, Field(default_factory=lambda: list(PERTURBATIONS))]
     """The perturbations; a group stands for its members."""
     difficulty: Annotated[int, Field(ge=NOISE_DIFFICULTIES[0], le=NOISE_DIFFICULTIES[-1])] = 1
     """For noise, its level; for all others, the step between the frames that are compared."""

@@ -55,6 +55,8 @@ class Scenarios(FamilySection):
     benchmark first.
     """
 
+    names: Annotated[list[str], Field(default_factory=lambda: list(SCENARIOS))]
+    """The scenarios; a group stands for its members."""
     definition: ScenarioDefinition = "as_written"
     """The paper's text (as_written) or its published code (as_coded)."""
     matte: Literal["black", "white", "grey", "mean"] = "black"
