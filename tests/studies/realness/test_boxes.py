@@ -109,6 +109,24 @@ def test_lists_from_the_disk(planned: Path, page: Page) -> None:
 
 
 @pytest.mark.long
+def test_what_does_not_arrive(serving: Server, page: Page) -> None:
+    """An image, and an answer on its way."""
+    page.route("**/images/*", lambda route: route.abort())
+    page.goto(serving.address)
+    page.get_by_role("button", name="I agree").click()
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_text("An image has not arrived.").wait_for()
+    found = look_at(page, "an image that has not arrived")
+    page.unroute_all()
+    kind_of(page)
+    page.route("**/answer*", lambda route: route.abort())
+    page.keyboard.press("1")
+    page.get_by_text("No connection.").wait_for()
+    found += look_at(page, "no connection")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.long
 def test_who_may_not_begin(german: Path, page: Page, browser: Browser) -> None:
     """Without an id where one is required, in another browser, and after all places are taken."""
     server = Server(
