@@ -108,7 +108,7 @@ real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folde
 	@test -n "$(CLEANSET_REAL)" || test -d ../shared/real || { echo 'say where they are: make real CLEANSET_REAL=…'; exit 1; }
 	pytest tests/real --real-precision float64
 
-published: setup  ## repeat source 000's procedure on its published lists and verdicts, and compare
+published: setup  ## repeat SCOOTER's procedure on its published lists and verdicts, and compare
 	PYTHONPATH=sample:. python bench/replay.py build/published
 
 edition: setup  ## make DIR=…: a new edition in that folder (params, empty reviews, DVC project)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from cleanset.classes import imagenet
+from cleanset.drawing.flaws import PLANTERS, Planter
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.images.boxes import Box
@@ -34,7 +35,6 @@ from cleanset.review.hints.hints import hints_of_image, measure
 from cleanset.review.hints.ranked import FoundHint, duplicate_hints, look_at
 from cleanset.review.hints.text import can_read_text, lines_of_text
 from cleanset.tables import CANDIDATES, INDEX, read_table
-from flaws import PLANTERS, Planter
 from hint_rules import RATES, rules_sha256
 from measuring import PROJECT, REAL, print_machine, print_table
 

@@ -289,7 +289,7 @@ def render(replay: Replay) -> str:
     images = {kind: sum(each == kind for _, _, each in replay.crops_last) for kind in _KINDS}
     lines = [f"{'set of ' + PUBLISHED_MODEL:<24}{'published':>14}{'found':>14}"]
     lines += [f"{name:<24}{_number(wanted):>14}{_number(found):>14}" for name, wanted, found in replay.lines]
-    lines += ["", "With crops after clean images (crops: last), as source 000 says; crops_last.csv has them:"]
+    lines += ["", "With crops after clean images (crops: last), as SCOOTER's text says; crops_last.csv has them:"]
     lines += [f"{_KINDS[kind]:<40}{images[kind]:>6} in {classes[kind]} classes" for kind in _KINDS]
     lines += ["", "Left for a laboratory", f"{'':<24}{'at least':>10}{'at most':>10}{'boxes':>10}"]
     for role, progress in replay.remaining.items():

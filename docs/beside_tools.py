@@ -18,11 +18,11 @@ from imagededup.methods import PHash
 from PIL import Image, ImageFilter, ImageOps
 
 from cleanset.classes import imagenet
+from cleanset.drawing.flaws import border, caption
 from cleanset.images.codec import decode
 from cleanset.review.hints.duplicates import hints_between_images
 from cleanset.review.hints.hints import hints_of_image, measure
 from cleanset.review.hints.text import lines_of_text
-from flaws import border, caption
 
 COUNT = 100
 Change = Callable[[Image.Image], Image.Image]

@@ -39,6 +39,8 @@ from cleanset.tables import Table
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md"}
 """Pages of the repository's root, and their names in the site."""
+FOUND_LAST = ("reference/", "decisions/", "CHANGELOG.md")
+"""Beginnings of the pages that a search lists after others."""
 OTHER_FILES = ("CITATION.cff", "LICENSE")
 """Files of the root that these pages link to."""
 MEASURE_COLUMNS: Mapping[str, str] = {
@@ -106,7 +108,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead links to the root's pages to their copies, and fill in the parts made from the code."""
-    if page.file.src_uri.startswith("reference/"):
+    if page.file.src_uri.startswith(FOUND_LAST):
         page.meta["search"] = {"boost": 0.3}  # pages that explain come first
     if page.file.src_uri == "tutorial.md":
         markdown = with_outputs((ROOT / "docs" / "tutorial.ipynb").read_text("utf-8"))

@@ -1,7 +1,8 @@
 """Run docs/tutorial.md, and write what its cells print and show into docs/tutorial.ipynb.
 
-Run `python docs/tutorial.py` in the root. The page is a notebook in jupytext's Markdown format; it works in
-build/tutorial, which is removed first. The site shows the page with the outputs that the notebook has (hooks.py).
+Run `python docs/tutorial.py` in the root. The page is a notebook in jupytext's Markdown format; its cells run in
+build/tutorial, which is made anew as `cleanset tutorial` does. The site shows the page with the outputs that the
+notebook has (hooks.py).
 """
 
 import ast
@@ -15,6 +16,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from cleanset.drawing.tutorial import write_tutorial
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "tutorial.md"
@@ -62,8 +65,8 @@ def notebook(page: str, outputs: Iterator[list[dict[str, Any]]]) -> dict[str, An
 
 
 def run(page: str) -> Iterator[list[dict[str, Any]]]:
-    """Run the code cells of a page one after another, from docs/ as a notebook there; the outputs of each."""
-    os.chdir(DOCS)
+    """Run the code cells of a page one after another, in the folder of the tutorial; the outputs of each."""
+    os.chdir(WORK)
     environment = os.environ | WIDTH
     os.environ |= WIDTH | OFFLINE
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -110,6 +113,8 @@ def printed(text: str) -> list[dict[str, Any]]:
 def main() -> None:
     """Run the tutorial and write the notebook."""
     shutil.rmtree(WORK, ignore_errors=True)
+    WORK.parent.mkdir(exist_ok=True)
+    write_tutorial(WORK)
     page = PAGE.read_text("utf-8")
     found = notebook(page, run(page))
     NOTEBOOK.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")

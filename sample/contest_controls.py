@@ -11,10 +11,10 @@ from random import Random
 import numpy as np
 from PIL import Image
 
+from cleanset.drawing.scenes import Scene, draw_masked
 from cleanset.files import sha256
 from cleanset.images.codec import png
 from masks import mask_png
-from scenes import Scene, draw_masked
 
 JUDGES = Path("sample", "contest", "judges")
 SIDE = 224

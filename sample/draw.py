@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.progress import track
 
 import archives
-from canvas import Box
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import class_of_ilsvrc_id
-from flaws import LOST, PLANTERS, STAMP_SHARE
+from cleanset.drawing.canvas import Box
+from cleanset.drawing.flaws import LOST, PLANTERS, STAMP_SHARE
+from cleanset.drawing.scenes import Scene, draw_masked, draw_scene
 from plan import LOOKALIKES, SEED, Plan, plans
-from scenes import Scene, draw_masked, draw_scene
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

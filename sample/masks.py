@@ -10,8 +10,8 @@ from random import Random
 from PIL import Image
 
 from archives import write_whole
-from backdrops import BACKDROPS
-from canvas import Canvas
+from cleanset.drawing.backdrops import BACKDROPS
+from cleanset.drawing.canvas import Canvas
 from draw import ROOT, Drawn, draw, image_id, progress
 from plan import SEED, Plan, plans
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from flaws import CROPPABLE, LOST
-from scenes import Difficulty
+from cleanset.drawing.flaws import CROPPABLE, LOST
+from cleanset.drawing.scenes import Difficulty
 
 SEED = 2012
 PER_CLASS = 40

@@ -29,8 +29,8 @@ from torchvision.transforms import v2
 
 import models
 from archives import imagenet_wnids
-from objects import DRAWERS
-from scenes import Difficulty, Scene, draw_scene
+from cleanset.drawing.objects import DRAWERS
+from cleanset.drawing.scenes import Difficulty, Scene, draw_scene
 
 SEED = 2012_01
 IMAGES_PER_CLASS = 200

@@ -5,7 +5,6 @@ each has another backdrop of its size, in the place of images with backgrounds g
 """
 
 import argparse
-import io
 import json
 import shutil
 import sys
@@ -18,17 +17,17 @@ from PIL import Image
 from rich.progress import track
 
 from archives import write_whole
-from backdrops import BACKDROPS
-from canvas import Canvas
+from cleanset.drawing.backdrops import BACKDROPS
+from cleanset.drawing.canvas import Canvas
+from cleanset.drawing.folders import PHOTO_SIZES, jpeg
+from cleanset.drawing.objects import DRAWERS
+from cleanset.drawing.scenes import Difficulty, Scene, draw_masked
 from draw import ROOT
 from masks import mask_png
-from objects import DRAWERS
-from scenes import Difficulty, Scene, draw_masked
 
 OUT = ROOT / "studies" / "training" / "drawn"
 SEED = "training images 1"
 DIFFICULTIES: list[Difficulty] = ["easy", "medium", "medium", "hard"]
-SIZES = [(256, 192), (192, 256), (240, 200), (208, 208)]
 LIST = "drawn.json"
 """The seed and the number of images that were drawn; written last."""
 
@@ -47,19 +46,12 @@ def training_image(number: int) -> Drawn:
     # the edition's seeds are whole numbers, and those of its models' training images begin with another word
     rng = Random(f"{SEED} {number}")
     wnid = list(DRAWERS)[number % len(DRAWERS)]
-    width, height = rng.choice(SIZES)
+    width, height = rng.choice(PHOTO_SIZES)
     image, _, mask = draw_masked(Scene(width, height, (wnid,), rng.choice(DIFFICULTIES)), rng, scale=2)
     canvas = Canvas(width, height, scale=2)
     rng = Random(f"{SEED} {number} backdrop")
     BACKDROPS[rng.choice(sorted(BACKDROPS))](canvas, rng)
     return Drawn(wnid, image, mask, canvas.finish())
-
-
-def jpeg(image: Image.Image) -> bytes:
-    """The JPEG file of an image."""
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=90, subsampling=2, optimize=False)
-    return buffer.getvalue()
 
 
 def files_of(number: int) -> dict[str, bytes]:

@@ -53,7 +53,7 @@ STAGES = {
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare"),
-    "Make an edition": ("edition", "models", "stage", "status", "doctor"),
+    "Make an edition": ("tutorial", "edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "hints", "agreement", "audit"),
     "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
     "Studies of finished sets": ("robustness", "attacks", "contest", "training", "study"),
@@ -124,6 +124,24 @@ def run_stage(
     stage = import_module(f"cleanset.stages.{name}")
     # a killed run leaves files that no other process removes
     stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
+
+
+@app.command("tutorial")
+def write_tutorial(
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.", show_default=False)],
+) -> None:
+    """Write the tutorial's notebook, with the photographs and networks that it needs.
+
+    The photographs are drawn here, 40 of each of 8 things. Nothing is downloaded.
+    """
+    from cleanset.drawing import tutorial
+    from cleanset.drawing.folders import FOLDERS, IMAGES_PER_FOLDER
+
+    tutorial.write_tutorial(folder)
+    typer.echo(f"{folder}: {len(FOLDERS) * IMAGES_PER_FOLDER} photographs of {len(FOLDERS)} classes; run there")
+    typer.echo(f"jupyter lab {tutorial.NOTEBOOK}")
+    if find_spec("jupyterlab") is None:
+        typer.echo(f"JupyterLab is not installed here: {install_command('tutorial')}")
 
 
 @app.command("edition")

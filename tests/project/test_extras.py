@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,45 +12,22 @@ from PIL import Image
 from cleanset.cli import extra_of
 from cleanset.edition.versions import locked_versions
 from cleanset.errors import install_command
+from tests.extras import required_by_extra
 
 # Imports modules of the package while every library is hidden that an extra does not bring; in a fork of that process
 # those of an extra that brings more, and so on. Prints each extra with the error of its imports.
 PROGRAM = """
 import importlib, json, os, sys, traceback
 from importlib.machinery import PathFinder
-from importlib.metadata import packages_distributions, requires
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from tests.extras import Hiding, other_modules
 
 parts = json.loads(sys.argv[1])
-found_by_module, hidden = packages_distributions(), set()
-
-def brought_by(names):
-    brought, left = set(), [(name, "") for name in names]
-    while left:
-        name, extra = left.pop()
-        if (canonicalize_name(name), extra) not in brought:
-            brought.add((canonicalize_name(name), extra))
-            for needed in map(Requirement, requires(name) or ()):
-                if needed.marker is None or needed.marker.evaluate({"extra": extra}):
-                    left += [(needed.name, each) for each in ("", *needed.extras)]
-    return {name for name, _ in brought}
-
-class Hiding(PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.partition(".")[0] in hidden else super().find_spec(name, path, target)
 
 def try_imports(extra, modules, names):
-    global hidden
-    brought, before = brought_by(names), hidden
-    hidden = {
-        module for module, of in found_by_module.items()
-        if module != "cleanset" and not brought & {canonicalize_name(each) for each in of}
-    }
+    before, Hiding.hidden = Hiding.hidden, other_modules(names)
     try:
-        assert "pdqhash" in hidden or "pdqhash" in names
-        assert not before or hidden <= before, "the extra lacks what the one before it brings"
+        assert "pdqhash" in Hiding.hidden or "pdqhash" in names
+        assert not before or Hiding.hidden <= before, "the extra lacks what the one before it brings"
         for module in modules.split():
             importlib.import_module(f"cleanset.{module}")
         problem = ""
@@ -87,17 +63,10 @@ AFTER = {"evaluate": "torch", "build": "torch"}
 """Extras that bring all that another one brings, whose imports come first; of the others, the core's."""
 
 
-def project(repository: Path) -> dict[str, list[str]]:
-    """The names of the required distributions, by extra; "" is the core."""
-    table = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    required = {"": table["dependencies"]} | table["optional-dependencies"]
-    return {extra: [re.split(r"[^\w-]", each)[0] for each in each_of] for extra, each_of in required.items()}
-
-
 @pytest.fixture(scope="module")
 def problems(repository: Path) -> dict[str, str]:
     """By extra, the error with which its modules cannot be imported; "" where they can."""
-    required = project(repository)
+    required = required_by_extra(repository)
     found = re.findall(r"(?m)^from cleanset(?:\.(\S+))? import (\w+)", (repository / "docs" / "hooks.py").read_text())
     assert ("", "tables") in found
     modules = MODULES | {"docs": " ".join(["cli", *(package or name for package, name in found)])}
@@ -106,7 +75,11 @@ def problems(repository: Path) -> dict[str, str]:
         for extra, named in modules.items()
     }
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(parts)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, json.dumps(parts)],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(line) for line in done.stdout.splitlines())
@@ -141,7 +114,7 @@ def test_the_site_needs_no_other_extra(problems: dict[str, str]) -> None:
 
 def test_the_lock_has_what_the_pipeline_and_the_tests_need(repository: Path) -> None:
     text = (repository / "requirements.txt").read_text()
-    required = project(repository)
+    required = required_by_extra(repository)
     names = {name.lower() for extra in ("", "build", "review", "text", "dev") for name in required[extra]}
     assert set(locked_versions(text, names)) == names
     pinned = re.findall(r'"([\w-]+)==([\d.]+)"', (repository / "pyproject.toml").read_text())

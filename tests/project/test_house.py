@@ -189,3 +189,18 @@ def test_module_docstrings_name_files_that_are_there(repository: Path) -> None:
         if name not in here | elsewhere
     }
     assert missing == set()
+
+
+def test_works_that_are_repeated_have_names(repository: Path) -> None:
+    """No file speaks of a source by a number, which only the builders' own list would resolve."""
+    done = subprocess.run(
+        ["git", "grep", "--ignore-case", "-lE", r"sources?[ _-]00[0-9]", "--", ":!tests/project/test_house.py"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == ""
+    terms = (repository / "docs" / "glossary.md").read_text()
+    for name in ("SCOOTER", "XIMAGENET-12", "ImageNet-C, ImageNet-P", "Unrestricted Adversarial Examples"):
+        assert f"\n| {name} | " in terms

@@ -98,7 +98,7 @@ def test_the_editions_have_the_same_keys(repository: Path) -> None:
     assert list(keys("imagenet-published")) == list(keys("imagenet"))
 
 
-def test_the_imagenet_edition_is_that_of_source_000(repository: Path) -> None:
+def test_the_imagenet_edition_is_that_of_scooter(repository: Path) -> None:
     params = read_params(repository / "imagenet")
     named = {role: (model.source, model.name, model.threat_model) for role, model in params.models.items()}
     assert named == {

@@ -40,8 +40,20 @@ SEARCHED = (
     ("cite", 3, {"problems.html", "index.html"}),
     ("own model", 3, {"own_model.html"}),
     ("no GPU", 3, {"problems.html", "own_model.html", "curate.html"}),
+    ("conda", 1, {"install.html"}),
+    ("docker", 1, {"install.html"}),
+    ("windows", 3, {"install.html"}),
+    ("macos", 1, {"install.html"}),
+    ("offline", 2, {"install.html"}),
+    ("prolific", 1, {"study.html"}),
+    ("jupyter", 2, {"tutorial.html", "install.html"}),
+    ("normalize", 3, {"own_model.html"}),
+    ("uninstall", 1, {"install.html"}),
 )
 """Searched text, the number of first answers that count, and the pages: one of them is among those answers."""
+DECISIONS = Path(__file__).parents[2] / "docs" / "decisions"
+LISTED_LAST = {"CHANGELOG.html"} | {path.with_suffix(".html").name for path in DECISIONS.glob("*_*.md")}
+"""Pages that come first for none of them: the history and the decisions."""
 PROGRAM = "from cleanset.cli import app; import typer; print(*typer.main.get_command(app).commands)"
 
 
@@ -286,6 +298,7 @@ def test_what_people_search_for_is_found_from_the_disk(site: Path, page: tuple[P
         links = shown.locator(".md-search-result__item > a").all()
         found = [str(each.get_attribute("href")).split("/")[-1].partition("?")[0] for each in links]
         assert answers.intersection(found[:most]), (asked, found)
+        assert not LISTED_LAST.intersection(found[:1]), (asked, found)
         field.fill("")
         field.press("Backspace")
     assert problems == []

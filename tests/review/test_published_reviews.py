@@ -1,4 +1,4 @@
-"""The reviews of source 000's authors in the ImageNet edition: the published verdicts, and the published rule."""
+"""The reviews of SCOOTER's authors in the ImageNet edition: the published verdicts, and the published rule."""
 
 import csv
 import os

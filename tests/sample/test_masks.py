@@ -9,7 +9,7 @@ from PIL import Image
 
 import masks
 import plan
-from backdrops import BACKDROPS
+from cleanset.drawing.backdrops import BACKDROPS
 from draw import draw, image_id
 
 EVERY = 16

@@ -167,7 +167,7 @@ class TestRobustbench:
             assert same(ours.network, theirs(model, tmp_path))
 
     @pytest.mark.parametrize("role", [SALMAN, NOISYMIX], ids=["salman", "noisymix"])
-    def test_the_two_of_source_000(self, tmp_path: Path, role: dict[str, Any]) -> None:
+    def test_the_two_of_scooter(self, tmp_path: Path, role: dict[str, Any]) -> None:
         model = Model.model_validate(role)
         network = settle(resnet50(), 2)
         path = placed(model, SHAPES["noisymix"](dict(network.state_dict())), tmp_path)

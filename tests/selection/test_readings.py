@@ -1,4 +1,4 @@
-"""Where source 000's text and the published set differ: pool, order, label, and the word that sets them together."""
+"""Where SCOOTER's text and the published set differ: pool, order, label, and the word that sets them together."""
 
 from pathlib import Path
 from typing import Any

@@ -352,7 +352,7 @@ class Count(Section):
 Protocol = Literal["as_written", "as_published"]
 
 PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = data_beside(__file__, "protocols.yaml")
-"""By protocol, the keys as source 000 says (as_written), or as its published set was made (as_published)."""
+"""By protocol, the keys as SCOOTER's text says (as_written), or as its published set was made (as_published)."""
 
 
 class Params(Section):

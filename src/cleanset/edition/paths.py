@@ -40,7 +40,7 @@ class Edition:
 
     reviews = PathBelow("reviews")
     published_lists = PathBelow("published/top5.csv")
-    """The Top-5 lists of source 000's models."""
+    """The Top-5 lists of SCOOTER's models."""
 
     metrics = PathBelow("metrics")
     report = PathBelow("report")

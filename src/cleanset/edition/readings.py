@@ -1,4 +1,4 @@
-"""The reading of SCOOTER (source 000) that an edition follows, as sentences for the data card and the report."""
+"""The reading of SCOOTER that an edition follows, as sentences for the data card and the report."""
 
 from collections.abc import Iterator
 from operator import attrgetter

@@ -17,7 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.scorer import DTYPES, arithmetic
 
-# standard deviation, in 0..1, of the noise of the uninteresting defense: source 004, appendix E
+# standard deviation, in 0..1, of the noise of the uninteresting defense: Unrestricted Adversarial Examples, appendix E
 DEFENCE_NOISE = 0.05
 
 
@@ -80,7 +80,7 @@ class GroupedNetwork(nn.Module):
 
 
 class Uninteresting(nn.Module):
-    """The defense of source 004's appendix E: noise is added to the pixels, and the answer is one-hot.
+    """A defense of Unrestricted Adversarial Examples, appendix E: noise in the pixels, one-hot answers.
 
     Attacks that estimate gradients or follow a decision boundary fail on it, although it protects nothing. Its answers
     differ from call to call; the noise follows from `seed`, or the seed of the last `reseed`, and the calls since.

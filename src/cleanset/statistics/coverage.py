@@ -1,8 +1,8 @@
 """Models that abstain: confidence, thresholds, accuracy over coverage, and eligibility for the contest.
 
-`as_published` repeats the kit of source 004 (google/unrestricted-adversarial-examples, eval_kit.py): images as
-confident as the last covered one are covered too, the number of images is truncated in floating point, and a
-coverage of less than one image covers all of them. `plain` covers exactly the given share, rounded down.
+`as_published` repeats the kit of Unrestricted Adversarial Examples (google/unrestricted-adversarial-examples,
+eval_kit.py): images as confident as the last covered one are covered too, the number of images is truncated in floating
+point, and a coverage of less than one image covers all of them. `plain` covers exactly the given share, rounded down.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Ranking = Literal["as_published", "plain"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 Reading = Literal["accuracy_80", "perfect_at_80"]
 ELIGIBLE_SHARE = Fraction(4, 5)
-"""Share of the eligibility list that must be correct, or free of mistakes, in the two readings of source 004."""
+"""Share of the eligibility list that must be correct, or free of mistakes: the two readings of the contest."""
 MAX_ABSTAINING = Fraction(1, 5)
 """Maximum share of the eligibility list on which a model may abstain."""
 CURVE_POINTS = 100
@@ -146,7 +146,7 @@ ImageCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Eligibility(Section):
-    """A model on a list of images, in both readings of source 004.
+    """A model on a list of images, in both readings of Unrestricted Adversarial Examples.
 
     `accuracy_80`: correct, not abstaining, on at least 80 % of the list (section 4.2). `perfect_at_80`: no mistake
     among the most confident 80 % of the list (appendix C.3).

@@ -1,4 +1,4 @@
-"""The replay of source 000's procedure: its inputs by hand, and the whole of it."""
+"""The replay of SCOOTER's procedure: its inputs by hand, and the whole of it."""
 
 import csv
 import random

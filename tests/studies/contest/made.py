@@ -34,7 +34,7 @@ BIRD_OR_BICYCLE = {
     "bicycle": ("n02835271", "n03792782"),
     "bird": tuple(imagenet().keys[index] for part in _BIRDS for index in part),
 }
-"""The classes of source 004's task, in the order of its kit, where bicycle is 0 and bird 1.
+"""The classes of the task of Unrestricted Adversarial Examples, in the order of its kit, where bicycle is 0 and bird 1.
 
 The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tricycle (n04482393) are not included.
 """

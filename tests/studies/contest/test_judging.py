@@ -1,4 +1,4 @@
-"""Verdicts of judges: every rule of source 004, control images, kappa by question; outlines, by hand and at random."""
+"""Verdicts of judges: every rule of Unrestricted Adversarial Examples, control images, kappa by question; outlines."""
 
 import math
 from itertools import pairwise, permutations, product

@@ -30,8 +30,8 @@ def drawn_object(height: int = 224, width: int = 224) -> NDArray[np.bool_]:
 
 
 def perturbed_frames(
-    image: NDArray[np.uint8], name: str, seed: int = 0, *, level: int = 1, as_in_source: bool = False, size: int = 224
+    image: NDArray[np.uint8], name: str, seed: int = 0, *, level: int = 1, first_30: bool = False, size: int = 224
 ) -> list[NDArray[np.uint8]]:
     """All frames of one perturbation, each uint8 of shape (size, size, 3)."""
     frames = frames_of(image, name, seed, level=level, size=size)
-    return [frames(number) for number in range(frame_count(name, as_in_source=as_in_source))]
+    return [frames(number) for number in range(frame_count(name, first_30=first_30))]

@@ -147,7 +147,7 @@ def signs(checkout: Checkout, model: str) -> set[str]:
 
 
 def test_what_the_sample_shows_of_the_uninteresting_defense(studied: Checkout) -> None:
-    """Source 004, appendix E: SPSA and boundary achieve no more on it than its noise, the spatial grid does."""
+    """Appendix E of the paper: SPSA and boundary achieve no more on it than its noise, the spatial grid does."""
     assert signs(studied, "uninteresting") >= {"random_answers", "saturated_answers", "no_gradient"}
     table = {name: successes(studied, name, "uninteresting") for name in ("none", "spsa", "boundary", "spatial_grid")}
     for name in ("spsa", "boundary"):

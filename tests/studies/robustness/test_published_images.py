@@ -339,9 +339,9 @@ def test_the_frames_of_videos(sources: Sources, videos: Path) -> None:
     hard = read(sources, "perturbations", difficulty=3)[1]
     found = pixels(hard, ChangeName(file, "gaussian_noise", 1)).reshape(-1, 3).mean(axis=0)
     np.testing.assert_allclose(found, (6 * 29, 100, 250 - 6 * 29), atol=4)
-    in_source = read(sources, "perturbations", frames="source_003")[0]
-    assert len(in_source.changes) == 60
-    assert not in_source.changing.is_official
+    of_first_30 = read(sources, "perturbations", frames="first_30")[0]
+    assert len(of_first_30.changes) == 60
+    assert not of_first_30.changing.is_official
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 WANTED: dict[str, Any] = {
     "corruptions": {"names": ["contrast", "impulse_noise"], "severities": [1]},
-    "perturbations": {"names": ["brightness"], "frames": "source_003"},
+    "perturbations": {"names": ["brightness"], "frames": "first_30"},
 }
 MODEL = CardModel(weights_sha256="a" * 64, preprocessing="keras256", preprocessing_sha256="b" * 64, precision="float64")
 

@@ -70,7 +70,7 @@ def test_a_section_has_the_names_of_the_benchmark_or_those_given(tmp_path: Path,
 
 
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
-    _, text = blocks(repository, "yaml", "docs/robustness.md")
+    (text,) = blocks(repository, "yaml", "docs/reference/study_params.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"], imagenet())
     assert params.section(CorruptionMeasures).trained_on == {"corruption_robust": ["noise"]}
     assert len(params.section(Corruptions).changes()) == 40
@@ -268,8 +268,8 @@ def test_frames_and_levels() -> None:
     assert wanted.frame_counts() == {"gaussian_noise": 31, "shot_noise": 31, "translate": 41, "speckle_noise": 31}
     assert list(wanted.levels().values()) == [3, 3, 1, 3]
     assert len(wanted.changes()) == 134
-    in_source = Perturbations.model_validate({"names": names, "frames": "source_003"})
-    assert set(in_source.frame_counts().values()) == {30}
+    of_first_30 = Perturbations.model_validate({"names": names, "frames": "first_30"})
+    assert set(of_first_30.frame_counts().values()) == {30}
 
 
 def box(*edges: int) -> Any:

@@ -36,7 +36,7 @@ def test_literal_split() -> None:
     assert [place for place, name in enumerate(names) if name == "test"] == [4, 5]
 
 
-def test_the_split_of_source_002s_script() -> None:
+def test_the_split_of_ximagenet_12s_script() -> None:
     """The files that splitfolders 0.6.1 puts into val, with the script's seed and ratio, of 7, 10 and 13."""
     rows = [(f"{name}/{name}_{number:02d}.JPEG", name) for name in ("b", "a", "c") for number in range(13)]
     rows = [row for row in rows if int(row[0][-7:-5]) < {"a": 7, "b": 10, "c": 13}[row[1]]]

@@ -1,4 +1,4 @@
-"""The examples of docs/training.md, and of docs/robustness.md on Score, are valid and do what the text says."""
+"""The examples of docs/training.md, and of docs/scenarios.md on Score, are valid and do what the text says."""
 
 import re
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_the_further_model_of_the_page(repository: Path) -> None:
 
 
 def test_score_over_trained_networks_of_the_page(repository: Path) -> None:
-    (text,) = (each for each in blocks(repository, "yaml", "docs/robustness.md") if each.startswith("inner"))
+    (text,) = (each for each in blocks(repository, "yaml", "docs/scenarios.md") if each.startswith("inner"))
     assert ScenarioMeasures.model_validate(yaml.safe_load(text)).inner == "trained"
 
 

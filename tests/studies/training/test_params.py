@@ -236,7 +236,7 @@ def test_without_folds_the_last_epoch_is_kept(protocol: str) -> None:
     assert (found.keep, found.early_stopping, found.test, found.kept) == ("last", None, None, "the last epoch")
 
 
-def test_nothing_is_chosen_by_what_is_reported_but_as_source_002_does() -> None:
+def test_nothing_is_chosen_by_what_is_reported_but_as_ximagenet_12_does() -> None:
     assert run().validation == "set_aside"
     assert run(protocol="as_written").validation == run(protocol="as_coded").validation == "as_written"
     assert run(protocol="as_written", validation="set_aside").validation == "set_aside"

@@ -259,7 +259,7 @@ def test_the_pages_can_be_read_by_everybody(study: TrainingStudy, browser: Brows
 
 
 def test_the_page_says_what_its_numbers_are_of(tmp_path: Path) -> None:
-    """A run on all images, one that is chosen as source 002 does, and enough images for more than a miniature."""
+    """A run on all images, one that is chosen as XIMAGENET-12 does, and enough images for more than a miniature."""
     whole = {"network": {"name": "test_vit"}, "epochs": 4, "folds": 0}
     made = finished_study(tmp_path, PARAMS | {"runs": {"ex1": PARAMS["runs"]["ex1"] | {"validation": "as_written"}}})
     params = yaml.safe_load(made.params_yaml.read_text())

@@ -153,7 +153,7 @@ def test_an_epoch_that_never_saw_an_attack_is_not_kept(study: TrainingStudy) -> 
 
 @pytest.mark.parametrize(("validation", "counts"), [("set_aside", (21, 3, 6)), ("as_written", (24, 6, 6))])
 def test_what_is_validated_on(study: TrainingStudy, validation: str, counts: tuple[int, ...]) -> None:
-    """Two of ten images of each class are tested on; one of the others is set aside, or none as source 002 does."""
+    """Two of ten images of each class are tested on; one of the others is set aside, or none as XIMAGENET-12 does."""
     write_params(study, one={"validation": validation})
     data = read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu"))
     training, validated, tested = (set(each["file"]) for each in (data.training, data.validation, data.left_out))

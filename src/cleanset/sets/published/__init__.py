@@ -1,1 +1,1 @@
-"""The published set of source 000's authors; bench/replay.py repeats their procedure on it."""
+"""The published set of SCOOTER's authors; bench/replay.py repeats their procedure on it."""

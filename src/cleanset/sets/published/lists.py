@@ -1,4 +1,4 @@
-"""The published lists of source 000: the choice among the sets they give, and score tables made from them.
+"""The published lists of SCOOTER: the choice among the sets they give, and score tables made from them.
 
 The published files that decide a set (lists, original labels, verdicts) are part of the package. `data` and `reviews`
 are links to the ImageNet edition's folders; a wheel holds the files themselves.

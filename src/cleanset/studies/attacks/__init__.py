@@ -1,1 +1,1 @@
-"""Attacks on the models of an edition, on its finished sets: the attacks of source 004 and some stronger ones."""
+"""Attacks on an edition's models, on its finished sets: those of Unrestricted Adversarial Examples and others."""

@@ -7,8 +7,8 @@ Transfer: N. Papernot, P. McDaniel, I. Goodfellow, "Transferability in Machine L
 Attacks" (2016). Adversarial examples often transfer from one model to another, however its own gradients are hidden.
 
 SPSA: J. Uesato, B. O'Donoghue, P. Kohli, A. van den Oord, "Adversarial Risk and the Dangers of Evaluating Against Weak
-Attacks" (ICML 2018), with the settings of source 004's warm-up: Adam on the margin, projected after each step onto an
-Linf ball and 0..1, from a random start.
+Attacks" (ICML 2018), with the settings of the warm-up of Unrestricted Adversarial Examples: Adam on the margin,
+projected after each step onto an Linf ball and 0..1, from a random start.
 """
 
 from collections.abc import Mapping, Sequence

@@ -55,7 +55,7 @@ from cleanset.tables import read_table
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of coverage.html and checks.html, which draw lines."""
 REPORTED = 0.8
-"""The coverage that source 004 reports beside the full one."""
+"""The coverage that Unrestricted Adversarial Examples reports beside the full one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ MEAN_TITLES = {
 COLORS = 256
 """Number of values that a color can take."""
 OF_SOURCE = "ImageNet's test images, as in appendix D", 229, 32, 40_152
-"""The example of source 004: size, values of a color, images."""
+"""The example of Unrestricted Adversarial Examples: size, values of a color, images."""
 NOT_SHOWN = ("kind", "images", "group")
 """Parameters that do not say how strong an attack is."""
 
@@ -294,8 +294,8 @@ def log10_covered(side: int, values: int, images: int) -> float:
     """The base-10 logarithm of an upper bound on the fraction of all square images that lie near one of `images`.
 
     Near: every color of every pixel has one of `values` values, of 256. That no two neighborhoods overlap makes it a
-    bound; it is at most 0, which is all images. Source 004, appendix D: 229 x 229 pixels, 32 values and 40,152 images
-    give -142072.2.
+    bound; it is at most 0, which is all images. Unrestricted Adversarial Examples, appendix D: 229 x 229 pixels, 32
+    values and 40,152 images give -142072.2.
     """
     # in logarithms: the fraction itself is below the smallest float
     return min(0.0, log10(images) + 3 * side**2 * (log10(values) - log10(COLORS)))

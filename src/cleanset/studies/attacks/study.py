@@ -75,7 +75,8 @@ class WrappedModel(Section):
     """A model of the edition with two groups of classes in place of all, in a wrapper, or both.
 
     `model`: its role. `groups`: the wnids of each of two groups by name, in the order of the model's answers.
-    `wrapper`: uninteresting, the gradient-masking defense of source 004's appendix E; it is around the groups.
+    `wrapper`: uninteresting, the gradient-masking defense of Unrestricted Adversarial Examples, appendix E; it is
+    around the groups.
     `images`: the largest number of images that it is attacked on; None for all.
     """
 

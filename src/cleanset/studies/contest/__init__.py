@@ -1,4 +1,4 @@
-"""The contest of source 004: models that may abstain, images that anyone may submit, and people who judge them.
+"""The contest of Unrestricted Adversarial Examples: models that may abstain, images of any origin, and their judges.
 
 T. B. Brown and others, "Unrestricted Adversarial Examples" (2018), arXiv:1809.08352.
 """

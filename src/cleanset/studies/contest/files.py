@@ -43,7 +43,7 @@ class ModelOfEdition(Section):
 
     role: Role
     wrapper: Literal["uninteresting"] | None = None
-    """`uninteresting` wraps the model into the defence of source 004, appendix E, which masks its gradients."""
+    """`uninteresting`: the defence of Unrestricted Adversarial Examples, appendix E; it masks gradients."""
 
     confidence: Confidence
     threshold: Annotated[float, Field(allow_inf_nan=False)]

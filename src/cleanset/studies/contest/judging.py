@@ -1,7 +1,7 @@
 """A judge's answers on an image, and the rule that makes several judges' answers one verdict.
 
-A verdict has its group, or the reasons for rejection. The questions come from source 004, appendix G. The published
-rules of size contradict each other; each has a name here.
+A verdict has its group, or the reasons for rejection. The questions come from Unrestricted Adversarial Examples,
+appendix G. The published rules of size contradict each other; each has a name here.
 
 Outlines that judges draw are simple polygons with corners on whole pixels; their area and box are exact.
 """

@@ -97,7 +97,7 @@ class JudgingRules(Section):
 
 
 class ContestLimits(Section):
-    """The contest's limits; the defaults come from source 004, except `appeal_days`."""
+    """The contest's limits; the defaults come from Unrestricted Adversarial Examples, except `appeal_days`."""
 
     images_a_day: Annotated[int, Field(ge=1, le=1000)] = 10
     """The most images that a team may submit on one day."""

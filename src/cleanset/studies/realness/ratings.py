@@ -1,6 +1,6 @@
 """Reading ratings and answers from CSV, every value checked, and excluding people.
 
-Ratings, as source 000's authors published theirs: rating,pid,image_type,image_id. Answers, as the study's page writes
+Ratings, as SCOOTER's authors published theirs: rating,pid,image_type,image_id. Answers, as the study's page writes
 them: without types, which come from the plan's key.
 
 People are excluded for failed or missing checks, and for missing or careless answers. No rule looks at whether a rating

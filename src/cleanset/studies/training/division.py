@@ -25,7 +25,7 @@ TEST_SHARE = 0.2
 VALIDATION_SHARE = 0.1
 """Share of each class of a fold's other images that it is validated on, rounded to whole images."""
 SPLIT_SEED = 1337
-"""The seed that source 002's script names for splitfolders."""
+"""The seed that XIMAGENET-12's script names for splitfolders."""
 
 Rows = NDArray[np.int64]
 """Rows of a table, from 0."""

@@ -1,4 +1,4 @@
-"""The experiments EX1 and EX2 of source 002: their runs beside each other, table 2, and table 3 with Score.
+"""The experiments EX1 and EX2 of XIMAGENET-12: their runs beside each other, table 2, and table 3 with Score.
 
 EX1 trains on originals and tests on every scenario, EX2 trains on one scenario and tests on it.
 
@@ -27,7 +27,7 @@ from cleanset.studies.training.finished import FinishedRun
 NOT_COMPARED = {"scenario", "test", "trained_on"}
 """Settings that may differ between EX1 and EX2 of the same network."""
 OF_EX2 = {"early_stopping"}
-"""Settings that source 002 names for EX2 alone."""
+"""Settings that XIMAGENET-12 names for EX2 alone."""
 
 
 class RunPair(NamedTuple):
@@ -132,7 +132,7 @@ CELL_NUMBERS = ["folds", "accuracy", "spread", "low", "high"]
 
 
 def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies in the form of source 002's table 2, its upper half trained on originals, its lower on each scenario.
+    """Accuracies as in XIMAGENET-12's table 2, its upper half trained on originals, its lower on each scenario.
 
     `trained_on`: `original`, or `scenario` if each accuracy comes from another run. `means`: of `mean_accuracies`.
     """

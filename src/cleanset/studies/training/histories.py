@@ -8,7 +8,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.training.finished import FinishedRun
 
 SMOOTHING = 0.6
-"""Weight of what came before: the default of TensorBoard, whose curves source 002 shows in figure 3."""
+"""Weight of what came before: the default of TensorBoard, whose curves XIMAGENET-12 shows in figure 3."""
 DATA_PARTS = ("train", "validation")
 """The parts of the data that a history has values of."""
 VALUE = ["run", "fold", "measure", "part"]

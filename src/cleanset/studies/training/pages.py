@@ -104,7 +104,7 @@ def _experiments(summary: Summary) -> JsonObject:
         "reach": max(0.1, np.ceil(largest * 10) / 10),
         "squares": squares,
         "variances": {
-            # over n - 1, as source 002's table 3
+            # over n - 1, as XIMAGENET-12's table 3
             key: sum(row["squared_deviation"] for row in cells.values()) / (len(cells) - 1) if len(cells) > 1 else None
             for key, cells in squares.items()
         },

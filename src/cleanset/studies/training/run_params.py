@@ -1,6 +1,6 @@
 """The settings of a training run: its network, recipe, data, and optimization, checked on reading.
 
-Test corruptions may not be trained on unnoticed (source 003), so a run names the corruptions that its operations
+Test corruptions of ImageNet-C may not be trained on unnoticed, so a run names the corruptions that its operations
 amount to.
 """
 
@@ -186,7 +186,7 @@ class Run(_WithSections):
     """Scenarios that the kept weights are tested on, on the images left out; or the paper's table_2 or table_6; null:
     the run's own."""
     protocol: TrainingProtocol = "own"
-    """The keys that a run leaves out: own gives the recipe's or the defaults, as_written source 002's by its text,
+    """The keys that a run leaves out: own gives the recipe's or the defaults, as_written XIMAGENET-12's by its text,
     as_coded by its published script."""
     size: Annotated[int, Field(ge=16, le=2048)] = 224
     """Side of the images in pixels."""
@@ -200,10 +200,10 @@ class Run(_WithSections):
     """0 trains on all images, skips tests and keeps the last epoch; 1 leaves 20 of 100 out to test on; n trains n
     times, each time without one fold."""
     split: Literal["own", "as_coded"] = "own"
-    """The images that one fold leaves out: by our own division, or by source 002's script."""
+    """The images that one fold leaves out: by our own division, or by XIMAGENET-12's script."""
     validation: Literal["set_aside", "as_written"] = "set_aside"
     """set_aside validates on a tenth of each class of the images that are not tested on, and does not train on them;
-    as_written validates on the images that are tested on, as source 002 does, so that its results are of epochs that
+    as_written validates on the images that are tested on, as XIMAGENET-12 does, so that its results are of epochs that
     were chosen by them."""
     max_tested: PositiveCount | None = None
     """The most images of each class that are validated and tested on; null: all."""

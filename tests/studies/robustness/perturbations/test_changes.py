@@ -36,7 +36,7 @@ def test_how_many_frames_there_are() -> None:
         set(ALL_PERTURBATIONS) - {"translate"}, 31
     )
     assert frame_count("translate") == 41
-    assert {frame_count(name, as_in_source=True) for name in ALL_PERTURBATIONS} == {30}
+    assert {frame_count(name, first_30=True) for name in ALL_PERTURBATIONS} == {30}
 
 
 def test_an_unknown_perturbation_is_refused_with_the_list() -> None:
@@ -54,7 +54,7 @@ def test_frames_have_one_shape_and_leave_the_image_and_the_generator_as_they_wer
         found = frames(name, image)
         assert len(found) == frame_count(name)
         assert {(one.shape, one.dtype.name, one.flags.c_contiguous) for one in found} == {((64, 64, 3), "uint8", True)}
-        in_text = frames(name, image, as_in_source=True)
+        in_text = frames(name, image, first_30=True)
         assert [one.tobytes() for one in in_text] == [one.tobytes() for one in found[:30]], name
     assert np.array_equal(image, WIDE)
     assert np.random.random() == expected

@@ -1,7 +1,7 @@
 """Learn weights.json, a baseline that sees nothing but colors, from the sample's finished sets.
 
-Run in the folder of the contest. It is a logistic regression on a color histogram. Source 004, appendix F, wants a task
-that cannot be solved without learning; where this baseline does well, it can.
+Run in the folder of the contest. It is a logistic regression on a color histogram. Unrestricted Adversarial Examples,
+appendix F, wants a task that cannot be solved without learning; where this baseline does well, it can.
 """
 
 import csv

@@ -49,7 +49,7 @@ NAMED_CORRUPTIONS: tuple[str, ...] = (*ALL_CORRUPTIONS, *C_BAR_AMOUNTS)
 _Severity = Annotated[int, Field(ge=1, le=5)]
 _SORTED = AfterValidator(lambda severities: sorted(set(severities)))
 PUBLISHED_REFERENCE = "alexnet"
-"""The table of AlexNet's errors that source 003 published."""
+"""The table of AlexNet's errors that the authors of ImageNet-C published."""
 
 
 def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ CorruptionNames = Annotated[list[str], _KNOWN]
 
 
 class Corruptions(FamilySection):
-    """The corruptions of source 003 that are measured.
+    """The corruptions of ImageNet-C that are measured.
 
     `published` is a folder of images of ImageNet-C or ImageNet-C-bar, whose corruptions cannot be made here.
     """

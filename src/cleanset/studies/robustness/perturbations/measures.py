@@ -1,8 +1,8 @@
 """Measures of every model on perturbation sequences, with intervals: flips and top-5 distances (ImageNet-P).
 
 Formulas: D. Hendrycks and T. Dietterich (ICLR 2019), section 4.2. `fp` and `t5d` compare consecutive frames, and each
-frame of noise with the first one, as the paper's text and its published code do (`as_written`). Source 003 has the
-formula of consecutive frames alone: for noise, `fp_consecutive` and `t5d_consecutive` follow it.
+frame of noise with the first one, as the paper's text and its published code do (`as_written`). Summaries of it have
+the formula of consecutive frames alone: for noise, `fp_consecutive` and `t5d_consecutive` follow it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ MAX_TOP5_DISTANCE = 18
 
 
 PerturbationDefinition = Literal["as_written", "consecutive"]
-"""The paper's definition, and source 003's for noise."""
+"""The paper's definition, and the one that summaries of it have for noise, too."""
 
 Pairs = tuple[Ints, Ints]
 """The frames that are compared: positions from 0, the references' and the frames', one of each a comparison."""

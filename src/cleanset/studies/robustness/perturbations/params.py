@@ -41,18 +41,18 @@ FRAMES = 31
 TRANSLATE_FRAMES = 41
 """Frames of a published sequence of translate."""
 
-FRAMES_IN_SOURCE = 30
-"""Frames of every sequence in source 003 (the paper: more than 30)."""
+FIRST_FRAMES = 30
+"""Frames of every sequence in summaries of ImageNet-P (the paper: more than 30)."""
 
 
-def frame_count(name: str, *, as_in_source: bool = False) -> int:
-    """The number of frames of a perturbation: 31, of translate 41; as in source 003 30 of each, the first.
+def frame_count(name: str, *, first_30: bool = False) -> int:
+    """The number of frames of a perturbation: 31, of translate 41; with `first_30` the first 30 of each.
 
     Raises CleansetError for an unknown perturbation.
     """
     check_known("perturbation", name, ALL_PERTURBATIONS)
-    if as_in_source:
-        return FRAMES_IN_SOURCE
+    if first_30:
+        return FIRST_FRAMES
     return TRANSLATE_FRAMES if name == "translate" else FRAMES
 
 
@@ -69,14 +69,14 @@ _Expanded = Annotated[list[str], _Known, AfterValidator(lambda names: list(pertu
 
 
 class Perturbations(FamilySection):
-    """The perturbations of source 003 that are measured; `published` is a folder of ImageNet-P's videos."""
+    """The perturbations of ImageNet-P that are measured; `published` is a folder of ImageNet-P's videos."""
 
     names: Annotated[_Expanded, Field(default_factory=lambda: list(PERTURBATIONS))]
     """The perturbations; a group stands for its members."""
     difficulty: Annotated[int, Field(ge=NOISE_DIFFICULTIES[0], le=NOISE_DIFFICULTIES[-1])] = 1
     """For noise, its level; for all others, the step between the frames that are compared."""
-    frames: Literal["as_published", "source_003"] = "as_published"
-    """31 frames, and 41 of translate (as_published), or 30 of each (source_003)."""
+    frames: Literal["as_published", "first_30"] = "as_published"
+    """31 frames, and 41 of translate (as_published), or the first 30 of each (first_30)."""
     max_images: Annotated[int, Field(ge=1)] | None = None
     """The number of images, taken as the first of each class, then the second, and so on. null: all."""
     codec: Literal["h264"] | None = None
@@ -89,8 +89,7 @@ class Perturbations(FamilySection):
 
     def frame_counts(self) -> dict[str, int]:
         """The number of frames of each perturbation, in the order of the benchmark."""
-        as_in_source = self.frames == "source_003"
-        return {name: frame_count(name, as_in_source=as_in_source) for name in self.names}
+        return {name: frame_count(name, first_30=self.frames == "first_30") for name in self.names}
 
     def changes(self) -> list[tuple[str, int]]:
         """Each frame of each perturbation."""

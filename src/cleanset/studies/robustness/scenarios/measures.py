@@ -1,4 +1,4 @@
-"""Measures of every model in the scenarios of source 002, with intervals, on the images that have a mask.
+"""Measures of every model in the scenarios of XIMAGENET-12, with intervals, on the images that have a mask.
 
 Formulas: "XIMAGENET-12: An Explainable AI Benchmark Dataset for Model Robustness Evaluation", section 4 and table 3.
 The text and the published numbers differ: the text takes standard deviations with n (`as_written`), table 3 follows

@@ -49,7 +49,7 @@ def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 
 
 class Scenarios(FamilySection):
-    """The scenarios of source 002 that are measured on the images that have a mask; a group stands for its members.
+    """The scenarios of XIMAGENET-12 that are measured on the images that have a mask; a group stands for its members.
 
     `published` is a folder with all images of the sets that are whole; `names` are then of its folders, those of the
     benchmark first.

@@ -1,4 +1,4 @@
-"""Source 000, "Data Processing": each sentence that states a rule, as a test."""
+"""SCOOTER, "Data Processing": each sentence that states a rule, as a test."""
 
 import json
 from dataclasses import dataclass

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
-from backdrops import BACKDROPS
-from canvas import Box, Canvas, Colour, Cover, Pen, Point, mix, oval
-from objects import DRAWERS
+from cleanset.drawing.backdrops import BACKDROPS
+from cleanset.drawing.canvas import Box, Canvas, Colour, Cover, Pen, Point, mix, oval
+from cleanset.drawing.objects import DRAWERS
 
 Difficulty = Literal["easy", "medium", "hard", "hopeless"]
 

@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
-from canvas import Box, font
+from cleanset.drawing.canvas import Box, font
 
 STAMP_SHARE = 18
 """Height of the strip at the bottom that holds a watermark, in percent of the image."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
-from canvas import Colour, Pen, Point, mix, oval, smooth
+from cleanset.drawing.canvas import Colour, Pen, Point, mix, oval, smooth
 
 WHITE: Colour = (250, 250, 246)
 BLACK: Colour = (26, 24, 28)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
-from canvas import Canvas, Colour, Point, mix, oval, smooth
+from cleanset.drawing.canvas import Canvas, Colour, Point, mix, oval, smooth
 
 WHITE: Colour = (252, 252, 250)
 BLACK: Colour = (18, 20, 26)
