@@ -9,6 +9,7 @@ degrees of freedom times Greenhouse and Geisser's epsilon ("On Methods in the An
 24, 1959). bench/estimators.py simulates the share of false findings. Classes are taken as fixed.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -104,13 +105,22 @@ def within_test(source: str, means: Floats) -> Source:
     residual = float((centred**2).sum())
     between = images * float(((means.mean(axis=0) - means.mean()) ** 2).sum())
     # the covariance of the levels without the images' own means
-    covariance = centred.T @ centred
+    covariance = _products(centred)
     squares = float((covariance**2).sum())
     epsilon = float(np.trace(covariance)) ** 2 / (df * squares) if squares else NAN
     residual_df = df * (images - 1)
     f = between / df / (residual / residual_df) if residual > 0 and residual_df else NAN
     p = float(stats.f.sf(f, epsilon * df, epsilon * residual_df))
     return Source(source=source, df=df, residual_df=residual_df, epsilon=epsilon, f=f, p=p)
+
+
+def _products(centred: Floats) -> Floats:
+    """The sum over rows of the products of every two columns, correctly rounded.
+
+    A matrix product sums in an order of the processor's, and its last digits would differ between machines.
+    """
+    columns = list(centred.T)
+    return np.array([[math.fsum(one * other) for other in columns] for one in columns])
 
 
 def between_test(source: str, means: Floats, classes: Ints) -> Source:
