@@ -113,6 +113,27 @@ def test_a_folder_that_is_no_set(change: Callable[[Path], object], message: str,
     assert message in str(raised.value)
 
 
+def test_folders_that_are_named_by_class_index(tmp_path: Path) -> None:
+    """As ImageNet-V2's: 10 is class 10, and not the third of the sorted names; leading zeros change nothing."""
+    for name in ("0", "1", "10", "002", "999"):
+        (tmp_path / name).mkdir()
+        Image.new("RGB", (8, 8), (int(name) % 256, 0, 0)).save(tmp_path / name / "a.png")
+    found = open_set(str(tmp_path), Edition(Path("nowhere")), [])
+    assert {item.file: item.class_index for item in found.items} == {
+        "0/a.png": 0, "002/a.png": 2, "1/a.png": 1, "10/a.png": 10, "999/a.png": 999
+    }  # fmt: skip
+    assert found.limits == ("Its folders are numbers, taken for class indices, as ImageNet-V2's are.",)
+    (tmp_path / "1000").mkdir()
+    with pytest.raises(CleansetError, match="class_index: '1000'; expected a class index from 0 to 999"):
+        open_set(str(tmp_path), Edition(Path("nowhere")), [])
+    (tmp_path / "1000").rename(tmp_path / "01")
+    with pytest.raises(CleansetError, match="folders 01 and 1 are both of class index 1; expected one each"):
+        open_set(str(tmp_path), Edition(Path("nowhere")), [])
+    (tmp_path / "01").rename(tmp_path / "n01440764")
+    with pytest.raises(CleansetError, match="0: not one of the 1,000 wnids; expected folders like n01440764, or all"):
+        open_set(str(tmp_path), Edition(Path("nowhere")), [])
+
+
 def test_a_role_without_an_export(edition: Edition) -> None:
     with pytest.raises(CleansetError, match=r"export/other: not there; run dvc pull export@other in .*, or dvc repro"):
         open_set("other", edition, ["other"])

@@ -1,7 +1,8 @@
 """The sets that a model can be measured on: an export, a folder per class, or a list of images (see image_lists)."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
@@ -26,6 +27,8 @@ from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.validation import shown
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
+NUMBERED = "Its folders are numbers, taken for class indices, as ImageNet-V2's are."
+"""The limit of a folder whose classes are known by number alone."""
 
 SetKind = Literal["export", "folder", "list"]
 
@@ -187,26 +190,55 @@ def selection_by(model: str | None) -> str:
 
 
 def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet:
-    files = list(_files(folder, classes))
+    folders = [Path(entry.path) for entry in visible_entries(folder) if entry.is_dir()]
+    numbers = _numbers(folders, classes)
+    indices = classes.indices if numbers is None else numbers
+    files = list(_files(folders, indices, classes))
     if not files:
         raise CleansetError(f"{folder}: no images; expected JPEGs or PNGs in folders like {classes.example_key}")
 
     def measure(file: str) -> EvaluationImage:
         digest = sha256(read_regular_file(folder / file))
-        return EvaluationImage(file, classes.indices[file.partition("/")[0]], None, digest)
+        return EvaluationImage(file, indices[file.partition("/")[0]], None, digest)
 
     items = found_in_threads(measure, files, "check")
-    read = _reader(folder, items)
-    return EvaluationSet(name=name, kind="folder", items=items, read=read, checked=None, classes=classes, order=files)
+    return EvaluationSet(
+        name=name,
+        kind="folder",
+        items=items,
+        read=_reader(folder, items),
+        checked=None,
+        classes=classes,
+        limits=() if numbers is None else (NUMBERED,),
+        order=files,
+    )
 
 
-def _files(folder: Path, classes: ClassTable) -> Iterator[str]:
+def _numbers(folders: Sequence[Path], classes: ClassTable) -> dict[str, int] | None:
+    """The class index of each folder where all are named by one, as ImageNet-V2's are; None for other folders.
+
+    Raises CleansetError for two folders of one class, and for an index that no class has.
+    """
+    names = [path.name for path in folders]
+    if not names or any(name in classes.indices or not _INDEX.fullmatch(name) for name in names):
+        return None
+    found = {path.name: class_of(path.name, "class_index", str(path.parent), classes) for path in folders}
+    twice = [index for index, count in Counter(found.values()).items() if count > 1]
+    if twice:
+        both = " and ".join(name for name, index in found.items() if index == twice[0])
+        raise CleansetError(
+            f"{folders[0].parent}: folders {both} are both of class index {twice[0]}; expected one each"
+        )
+    return found
+
+
+def _files(folders: Iterable[Path], indices: Container[str], classes: ClassTable) -> Iterator[str]:
     """The images in the folders of the classes, sorted; what is hidden, left by systems or beside them is left out."""
-    for path in (Path(entry.path) for entry in visible_entries(folder) if entry.is_dir()):
-        if path.name not in classes.indices:
+    for path in folders:
+        if path.name not in indices:
             raise CleansetError(
-                f"{path}: not {classes.expected_key}; expected folders like {classes.example_key}: name the folder "
-                "that holds them"
+                f"{path}: not {classes.expected_key}; expected folders like {classes.example_key}, or all named by "
+                "class index: name the folder that holds them"
             )
         for file in (Path(entry.path) for entry in visible_entries(path)):
             if file.is_dir() or not file.name.lower().endswith(IMAGE_SUFFIXES):
