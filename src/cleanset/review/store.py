@@ -12,6 +12,7 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop, known_box
+from cleanset.machine import without_garbage_collection
 from cleanset.review.file_format import parse_reviews
 from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
@@ -53,9 +54,10 @@ def read_reviews(folder: Path, classes: ClassTable) -> Votes:
 def read_votes(folder: Path, classes: ClassTable) -> Votes:
     """All votes in the folders of reviewers in `folder`, answers to gold items among them."""
     votes: Votes = defaultdict(dict)
-    for path in review_files(folder, classes):
-        for vote in read_file(path, classes):
-            votes[classes.indices[vote.wnid], vote.image_id][path.parent.name] = vote
+    with without_garbage_collection():
+        for path in review_files(folder, classes):
+            for vote in read_file(path, classes):
+                votes[classes.indices[vote.wnid], vote.image_id][path.parent.name] = vote
     # no longer a defaultdict, in which looking up an image adds it
     return dict(votes)
 
