@@ -21,7 +21,7 @@ from cleanset.dataset.pinned import pinned_text
 from cleanset.edition.about import About
 from cleanset.edition.code_link import CHECKOUT, LINKED, TEMPLATE, link_code, root_of
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
-from cleanset.edition.params import checked_params
+from cleanset.edition.params import Export, checked_params
 from cleanset.edition.readme import readme
 from cleanset.edition.remote import with_remote
 from cleanset.edition.repository import ATTRIBUTES, begin_repository, git_root
@@ -29,6 +29,7 @@ from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.codec import size_in_header
+from cleanset.selection.class_size import ImagesPerClass
 from cleanset.validation import join_names
 from cleanset.yaml_files import data_beside, parse_yaml
 
@@ -54,6 +55,7 @@ def make_edition(
     folder: Path,
     models: Models | None = None,
     *,
+    images_per_class: ImagesPerClass | None = None,
     modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
     remote: str | None = None,
@@ -62,9 +64,9 @@ def make_edition(
 
     In it are its study of robustness, attacks, a contest and trainings, DVC projects of their own.
 
-    `models`: the ensemble, by default the ImageNet edition's; `modules`: files of custom models, by their path in the
-    edition; `with_git`: make it a git repository of its own; `remote`: the address of its DVC remote, by default the
-    ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
+    `models` and `images_per_class`: by default the ImageNet edition's; `modules`: files of custom models, by their path
+    in the edition; `with_git`: make it a git repository of its own; `remote`: the address of its DVC remote, by default
+    the ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     check_folder(folder)
@@ -72,6 +74,8 @@ def make_edition(
     pipeline = _template("dvc.yaml")
     study = _with_head(f"{STUDY}/params.yaml", "# See docs/robustness.md for what to put where.\n")
     params = _with_root(params, root_of(folder))
+    if images_per_class is not None:
+        params = _with_images_per_class(params, images_per_class)
     if models is not None:
         models = with_lists(models, folder)
         if any(model.is_list for model in models.values()):
@@ -105,6 +109,7 @@ def make_own_edition(
     digests: Mapping[str, str],
     about: About | None = None,
     *,
+    images_per_class: ImagesPerClass | None = None,
     modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
     remote: str | None = None,
@@ -112,9 +117,10 @@ def make_own_edition(
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
     `tables`: the files labels, names and scores as given, which are copied; `digests`: the SHA-256 of each image;
-    `about` goes into the params; `modules`: files of custom models, by their path in the edition; `with_git`: make it a
-    git repository of its own; `remote`: the address of its DVC remote. Everything is made, or nothing. Raises
-    CleansetError if the folder is not empty, or lies among the images.
+    `about` goes into the params, as does `images_per_class`, by default that of `Export`; `modules`: files of custom
+    models, by their path in the edition; `with_git`: make it a git repository of its own; `remote`: the address of its
+    DVC remote. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the
+    images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -127,6 +133,7 @@ def make_own_edition(
         "images": _relative(images, folder),
         "labels": names.get("labels"),
         "names": names.get("names"),
+        "images_per_class": Export().images_per_class if images_per_class is None else images_per_class,
         "min_crop_pixels": _min_crop_pixels(found),
         "wrong_after_crop": "accept" if any(model.is_list for model in models.values()) else "reject",
         "accuracy": all(model.source != "random" for model in models.values()),
@@ -220,6 +227,13 @@ def _with_root(params: str, root: str) -> str:
     """The text of the ImageNet edition's params.yaml with another path to the folder that holds `src`."""
     content: Any = parse_yaml(params, "params.yaml")
     return _edited(params, content | {"root": root}, "params.yaml")
+
+
+def _with_images_per_class(params: str, images_per_class: ImagesPerClass) -> str:
+    """The text of the ImageNet edition's params.yaml with another number of images of a class."""
+    content: Any = parse_yaml(params, "params.yaml")
+    content["export"]["images_per_class"] = images_per_class
+    return _edited(params, content, "params.yaml")
 
 
 def _without_models(study: str) -> str:

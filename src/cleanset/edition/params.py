@@ -1,18 +1,20 @@
 """The schema of an edition's `params.yaml`, and reading it."""
 
 import datetime
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeGuard
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.edition.about import About
-from cleanset.errors import CleansetError, cut
+from cleanset.errors import CleansetError, InputError, cut
 from cleanset.selection.candidates import Label, Order, Pool, Rule
+from cleanset.selection.class_size import ImagesPerClass
 from cleanset.validation import (
     DeviceText,
     Role,
@@ -309,11 +311,28 @@ class ReviewPolicy(Section):
         return self
 
 
+MAX_IMAGES_PER_CLASS = 1000
+_EXPECTED_NUMBER = f"a number from 1 to {MAX_IMAGES_PER_CLASS:,}, or all"
+
+
+def _is_number_or_all(value: object) -> TypeGuard[ImagesPerClass]:
+    # a bool is an int, too
+    return value == "all" or (type(value) is int and 1 <= value <= MAX_IMAGES_PER_CLASS)
+
+
+def images_per_class_from_text(text: str) -> ImagesPerClass:
+    """The number of images of a class that an option gives. Raises InputError for anything else."""
+    found = text if text == "all" else int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+    if found is None or not _is_number_or_all(found):
+        raise InputError(f"--images-per-class {shown(text)}: expected {_EXPECTED_NUMBER}")
+    return found
+
+
 class Export(Section):
     """The finished sets: their size, and what card and catalogues say about them."""
 
-    images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Images of a class in a full set."""
+    images_per_class: Annotated[ImagesPerClass, checked(_is_number_or_all, _EXPECTED_NUMBER, BeforeValidator)] = 3
+    """Images of a class in a full set, from 1 to 1000; all: every image of the class that qualifies."""
 
     strict: bool = False
     """Whether a class that cannot be filled is an error."""

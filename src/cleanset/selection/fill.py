@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.images.boxes import CropBox
+from cleanset.selection.class_size import ImagesPerClass, most_images
 from cleanset.selection.selected import box_columns
 from cleanset.vocabulary import BOX_UNKNOWN, TIERS
 
@@ -48,7 +49,7 @@ class Filled:
     rejected: pd.DataFrame
 
 
-def fill(candidates: pd.DataFrame, images_per_class: int, crops_in_rank: bool = False) -> Filled:
+def fill(candidates: pd.DataFrame, images_per_class: ImagesPerClass, crops_in_rank: bool = False) -> Filled:
     """Fill each class in the order top5 clean, top5 crop, reserve clean, reserve crop, relaxed clean, relaxed crop.
 
     `candidates` has, beside its own columns, `verdict` (clean, crop, reject, or undecided: no
@@ -67,7 +68,7 @@ def fill(candidates: pd.DataFrame, images_per_class: int, crops_in_rank: bool = 
     ).sort_values(["class_index", "tier_order", "needs_crop", "rank"])
     accepted_before = frame.groupby("class_index")["accepted"].cumsum() - frame["accepted"]
     # an undecided image matters only while fewer accepted ones precede it than the class needs
-    in_reach = accepted_before < images_per_class
+    in_reach = accepted_before < most_images(images_per_class)
     kept = frame["accepted"] & in_reach
     selection = frame[kept]
     selection = selection.assign(place=selection.groupby("class_index").cumcount() + 1)

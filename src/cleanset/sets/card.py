@@ -52,6 +52,7 @@ def card(
         scored=scored,
         source_of_images=provenance.release.texts["images"] if provenance.images == VALIDATION_IMAGES else "images",
         counts=counts,
+        undecided=int(rejected["open"].sum()),
         kinds=VERDICTS,
         verdicts=verdicts_by_reviewer(votes),
         agreement=overall(verdicts_by_image(votes)),

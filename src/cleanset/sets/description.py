@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from cleanset.edition.params import Params
     from cleanset.scoring.record import ListRecord, ScoreRecord
+    from cleanset.selection.class_size import ImagesPerClass
     from cleanset.sets.manifest import Entry
 
 
@@ -262,7 +263,7 @@ class Provenance:
     classes: Sequence[int]
     """Class indices of the classes that the set should have, sorted."""
 
-    images_per_class: int
+    images_per_class: "ImagesPerClass"
     """Number of images that each class should have."""
 
     images: int

@@ -14,7 +14,7 @@ network and nothing of the project: the rules of selection are written down here
 3. Decision on an image: its reviewers' consensus (review.policy); the board overrules them. Answers to gold items
    do not count. A crop that the model misclassifies is rejected (review.wrong_after_crop).
 4. A class is filled from top5, reserve, relaxed; in each the clean images come before the cropped ones (review.crops
-   in_rank: they do not).
+   in_rank: they do not). It takes export.images_per_class of them, or all.
 
 No program can find these changes from a release alone:
 - one that is made in every place that tells of it: a score in scores, candidates and sets, a verdict in reviews,
@@ -346,8 +346,8 @@ def scores_fit(row: Row, classes: int, tolerance: float) -> bool:
     return bool(fits)
 
 
-def filled(rows: list[Row], found: dict[str, Decision], count: int, in_rank: bool) -> tuple[list[Row], list[Row]]:
-    """The candidates of a class that are kept, in their places, and the others, each with its reason."""
+def filled(rows: list[Row], found: dict[str, Decision], count: float, in_rank: bool) -> tuple[list[Row], list[Row]]:
+    """The candidates of a class that are kept, in their places, at most `count`, and the others with their reasons."""
 
     def order(row: Row) -> tuple[int, bool, int]:
         decision = found[row["image_id"]]
@@ -510,7 +510,8 @@ class ModelSet:
         rejected = list[Row]()
         for index, ranked in release.candidates(self.role):
             decisions = {row["image_id"]: self.decision(index, row["image_id"]) for row in ranked}
-            count = release.params["export"]["images_per_class"]
+            wanted = release.params["export"]["images_per_class"]
+            count = math.inf if wanted == "all" else wanted
             in_rank = release.rules["crops"] == "in_rank"
             keep, others = filled(ranked, decisions, count, in_rank)
             candidates += ranked

@@ -27,6 +27,8 @@ from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
+from cleanset.selection.class_size import is_full, least_images
+from cleanset.selection.metrics import per_class
 from cleanset.selection.selected import selected_images
 from cleanset.sets import description
 from cleanset.sets.card import card
@@ -272,16 +274,24 @@ def source_reader(read: ExportInputs, read_bytes: Read) -> Callable[[str], Sourc
 
 
 def check_full(read: ExportInputs, role: str) -> None:
-    """Raise CleansetError if a class has fewer images than it should."""
+    """Raise CleansetError if a class is not full."""
     images_per_class = read.params.export.images_per_class
-    counts = read.selection["class_index"].value_counts()
     wanted = read.params.dataset.class_list(read.classes)
-    short = [index for index in wanted if counts.get(index, 0) < images_per_class]
+    counts = per_class(read.selection, wanted)
+    short = [index for index in wanted if counts[index] < least_images(images_per_class)]
     if short:
+        found = "no image" if images_per_class == "all" else f"{counts[short[0]]} of {images_per_class} images"
         raise CleansetError(
-            f"{role}: short classes: {len(short)}, the first is {read.classes.keys[short[0]]} with "
-            f"{counts.get(short[0], 0)} of {images_per_class} images: review more, "
-            "or set export.strict: false (then data/short_classes.csv lists them all)"
+            f"{role}: short classes: {len(short)}, the first is {read.classes.keys[short[0]]} with {found}: review "
+            "more, or set export.strict: false (then data/short_classes.csv lists them all)"
+        )
+    undecided = per_class(read.rejected[read.rejected["open"]], wanted)
+    unfinished = [index for index in wanted if not is_full(counts[index], undecided[index], images_per_class)]
+    if unfinished:
+        raise CleansetError(
+            f"{role}: classes with candidates that are not decided: {len(unfinished)}, the first is "
+            f"{read.classes.keys[unfinished[0]]} with {undecided[unfinished[0]]}; expected none with "
+            "export.images_per_class: all: review them, or set export.strict: false"
         )
 
 

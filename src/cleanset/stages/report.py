@@ -104,6 +104,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: Cl
         networks={role: network(model) for role, model in params.models.items()},
         notices=notices,
         images_per_class=per_class,
+        candidates_of={role: len(filled.selection) + len(filled.rejected) for role, filled in sets.items()},
         readings=tuple(readings(params)),
         steps=tuple(figures.funnel(index, shared, sets, votes)),
         states=tuple(states),
