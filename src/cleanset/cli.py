@@ -332,13 +332,15 @@ def _print_next(folder: Path, notes: "Iterable[str]", *, own_images: bool) -> No
 
 
 def _print_git(folder: Path, *, begun: bool) -> None:
-    """Print how git keeps a new edition, unless it lies in a repository that somebody else began."""
-    from cleanset.edition.repository import git_root
+    """Print how git keeps a new edition, or that it does not; nothing in a repository that was there before."""
+    from cleanset.edition.repository import git_root, owner_problem
 
     if begun:
         typer.echo("A new git repository: git add --all && git commit")
     elif git_root(folder) is None:
         typer.echo(f"{folder} is in no git repository, which would keep its history: git init && cleanset doctor")
+    elif problem := owner_problem(folder):
+        typer.echo(problem, err=True)
 
 
 def _begins_git(folder: Path, wanted: bool | None) -> bool:

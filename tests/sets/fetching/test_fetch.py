@@ -435,7 +435,7 @@ def test_a_repository_of_another_user_is_refused_with_gits_remedy(tmp_path: Path
     repository = tmp_path / ("long name " * 20) / "sets"
     subprocess.run(["git", "init", "--quiet", "--bare", repository], check=True)
     os.chown(repository, 12345, 12345)
-    remedy = f"git config --global --add safe.directory {repository}"
+    remedy = f"git config --global --add safe.directory '{repository}'"
     assert refused(f"file://{repository}", "standard").endswith(remedy)
     os.chown(repository, 0, 0)
     assert "safe.directory" not in refused(f"file://{repository}", "standard")
