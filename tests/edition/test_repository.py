@@ -175,7 +175,7 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "- The images: `../photos`, in folders of any names, with their classes in `labels.csv`. They are not in git. "
         "Put the same images there, or change `dataset.images` in `params.yaml`: `images.sha256` has the digest of "
         "each, and others are refused.",
-        "- The model `animals`: no model, the images of a class come in a random order.",
+        "- The set `animals` has no model: the images of a class come in a random order.",
     ]
 
 

@@ -29,7 +29,7 @@ from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.codec import size_in_header
-from cleanset.selection.class_size import ImagesPerClass
+from cleanset.selection.fill import ImagesPerClass
 from cleanset.validation import join_names
 from cleanset.yaml_files import data_beside, parse_yaml
 
@@ -45,6 +45,11 @@ PINNED = "images.sha256"
 """The digests of your own images, which stages depend on in place of their folder."""
 MIN_CROP_PIXELS = 32
 """The shortest edge of a crop, where the images are large enough."""
+_SELECT = """\
+# order of the tiers in which a class is filled: those that all models classify correctly, then those that this one does
+select: {candidates: 5, tiers: [top5, reserve]}"""
+_SELECT_WITHOUT_MODEL = "select: {}  # the choice of a model's candidates: see docs/reference/params.md"
+"""The section `select` of an edition of your own images, with a model and without."""
 _SHARED_CACHE = r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n"
 """The section of the ImageNet edition's .dvc/config, and its studies', that shares the checkout's cache."""
 _OF_SCENARIOS = r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n"
@@ -136,7 +141,7 @@ def make_own_edition(
         "images_per_class": Export().images_per_class if images_per_class is None else images_per_class,
         "min_crop_pixels": _min_crop_pixels(found),
         "wrong_after_crop": "accept" if any(model.is_list for model in models.values()) else "reject",
-        "accuracy": all(model.source != "random" for model in models.values()),
+        "accuracy": all(not model.is_random for model in models.values()),
     }
     entries = "\n".join(
         f"  {flow_text(role)}: {flow_text(model.model_dump(exclude_none=True))}" for role, model in models.items()
@@ -145,6 +150,7 @@ def make_own_edition(
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
     params = _template("own_params.yaml", OF_OWN_IMAGES).format(
         **{key: flow_text(value) for key, value in values.items()},
+        select=_SELECT if any(not model.is_random for model in models.values()) else _SELECT_WITHOUT_MODEL,
         splits="  classes_are_folders: true  # even such as train and test\n" * found.classes_are_folders,
         models=entries,
         about=indent(block, "  "),

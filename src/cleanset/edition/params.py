@@ -14,7 +14,7 @@ from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, InputError, cut
 from cleanset.selection.candidates import Label, Order, Pool, Rule
-from cleanset.selection.class_size import ImagesPerClass
+from cleanset.selection.fill import ImagesPerClass
 from cleanset.validation import (
     DeviceText,
     Role,
@@ -147,6 +147,11 @@ class Model(Section):
         return self.source in ("lists", "scores", "random")
 
     @property
+    def is_random(self) -> bool:
+        """Whether there is no model: its images are in a random order."""
+        return self.source == "random"
+
+    @property
     def module(self) -> str | None:
         """The module of a custom model; None of another source."""
         return self.name.partition(":")[0] if self.source == "module" else None
@@ -215,7 +220,7 @@ _FIRST_TIERS = checked(
 
 
 class Select(Section):
-    """The choice of the candidates."""
+    """The choice of a model's candidates; of a set without a model all images with one label are."""
 
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
     """Images of the pool that make up tier top5, per class."""
@@ -465,9 +470,15 @@ class Params(Section):
                 roles[key, value] = role
         return self
 
-    def rule(self) -> Rule:
-        """Which images are candidates, from `select` and `dataset.label`."""
-        return Rule(self.select.candidates, self.select.pool, self.select.order, self.dataset.label)
+    def rule(self, role: str) -> Rule:
+        """Which images are candidates of a model, from `select` and `dataset.label`."""
+        return Rule(
+            count=self.select.candidates,
+            pool=self.select.pool,
+            order=self.select.order,
+            label=self.dataset.label,
+            in_random_order=self.models[role].is_random,
+        )
 
     def model(self, role: str) -> Model:
         """The model of a role. Raises CleansetError for a role that is not there."""

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.selection.class_size import ImagesPerClass, is_full
-from cleanset.selection.fill import Filled
+from cleanset.selection.fill import Filled, ImagesPerClass, is_full
 from cleanset.selection.metrics import per_class, short_classes
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import NO_TIER, TIERS
 
 CandidateKey = tuple[int, str]
 """Class index and image id: an image in a class."""
@@ -115,10 +114,11 @@ def funnel(
 
 
 def histograms(sets: Mapping[str, Filled]) -> list[Histogram]:
-    """A histogram of the known confidences for each model and tier, by model first."""
+    """A histogram of the known confidences for each model and tier, by model first; none of a set without a model."""
     return [
         Histogram(role, tier, _binned(candidates(filled), tier), _binned(filled.selection, tier))
         for role, filled in sets.items()
+        if not (candidates(filled)["tier"] == NO_TIER).any()
         for tier in TIERS
     ]
 

@@ -16,10 +16,9 @@ import pandas as pd
 from cleanset.review.consensus import asking_for_box, consensus
 from cleanset.review.store import BOARD, is_accepted
 from cleanset.review.verdicts import Review
-from cleanset.selection.class_size import ImagesPerClass, least_images, most_images
 from cleanset.selection.crop_check import Predictions, after_crop
-from cleanset.selection.fill import Decision
-from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIERS
+from cleanset.selection.fill import Decision, ImagesPerClass, least_images, most_images
+from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIER_ORDER
 
 State = Literal["settled", "open", "short", "conflict"]
 """The state of a class, for one model.
@@ -41,6 +40,8 @@ class Candidate:
 
     image_id: str
     tier: str
+    """One of TIER_ORDER."""
+
     rank: int
     confidence: float
 
@@ -225,7 +226,7 @@ def _reachable(
     def order(candidate: Candidate) -> tuple[int, bool, int]:
         decision = decisions[candidate.image_id]
         is_late = not crops_in_rank and (decision.verdict == "crop" or decision.reason == BOX_UNKNOWN)
-        return TIERS.index(candidate.tier), is_late, candidate.rank
+        return TIER_ORDER.index(candidate.tier), is_late, candidate.rank
 
     most = most_images(images_per_class)
     before = undecided = 0
@@ -241,7 +242,7 @@ def _reachable(
 
 
 def _order(candidate: Candidate) -> tuple[int, int]:
-    return TIERS.index(candidate.tier), candidate.rank
+    return TIER_ORDER.index(candidate.tier), candidate.rank
 
 
 @dataclass(frozen=True, slots=True)

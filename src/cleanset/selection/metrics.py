@@ -7,10 +7,10 @@ import pandas as pd
 
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
-from cleanset.selection.class_size import ImagesPerClass, is_full, least_images
+from cleanset.selection.fill import ImagesPerClass, is_full, least_images
 from cleanset.selection.selected import boxes_of
 from cleanset.statistics.shares import in_percent
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
+from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIERS
 
 
 def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, int]:
@@ -22,20 +22,21 @@ def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, in
 def totals(
     selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: ImagesPerClass
 ) -> dict[str, int]:
-    """Images by tier and verdict, classes by state, rejected candidates by reason.
+    """Images by tier, if the candidates have tiers, and verdict, classes by state, rejected candidates by reason.
 
     `images_cropped` includes `images_box_unknown`: those whose box nobody has drawn yet, kept for counting only.
     """
     counts = per_class(selection, classes)
     boxes = boxes_of(selection)
     tiers = selection["tier"].value_counts()
+    has_tiers = not any((table["tier"] == NO_TIER).any() for table in (selection, rejected))
     reasons = rejected["reason"].value_counts()
     undecided = per_class(rejected[rejected["open"]], classes)
     return {
         "images": len(selection),
         "images_cropped": sum(box is not None for box in boxes),
         "images_box_unknown": sum(box is UNKNOWN_BOX for box in boxes),
-        **{f"images_{tier}": int(tiers.get(tier, 0)) for tier in TIERS},
+        **({f"images_{tier}": int(tiers.get(tier, 0)) for tier in TIERS} if has_tiers else {}),
         "classes_full": sum(is_full(count, undecided[index], images_per_class) for index, count in counts.items()),
         "classes_short": sum(count < least_images(images_per_class) for count in counts.values()),
         "classes_unsettled": int(rejected.loc[rejected["open"], "class_index"].nunique()),

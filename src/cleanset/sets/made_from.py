@@ -65,8 +65,11 @@ def outdated(folder: Path) -> list[str]:
     if edition is None or not release.made_from:
         return []
     params = read_params(edition.folder)
+    role = folder.absolute().name
+    if role not in params.models:
+        return [PARAMS]
     recorded = release.made_from
-    found = {PARAMS: params_sha256_of(params)}
+    found = {PARAMS: params_sha256_of(params, role)}
     if is_there(edition.reviews):
         found[REVIEWS] = _votes_sha256(_votes_on(folder, edition, params.review.accept))
     if IMAGES in recorded and is_there(edition.images_sha256):

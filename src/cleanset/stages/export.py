@@ -27,7 +27,7 @@ from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
-from cleanset.selection.class_size import is_full, least_images
+from cleanset.selection.fill import is_full, least_images
 from cleanset.selection.metrics import per_class
 from cleanset.selection.selected import selected_images
 from cleanset.sets import description
@@ -174,7 +174,7 @@ def source_check(read: ExportInputs) -> SourceCheck:
     return "archive_md5" if read.archive_md5 else "none"
 
 
-def release_of_set(read: ExportInputs) -> description.Release:
+def release_of_set(read: ExportInputs, role: str) -> description.Release:
     """The facts about a set that card and Croissant state beside its images."""
     params = read.params
     pinned = dict(zip(read.index["image_id"], read.index["sha256"], strict=True))
@@ -188,7 +188,7 @@ def release_of_set(read: ExportInputs) -> description.Release:
         reviewers=tuple(verdicts_by_reviewer(read.votes)),
         about=params.export.about,
         made_from=made_from(
-            params_sha256=description.params_sha256_of(params),
+            params_sha256=description.params_sha256_of(params, role),
             votes=_vote_rows(read.votes),
             pinned=pinned if params.dataset.is_own else None,
             tables={each.path: each.sha256 for each in read.digests},
@@ -217,14 +217,14 @@ def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> de
     ]
     return description.Provenance(
         model=role,
-        release=release_of_set(read),
+        release=release_of_set(read, role),
         classes=params.dataset.class_list(read.classes),
         images_per_class=params.export.images_per_class,
         images=read.scored.images,
         notices=notices,
-        readings=readings(params),
+        readings=readings(params, role),
         scored=read.scored,
-        params=description.determining_params(params),
+        params=description.determining_params(params, role),
         inputs=read.digests,
         manifest_sha256=sha256(manifest_csv(entries, read.classes).encode()),
     )

@@ -95,7 +95,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: Cl
     states = figures.class_states(sets, classes, per_class)
     overlap = figures.overlaps(sets)
     candidates = candidates_by_class(sets, delivered, votes)
-    is_scored = any(model.source != "random" for model in params.models.values())
+    is_scored = any(not model.is_random for model in params.models.values())
     shared = read_table(edition.shared, SHARED, table) if is_scored and params.select.pool == "ensemble" else None
     notices = (*limits(table, images=len(index)), *limits(table, unreviewed=params.review.unreviewed == "clean"))
     return ReportData(

@@ -117,7 +117,9 @@ def _changes(
     a: Entry | None, b: Entry | None, own_classes: tuple[ClassTable, ClassTable] | None
 ) -> Iterator[tuple[str, str, str]]:
     if a is None or b is None:
-        place = "".join(f"rank {entry.rank}, {entry.tier}" for entry in (a, b) if entry is not None)
+        place = "".join(
+            f"rank {entry.rank}{f', {entry.tier}' if entry.tier else ''}" for entry in (a, b) if entry is not None
+        )
         yield ("added", "", place) if a is None else ("dropped", place, "")
         return
     if a.image_id != b.image_id:
@@ -153,7 +155,7 @@ def _shown_values(entry: Entry, own_classes: ClassTable | None) -> dict[str, str
     return {
         "crop": "whole" if entry.crop is None else " ".join(map(str, entry.crop)),
         "rank": str(entry.rank),
-        "tier": entry.tier,
+        "tier": entry.tier or "none",
         **confidences,
         "labels": f"{names[label]}; {' '.join(names[index] for index in real)}",
         "reviewers": str(entry.reviewers),

@@ -19,8 +19,7 @@ from cleanset.review.queue import ByRole, Question, State, class_status, combine
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Clean, ImageKey, Review
-from cleanset.selection.class_size import least_images
-from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.selection.fill import UNREVIEWED, Decision, least_images
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
+from cleanset.vocabulary import NO_TIER
 from cleanset.web import MIN_SHOWN_SECONDS
 from cleanset.web.pages import html_templates
 
@@ -48,7 +49,7 @@ _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 _SPARE_PLACES = 2
 
 
-TIER_WORDS = {"top5": "", "reserve": ", reserve", "relaxed": ", several labels"}
+TIER_WORDS = {NO_TIER: "", "top5": "", "reserve": ", reserve", "relaxed": ", several labels"}
 BASIS_WORDS = {"implied": "from a verdict on several images", "default": "kept without objection"}
 
 
