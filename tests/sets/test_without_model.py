@@ -153,7 +153,8 @@ def test_manifest_and_record_have_no_such_columns(finished: Edition) -> None:
     export = finished.export("images")
     header = next(csv.reader((export / "manifest.csv").read_text().splitlines()))
     assert not {"tier", "confidence", "source_confidence"} & set(header)
-    assert (export / "rejected.csv").read_text().splitlines()[0] == "class,class_index,class_name,image_id,rank,reason"
+    rejected = (export / "rejected.csv").read_text().splitlines()[0]
+    assert rejected == "class,class_index,class_name,image_id,rank,reason,source_sha256"
     _, _, record = cleanset.load(export)[0]
     assert set(record) == {*header, "crop"} - {"left", "top", "right", "bottom"}
     assert list(cleanset.table(export).columns) == header

@@ -206,31 +206,62 @@ def notices_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
 
 
 def rejected_columns(classes: ClassTable, *, has_tiers: bool = True) -> tuple[str, ...]:
-    """The columns of the table of rejected candidates; a set without a model `has_tiers` not."""
+    """The columns of the table of rejected candidates; a set without a model `has_tiers` not.
+
+    Your own images have their digest, as they may have another name in another release.
+    """
     tier = ("tier",) if has_tiers else ()
-    return (classes.key_column, "class_index", "class_name", "image_id", *tier, "rank", "reason")
+    digest = () if classes.is_imagenet else ("source_sha256",)
+    return (classes.key_column, "class_index", "class_name", "image_id", *tier, "rank", "reason", *digest)
 
 
-def rejected_csv(rejected: "pd.DataFrame", classes: ClassTable) -> str:
-    """Table REJECTED as CSV with a header; by class, tier and rank."""
+def rejected_csv(rejected: "pd.DataFrame", classes: ClassTable, digests: Mapping[str, str] | None = None) -> str:
+    """Table REJECTED as CSV with a header; by class, tier and rank.
+
+    `digests`: the SHA-256 of your own images by id; None for ImageNet's.
+    """
     rows = rejected[["class_index", "tier", "rank", "image_id", "reason"]].itertuples(index=False, name=None)
     in_order = sorted(rows, key=lambda row: (row[0], TIER_ORDER.index(row[1]), *row[2:4]))
     has_tiers = not (rejected["tier"] == NO_TIER).any()
     return csv_text(
         rejected_columns(classes, has_tiers=has_tiers),
         (
-            (classes.keys[index], index, classes.labels[index], image_id, *((tier,) if has_tiers else ()), rank, reason)
+            (
+                classes.keys[index],
+                index,
+                classes.labels[index],
+                image_id,
+                *((tier,) if has_tiers else ()),
+                rank,
+                reason,
+                *(() if digests is None else (digests[image_id],)),
+            )
             for index, tier, rank, image_id, reason in in_order
         ),
     )
 
 
-def reasons_of_rejection(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str, str], str]:
-    """The reason of each rejected candidate, by class key and image id. Raises CleansetError, naming `where`."""
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A line of the table of rejected candidates."""
+
+    image_id: str
+    reason: str
+    sha256: str | None
+    """Of the whole image; None for ImageNet's, which is known by its id."""
+
+
+def rejections(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str, str], Rejection]:
+    """The rejected candidates by class key and image id. Raises CleansetError, naming `where`."""
     has_tiers = not text.startswith(",".join(rejected_columns(classes, has_tiers=False)) + "\n")
     names = rejected_columns(classes, has_tiers=has_tiers)
     rows = parse_rows(text, names, dict[str, str], where, remedy="export or fetch the set again")
-    return {(row[classes.key_column], row["image_id"]): row["reason"] for _, row in rows}
+    return {
+        (row[classes.key_column], row["image_id"]): Rejection(
+            image_id=row["image_id"], reason=row["reason"], sha256=row.get("source_sha256")
+        )
+        for _, row in rows
+    }
 
 
 _DETERMINING: dict[str, Any] = {

@@ -144,7 +144,11 @@ def run(edition: Edition, role: str) -> None:
         provenance = provenance_of(read, role, entries)
         texts = {
             CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
-            REJECTED_CSV: description.rejected_csv(rejected, read.classes),
+            REJECTED_CSV: description.rejected_csv(
+                rejected,
+                read.classes,
+                dict(zip(read.index["image_id"], read.index["sha256"], strict=True)) if params.dataset.is_own else None,
+            ),
         }
         if read.guidelines:
             texts[GUIDELINES] = read.guidelines
