@@ -175,6 +175,14 @@ def make_edition(
             "first: instead of running models on your images."
         ),
     ] = None,
+    images_per_class: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|all",
+            help="Images of a class in a full set: a number, by default 3, or all that qualify.",
+            show_default=False,
+        ),
+    ] = None,
     card: Annotated[
         Path | None, typer.Option(help="A card.yaml: facts about your images for card and catalogues.")
     ] = None,
@@ -220,7 +228,7 @@ def make_edition(
     everything that no longer applies, and writes it anew.
     """
     new_names = _new_names(renamed or [], apply=accept or None not in (images, reviews))
-    others = (model, images, labels, names, scores, card, reviews, accept, git, classes_are_folders)
+    others = (model, images, labels, names, scores, images_per_class, card, reviews, accept, git, classes_are_folders)
     address = _checked_remote(remote)
     if address is not None and not any(others) and Edition(folder).params_yaml.is_file():
         _set_remote(folder, address)
@@ -228,7 +236,7 @@ def make_edition(
     if accept:
         from cleanset.review import accepted
 
-        if any((model, images, reviews, classes_are_folders, remote)) or git is not None:
+        if any((model, images, images_per_class, reviews, classes_are_folders, remote)) or git is not None:
             raise CleansetError(
                 "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
             )
@@ -237,8 +245,10 @@ def make_edition(
         return
     from cleanset.edition.create import check_folder, check_none_empty, make_edition, make_own_edition
     from cleanset.edition.models import models_from_texts
+    from cleanset.edition.params import images_per_class_from_text
     from cleanset.scoring.copied_modules import said_of_modules, with_modules
 
+    per_class = None if images_per_class is None else images_per_class_from_text(images_per_class)
     models, modules = with_modules(models_from_texts(model or []), Path())
     check_folder(folder)
     with_git = _begins_git(folder, git)
@@ -275,6 +285,7 @@ def make_edition(
             tables=tables,
             digests=digests,
             about=about,
+            images_per_class=per_class,
             modules=modules,
             with_git=with_git,
             remote=address,
@@ -290,7 +301,14 @@ def make_edition(
             from cleanset.scoring import ensemble
 
             ensemble.check_known(models)
-        make_edition(folder, models or None, modules=modules, with_git=with_git, remote=address)
+        make_edition(
+            folder,
+            models or None,
+            images_per_class=per_class,
+            modules=modules,
+            with_git=with_git,
+            remote=address,
+        )
         typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
         typer.echo("cleanset models --pin")
     _print_next(folder, said_of_modules(models, modules), own_images=images is not None)
@@ -322,20 +340,25 @@ def _print_next(folder: Path, notes: "Iterable[str]", *, own_images: bool) -> No
     if find_spec("dvc") is None:
         typer.echo(f"DVC is not installed here: {install_command('build')}")
     if own_images:
-        kept = f"A set has at most {read_params(folder).export.images_per_class} images of a class"
-        typer.echo(f"{kept} (export.images_per_class in params.yaml), and none before a review: cleanset review.")
+        count = read_params(folder).export.images_per_class
+        kept = "all images of a class that qualify" if count == "all" else f"at most {count} images of a class"
+        typer.echo(
+            f"A set has {kept} (export.images_per_class in params.yaml), and none before a review: cleanset review."
+        )
     for line in notes:
         typer.echo(line)
 
 
 def _print_git(folder: Path, *, begun: bool) -> None:
-    """Print how git keeps a new edition, unless it lies in a repository that somebody else began."""
-    from cleanset.edition.repository import git_root
+    """Print how git keeps a new edition, or that it does not; nothing in a repository that was there before."""
+    from cleanset.edition.repository import git_root, owner_problem
 
     if begun:
         typer.echo("A new git repository: git add --all && git commit")
     elif git_root(folder) is None:
         typer.echo(f"{folder} is in no git repository, which would keep its history: git init && cleanset doctor")
+    elif problem := owner_problem(folder):
+        typer.echo(problem, err=True)
 
 
 def _begins_git(folder: Path, wanted: bool | None) -> bool:

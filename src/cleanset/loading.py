@@ -13,7 +13,7 @@ from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import is_address, is_release, published_set
 from cleanset.sets.folder import ManifestText, check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
-from cleanset.sets.manifest import MANIFEST, Entry, check_set, read_manifest
+from cleanset.sets.manifest import MANIFEST, Entry, check_set, have_tiers, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
 from cleanset.validation import ROLE_FORM
 
@@ -148,7 +148,8 @@ def table(
     entries = _entries(manifest, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
     kinds = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
-    kinds |= dict.fromkeys(("confidence", "source_confidence"), "float64")
+    if have_tiers(entries):
+        kinds |= dict.fromkeys(("confidence", "source_confidence"), "float64")
     found = pd.DataFrame(records_of(manifest.text, manifest.classes)).astype(kinds)
     found.attrs["notices"] = notices_of(entries, release)
     return found

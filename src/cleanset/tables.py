@@ -20,7 +20,7 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, replacing
 from cleanset.validation import shown
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
+from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIER_ORDER, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
@@ -149,6 +149,9 @@ SHA256 = Column(pa.string(), "a SHA-256 of 64 hexadecimal digits", _matches("[0-
 FILE = Column(pa.string(), "a path", _matches("[^\\x00]+"))
 MODE = Column(pa.string(), "RGB, L or CMYK", _one_of("RGB", "L", "CMYK"))
 TIER = Column(pa.string(), f"one of {', '.join(TIERS)}", _one_of(*TIERS))
+TIER_OR_NONE = Column(
+    pa.string(), f"one of {', '.join(TIERS)}, or {NO_TIER}, of a set without a model", _one_of(*TIER_ORDER)
+)
 REASON = Column(pa.string(), "a reason of the closed list (cleanset/vocabulary.py)", _one_of(*EXCLUSION_REASONS))
 REVIEWER = Column(pa.string(), "the name of a reviewer's folder", _matches("[a-z0-9][a-z0-9_-]*"))
 VERDICT = Column(pa.string(), f"one of {', '.join(VERDICTS)}", _one_of(*VERDICTS))
@@ -263,7 +266,7 @@ SHARED = Table(image_id=IMAGE_ID, class_index=CLASS)
 CANDIDATES = Table(
     image_id=IMAGE_ID,
     class_index=CLASS,
-    tier=TIER,
+    tier=TIER_OR_NONE,
     rank=RANK,  # 1 is the first to be reviewed in its class
     confidence=PROBABILITY,
     log_odds=LOG_ODDS,
@@ -284,7 +287,7 @@ SELECTION = Table(
     image_id=IMAGE_ID,
     class_index=CLASS,
     place=RANK,  # 1, 2, 3 in the finished class
-    tier=TIER,
+    tier=TIER_OR_NONE,
     rank=RANK,
     confidence=PROBABILITY,
     crop=nullable(BOX),  # null: the whole image, or a box that is not known
@@ -293,7 +296,7 @@ SELECTION = Table(
 REJECTED = Table(
     image_id=IMAGE_ID,
     class_index=CLASS,
-    tier=TIER,
+    tier=TIER_OR_NONE,
     rank=RANK,
     confidence=PROBABILITY,
     reason=REASON,

@@ -6,6 +6,12 @@ Tier = Literal["top5", "reserve", "relaxed"]
 TIERS: tuple[str, ...] = get_args(Tier)
 """The tiers, in the order of filling a class."""
 
+NO_TIER: Literal["none"] = "none"
+"""In tables, in place of a tier, of the candidates of a set without a model, which are in one random order."""
+
+TIER_ORDER = (NO_TIER, *TIERS)
+"""All values of column `tier` of a table of candidates, in the order of filling a class."""
+
 VerdictKind = Literal["clean", "crop", "reject", "unsure"]
 """The names of the verdicts, whose classes are in `review/verdicts.py`."""
 

@@ -155,7 +155,9 @@ def test_the_front_matter_of_own_images() -> None:
 
 def test_a_random_order_is_of_no_model() -> None:
     text = " ".join(readings(checked_params(params(None, reader="folder"), "params.yaml")))
-    assert "a: no model was used; the images of a class are in a random order." in text
+    assert "No model was used: the images of a class are in a random order." in text
+    assert "Protocol" not in text
+    assert "tier" not in text
     assert "log-odds" not in text
     assert "models classify" not in text
 

@@ -1,5 +1,6 @@
 """An edition and git: begun on request, known to DVC when it comes later, and the README and links of a clone."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from cleanset.edition.create import make_edition
 from cleanset.edition.doctor import examine
 from cleanset.edition.models import models_from_texts
 from cleanset.edition.params import read_params
-from cleanset.edition.repository import config_of, mend_scm, scm_problem
+from cleanset.edition.repository import config_of, mend_scm, owner_problem, scm_problem
 from tests.ten_images import drawn_image
 
 PLAIN = "[core]\n    analytics = false\n    remote = origin\n['remote \"origin\"']\n    url = /srv\n"
@@ -174,7 +175,7 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "- The images: `../photos`, in folders of any names, with their classes in `labels.csv`. They are not in git. "
         "Put the same images there, or change `dataset.images` in `params.yaml`: `images.sha256` has the digest of "
         "each, and others are refused.",
-        "- The model `animals`: no model, the images of a class come in a random order.",
+        "- The set `animals` has no model: the images of a class come in a random order.",
     ]
 
 
@@ -195,3 +196,33 @@ def test_readme_of_an_imagenet_edition(tmp_path: Path) -> None:
         "`cleanset models --pin` downloads weights and pins their SHA-256 in `params.yaml`.",
     ]
     assert not any("None" in line or len(line) > 400 for line in lines)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a folder is given to another user by the superuser alone")
+def test_a_repository_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The edition is made all the same; one line has git's remedy, which works."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    shared = tmp_path / "our data"
+    subprocess.run(["git", "init", "--quiet", shared], check=True)
+    os.chown(shared, 12345, 12345)
+    edition_command(monkeypatch, shared / "mine")
+    command = f"git config --global --add safe.directory '{shared}'"
+    said = capfd.readouterr()
+    assert said.err.splitlines() == [
+        "mine: in a git repository of another user, which git does not read, so that nothing can be committed; "
+        f"expected a folder of your own, or your trust: {command}"
+    ]
+    assert said.out.splitlines()[0] == "mine: 2 images of 2 classes (cat, dog); run there"
+    assert owner_problem(shared / "mine") is not None
+    subprocess.run(command, shell=True, check=True)
+    assert owner_problem(shared / "mine") is None
+    edition_command(monkeypatch, shared / "another")
+    assert capfd.readouterr().err == ""
+
+
+def test_no_repository_and_one_of_your_own_have_no_owner_problem(tmp_path: Path) -> None:
+    assert owner_problem(tmp_path) is None
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    assert owner_problem(tmp_path) is None

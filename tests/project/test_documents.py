@@ -57,6 +57,8 @@ NOT_RUN = {
     "tests/review/page/test_gold_and_audit.py looks at the draws",
     "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
     "reviews: tests/review/page/test_gold_and_audit.py makes gold items of the sample",
+    "cleanset edition mine --images photos --images-per-class all": "needs photos: tests/sets/test_all_images.py makes "
+    "such an edition of drawn images, and its release",
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
     "cleanset review labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
     "make test LONG=1                # with the long tests, as .ci/run does: 13 to 31 minutes on two cores": "takes "

@@ -164,7 +164,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         readings=(HOSTILE,),
         steps=(FunnelStep(HOSTILE, {HOSTILE: 1}),),
         states=states,
-        by_size={2: {HOSTILE: 1}},
+        by_size={range(2, 3): {HOSTILE: 1}},
         histograms=tuple(replace(each, role=HOSTILE, tier=HOSTILE) for each in plain.histograms),
         overlaps=(((HOSTILE,), 1),),
         pairwise={},

@@ -197,13 +197,13 @@ def test_gold_items_decide_nothing(edition: Edition) -> None:
 
 
 def test_the_params_of_a_set_do_not_name_gold_items(edition: Edition) -> None:
-    before = determining_params(read_params(edition.folder))
+    before = determining_params(read_params(edition.folder), "standard")
     with_gold = PARAMS.replace("unreviewed: pending}", "unreviewed: pending, gold: {folder: data/gold}}")
     (edition.folder / "params.yaml").write_text(with_gold)
     params = read_params(edition.folder)
     assert params.review.gold is not None
     assert params.review.gold.share == 0.05
-    assert determining_params(params) == before
+    assert determining_params(params, "standard") == before
 
 
 @pytest.mark.parametrize("share", ["0", "0.6", "much"])

@@ -9,7 +9,7 @@ from cleanset.vocabulary import EXCLUSION_REASONS
 from tests.selection.by_hand import index_of, scores_of
 
 KEPT_COLUMNS = ["image_id", "class_index", "tier", "crop", "box_unknown"]
-NOT_KEPT_COLUMNS = ["image_id", "class_index", "reason", "open"]
+NOT_KEPT_COLUMNS = ["image_id", "class_index", "tier", "reason", "open"]
 
 SELECTION = pd.DataFrame(
     [
@@ -22,13 +22,13 @@ SELECTION = pd.DataFrame(
 )
 REJECTED = pd.DataFrame(
     [
-        ["e", 0, "not_needed", False],
-        ["f", 1, "watermark", False],
-        ["g", 1, "blur", False],
-        ["h", 1, "watermark", False],
-        ["i", 2, "unreviewed", True],
-        ["j", 2, "conflict", True],
-        ["k", 2, "unsure", False],
+        ["e", 0, "reserve", "not_needed", False],
+        ["f", 1, "reserve", "watermark", False],
+        ["g", 1, "reserve", "blur", False],
+        ["h", 1, "reserve", "watermark", False],
+        ["i", 2, "reserve", "unreviewed", True],
+        ["j", 2, "reserve", "conflict", True],
+        ["k", 2, "reserve", "unsure", False],
     ],
     columns=NOT_KEPT_COLUMNS,
 )

@@ -107,7 +107,7 @@ def test_protocol(tmp_path: Path) -> None:
 def test_a_key_of_the_file_stands_above_the_protocol(tmp_path: Path) -> None:
     params = params_of(tmp_path, protocol="as_published", select={"order": "log_odds"}, review={"crops": "last"})
     assert readings(params) == ("model", "log_odds", ["top5", "reserve"], "last")
-    assert params.rule() == Rule(5, "model", "log_odds", "real")
+    assert params.rule("one") == Rule(5, "model", "log_odds", "real")
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,8 @@ def test_without_a_model_no_image_is_called_correct_or_easy() -> None:
     chosen = provenance()
     assert isinstance(chosen.scored, ScoreRecord)
     text = card(replace(chosen, scored=chosen.scored.model_copy(update={"source": "random"})), EMPTY, EMPTY, NO_VOTES)
-    assert "`top5`: among the first of its class; `reserve`: one after them." in section(text, "Images")
+    assert "The candidates of a class are in a random order, with the seed" in section(text, "Images")
+    assert "top5" not in text
     assert "`top5`: among the easiest of its class; `reserve`: this model classifies it correctly" in section(
         card(chosen, EMPTY, EMPTY, NO_VOTES), "Images"
     )

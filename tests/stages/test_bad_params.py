@@ -90,7 +90,14 @@ def models(*entries: str) -> str:
         (f"{BASE}{MODEL}select: {{tiers: [top5, relaxed]}}", ": select.tiers: expected [top5] or *"),
         (
             f"{BASE}{MODEL}export: {{images_per_class: 2147483648}}",
-            ": export.images_per_class: expected less than or equal to 1000; found 2147483648",
+            ": export.images_per_class: expected a number from 1 to 1,000, or all; found 2147483648",
+        ),
+        *(
+            (
+                f"{BASE}{MODEL}export: {{images_per_class: {found}}}",
+                f": export.images_per_class: expected a number from 1 to 1,000, or all; found {shown}",
+            )
+            for found, shown in (("0", "0"), ("most", "'most'"), ("true", "True"), ("2.5", "2.5"), ("null", "None"))
         ),
         (
             models(*(f"{role}: {{source: timm, name: x, weights: w, sha256: {role * 64}}}" for role in "ab")),

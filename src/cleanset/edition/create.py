@@ -21,7 +21,7 @@ from cleanset.dataset.pinned import pinned_text
 from cleanset.edition.about import About
 from cleanset.edition.code_link import CHECKOUT, LINKED, TEMPLATE, link_code, root_of
 from cleanset.edition.models import Models, with_files_of, with_lists, with_models
-from cleanset.edition.params import checked_params
+from cleanset.edition.params import Export, checked_params
 from cleanset.edition.readme import readme
 from cleanset.edition.remote import with_remote
 from cleanset.edition.repository import ATTRIBUTES, begin_repository, git_root
@@ -29,6 +29,7 @@ from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.codec import size_in_header
+from cleanset.selection.fill import ImagesPerClass
 from cleanset.validation import join_names
 from cleanset.yaml_files import data_beside, parse_yaml
 
@@ -44,6 +45,11 @@ PINNED = "images.sha256"
 """The digests of your own images, which stages depend on in place of their folder."""
 MIN_CROP_PIXELS = 32
 """The shortest edge of a crop, where the images are large enough."""
+_SELECT = """\
+# order of the tiers in which a class is filled: those that all models classify correctly, then those that this one does
+select: {candidates: 5, tiers: [top5, reserve]}"""
+_SELECT_WITHOUT_MODEL = "select: {}  # the choice of a model's candidates: see docs/reference/params.md"
+"""The section `select` of an edition of your own images, with a model and without."""
 _SHARED_CACHE = r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n"
 """The section of the ImageNet edition's .dvc/config, and its studies', that shares the checkout's cache."""
 _OF_SCENARIOS = r"      - (?:\$\{data\.(?:masks|generated)\}|\.\./robustness/backgrounds)\n"
@@ -54,6 +60,7 @@ def make_edition(
     folder: Path,
     models: Models | None = None,
     *,
+    images_per_class: ImagesPerClass | None = None,
     modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
     remote: str | None = None,
@@ -62,9 +69,9 @@ def make_edition(
 
     In it are its study of robustness, attacks, a contest and trainings, DVC projects of their own.
 
-    `models`: the ensemble, by default the ImageNet edition's; `modules`: files of custom models, by their path in the
-    edition; `with_git`: make it a git repository of its own; `remote`: the address of its DVC remote, by default the
-    ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
+    `models` and `images_per_class`: by default the ImageNet edition's; `modules`: files of custom models, by their path
+    in the edition; `with_git`: make it a git repository of its own; `remote`: the address of its DVC remote, by default
+    the ImageNet edition's. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty.
     """
     check_folder(folder)
@@ -72,6 +79,8 @@ def make_edition(
     pipeline = _template("dvc.yaml")
     study = _with_head(f"{STUDY}/params.yaml", "# See docs/robustness.md for what to put where.\n")
     params = _with_root(params, root_of(folder))
+    if images_per_class is not None:
+        params = _with_images_per_class(params, images_per_class)
     if models is not None:
         models = with_lists(models, folder)
         if any(model.is_list for model in models.values()):
@@ -105,6 +114,7 @@ def make_own_edition(
     digests: Mapping[str, str],
     about: About | None = None,
     *,
+    images_per_class: ImagesPerClass | None = None,
     modules: Mapping[str, Path] | None = None,
     with_git: bool = False,
     remote: str | None = None,
@@ -112,9 +122,10 @@ def make_own_edition(
     """Make `folder` an edition of the images that were `found` in the folder `images`, which is outside of it.
 
     `tables`: the files labels, names and scores as given, which are copied; `digests`: the SHA-256 of each image;
-    `about` goes into the params; `modules`: files of custom models, by their path in the edition; `with_git`: make it a
-    git repository of its own; `remote`: the address of its DVC remote. Everything is made, or nothing. Raises
-    CleansetError if the folder is not empty, or lies among the images.
+    `about` goes into the params, as does `images_per_class`, by default that of `Export`; `modules`: files of custom
+    models, by their path in the edition; `with_git`: make it a git repository of its own; `remote`: the address of its
+    DVC remote. Everything is made, or nothing. Raises CleansetError if the folder is not empty, or lies among the
+    images.
     """
     if folder.resolve().is_relative_to(images.resolve()):
         raise CleansetError(f"{folder}: among the images in {images}; expected a new folder outside of it")
@@ -127,9 +138,10 @@ def make_own_edition(
         "images": _relative(images, folder),
         "labels": names.get("labels"),
         "names": names.get("names"),
+        "images_per_class": Export().images_per_class if images_per_class is None else images_per_class,
         "min_crop_pixels": _min_crop_pixels(found),
         "wrong_after_crop": "accept" if any(model.is_list for model in models.values()) else "reject",
-        "accuracy": all(model.source != "random" for model in models.values()),
+        "accuracy": all(not model.is_random for model in models.values()),
     }
     entries = "\n".join(
         f"  {flow_text(role)}: {flow_text(model.model_dump(exclude_none=True))}" for role, model in models.items()
@@ -138,6 +150,7 @@ def make_own_edition(
     block = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=10_000).rstrip("\n")
     params = _template("own_params.yaml", OF_OWN_IMAGES).format(
         **{key: flow_text(value) for key, value in values.items()},
+        select=_SELECT if any(not model.is_random for model in models.values()) else _SELECT_WITHOUT_MODEL,
         splits="  classes_are_folders: true  # even such as train and test\n" * found.classes_are_folders,
         models=entries,
         about=indent(block, "  "),
@@ -220,6 +233,13 @@ def _with_root(params: str, root: str) -> str:
     """The text of the ImageNet edition's params.yaml with another path to the folder that holds `src`."""
     content: Any = parse_yaml(params, "params.yaml")
     return _edited(params, content | {"root": root}, "params.yaml")
+
+
+def _with_images_per_class(params: str, images_per_class: ImagesPerClass) -> str:
+    """The text of the ImageNet edition's params.yaml with another number of images of a class."""
+    content: Any = parse_yaml(params, "params.yaml")
+    content["export"]["images_per_class"] = images_per_class
+    return _edited(params, content, "params.yaml")
 
 
 def _without_models(study: str) -> str:

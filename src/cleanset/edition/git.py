@@ -1,6 +1,8 @@
 """Run git without the caller's environment variables that would lead it to another repository."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +12,17 @@ from cleanset.errors import CleansetError
 _SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
 """Prefixes of the environment variables that configure git for every repository."""
 
+_OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.+)'")
+
 
 class GitError(Exception):
     """git failed; the message is its standard error."""
+
+
+def trust_command(error: GitError) -> str | None:
+    """The command that lets git read a repository of another user, which it refused; None for any other error."""
+    owned = _OF_ANOTHER_USER.search(str(error))
+    return None if owned is None else f"git config --global --add safe.directory {shlex.quote(owned[1])}"
 
 
 def run_git(folder: Path, *arguments: str) -> bytes:

@@ -124,7 +124,7 @@ def unknown_confidences(folder: Path, params: Params) -> Mapping[str, frozenset[
     for role, model in params.models.items():
         if model.beyond is not None:
             _check_file(folder, role, model, "beyond_sha256")
-        if model.source == "random":
+        if model.is_random:
             from cleanset.tables import INDEX, read_table  # needs pyarrow, which a set's users may lack
 
             edition = Edition(folder)

@@ -143,11 +143,30 @@ def with_models(text: str, models: Models) -> str:
 
 
 def with_files_of(text: str, models: Models) -> str:
-    """The text of a dvc.yaml whose joint stages list the files of exactly these models."""
+    """The text of a dvc.yaml whose joint stages list the files of exactly these models.
+
+    Without a model nothing is known of confidences, and they are not drawn.
+    """
     content: Any = parse_yaml(text, "dvc.yaml")
     with_roles(content, list(models))
     advice = f"list by hand the files of {', '.join(models)}, and no others, in the deps of intersect, count and report"
-    return _edited(text, content, "dvc.yaml", advice)
+    return _with_plots(_edited(text, content, "dvc.yaml", advice), models)
+
+
+_CONFIDENCE_PLOT = """\
+  - report/plots/confidence:
+      template: linear
+      x: confidence
+      y: [candidates, kept]
+"""
+"""The last entry of section `plots` of dvc.yaml."""
+
+
+def _with_plots(text: str, models: Models) -> str:
+    if all(model.is_random for model in models.values()):
+        return text.replace(_CONFIDENCE_PLOT, "")
+    is_lacking = "report/plots/confidence" not in text and text.endswith("y: images\n")
+    return text + _CONFIDENCE_PLOT if is_lacking else text
 
 
 def _edited(text: str, wanted: Mapping[str, object], name: str, advice: str) -> str:

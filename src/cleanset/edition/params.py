@@ -1,18 +1,20 @@
 """The schema of an edition's `params.yaml`, and reading it."""
 
 import datetime
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeGuard
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.edition.about import About
-from cleanset.errors import CleansetError, cut
+from cleanset.errors import CleansetError, InputError, cut
 from cleanset.selection.candidates import Label, Order, Pool, Rule
+from cleanset.selection.fill import ImagesPerClass
 from cleanset.validation import (
     DeviceText,
     Role,
@@ -145,6 +147,11 @@ class Model(Section):
         return self.source in ("lists", "scores", "random")
 
     @property
+    def is_random(self) -> bool:
+        """Whether there is no model: its images are in a random order."""
+        return self.source == "random"
+
+    @property
     def module(self) -> str | None:
         """The module of a custom model; None of another source."""
         return self.name.partition(":")[0] if self.source == "module" else None
@@ -213,7 +220,7 @@ _FIRST_TIERS = checked(
 
 
 class Select(Section):
-    """The choice of the candidates."""
+    """The choice of a model's candidates; of a set without a model all images with one label are."""
 
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
     """Images of the pool that make up tier top5, per class."""
@@ -309,11 +316,28 @@ class ReviewPolicy(Section):
         return self
 
 
+MAX_IMAGES_PER_CLASS = 1000
+_EXPECTED_NUMBER = f"a number from 1 to {MAX_IMAGES_PER_CLASS:,}, or all"
+
+
+def _is_number_or_all(value: object) -> TypeGuard[ImagesPerClass]:
+    # a bool is an int, too
+    return value == "all" or (type(value) is int and 1 <= value <= MAX_IMAGES_PER_CLASS)
+
+
+def images_per_class_from_text(text: str) -> ImagesPerClass:
+    """The number of images of a class that an option gives. Raises InputError for anything else."""
+    found = text if text == "all" else int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+    if found is None or not _is_number_or_all(found):
+        raise InputError(f"--images-per-class {shown(text)}: expected {_EXPECTED_NUMBER}")
+    return found
+
+
 class Export(Section):
     """The finished sets: their size, and what card and catalogues say about them."""
 
-    images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Images of a class in a full set."""
+    images_per_class: Annotated[ImagesPerClass, checked(_is_number_or_all, _EXPECTED_NUMBER, BeforeValidator)] = 3
+    """Images of a class in a full set, from 1 to 1000; all: every image of the class that qualifies."""
 
     strict: bool = False
     """Whether a class that cannot be filled is an error."""
@@ -446,9 +470,15 @@ class Params(Section):
                 roles[key, value] = role
         return self
 
-    def rule(self) -> Rule:
-        """Which images are candidates, from `select` and `dataset.label`."""
-        return Rule(self.select.candidates, self.select.pool, self.select.order, self.dataset.label)
+    def rule(self, role: str) -> Rule:
+        """Which images are candidates of a model, from `select` and `dataset.label`."""
+        return Rule(
+            count=self.select.candidates,
+            pool=self.select.pool,
+            order=self.select.order,
+            label=self.dataset.label,
+            in_random_order=self.models[role].is_random,
+        )
 
     def model(self, role: str) -> Model:
         """The model of a role. Raises CleansetError for a role that is not there."""

@@ -11,11 +11,20 @@ COUNTS_AS_CLEAN: str = _SENTENCES["unreviewed"]["clean"]
 """The end of the sentence on the policy of a set with images that nobody has reviewed."""
 
 
-def readings(params: Params) -> list[str]:
-    """A sentence for each reading; first the protocol and the differences from it."""
+def readings(params: Params, role: str | None = None) -> list[str]:
+    """A sentence for each reading that the set of a model follows, or without a `role` any set of the edition.
+
+    First the protocol and the differences from it, unless there is no model.
+    """
+    models = params.models.values() if role is None else [params.model(role)]
     sentences = _SENTENCES["readings"] | (_SENTENCES["of_own_images"] if params.dataset.is_own else {})
-    if all(model.source == "random" for model in params.models.values()):
-        sentences = {key: each for key, each in sentences.items() if not key.startswith("select.")}
+    if all(model.is_random for model in models):
+        return [
+            sentences["dataset.label"][params.dataset.label],
+            *([] if params.dataset.is_own else [_SENTENCES["one_label"]]),
+            _SENTENCES["random_order"],
+            _SENTENCES["crops_in_random_order"][params.review.crops],
+        ]
     tiers = ", ".join(params.select.tiers)
     several = "" if "relaxed" in params.select.tiers else "; an image with several labels is in no class"
     return [

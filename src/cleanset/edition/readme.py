@@ -27,9 +27,9 @@ def readme(params: Params, name: str) -> str:
 
 
 def _described(model: Model) -> str:
-    """The source of a model, in a phrase."""
-    if model.source == "random":
-        return "no model, the images of a class come in a random order"
+    """The source of a model, in a phrase; empty of a random order."""
+    if model.is_random:
+        return ""
     if model.file is not None:
         return f"`{model.name}` in `{model.file}`"
     if model.module is not None:

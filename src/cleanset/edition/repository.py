@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cleanset.edition.git import GitError, run_git
+from cleanset.edition.git import GitError, run_git, trust_command
 from cleanset.errors import CleansetError, reason
 from cleanset.files import is_there, read_text, write_text, write_together
 
@@ -20,6 +20,21 @@ def git_root(folder: Path) -> Path | None:
     """The git repository around a folder, which need not exist yet; None outside of one. Found as DVC finds it."""
     folder = folder.resolve()
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+
+
+def owner_problem(folder: Path) -> str | None:
+    """A line that names the remedy, if git refuses the repository around an existing folder as another user's."""
+    try:
+        run_git(folder, "rev-parse", "--git-dir")
+    except GitError as error:
+        if (command := trust_command(error)) is not None:
+            return (
+                f"{folder}: in a git repository of another user, which git does not read, so that nothing can be "
+                f"committed; expected a folder of your own, or your trust: {command}"
+            )
+    except CleansetError:  # no git
+        pass
+    return None
 
 
 def begin_repository(folder: Path) -> None:

@@ -23,7 +23,7 @@ class Fate:
     """
 
     role: str
-    tier: str
+    tier: str | None
     rank: int
     source_confidence: float | None
     place: int | None = None

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.selection.fill import Filled
+from cleanset.selection.fill import Filled, ImagesPerClass, is_full
 from cleanset.selection.metrics import per_class, short_classes
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import NO_TIER, TIERS
 
 CandidateKey = tuple[int, str]
 """Class index and image id: an image in a class."""
@@ -22,6 +22,12 @@ CountsByName = dict[str, int]
 
 HISTOGRAM_BINS = 20
 """Each is 1 / HISTOGRAM_BINS wide in confidence on the whole image; the last one is closed."""
+
+MAX_SIZES = 20
+"""Rows of the table of classes by their number of images, beside that of empty ones."""
+
+_WIDTHS = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
+"""Numbers of images that may be counted together in a row."""
 
 LEFT_OVER = ("not_needed", "unreviewed")
 """Reasons other than a flaw of the image; nothing is shown for them."""
@@ -53,6 +59,8 @@ class ClassState:
     kept: CountsByName
     open: CountsByName
     short: dict[str, str]
+    is_full: bool
+    """Whether it is full for every model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +114,11 @@ def funnel(
 
 
 def histograms(sets: Mapping[str, Filled]) -> list[Histogram]:
-    """A histogram of the known confidences for each model and tier, by model first."""
+    """A histogram of the known confidences for each model and tier, by model first; none of a set without a model."""
     return [
         Histogram(role, tier, _binned(candidates(filled), tier), _binned(filled.selection, tier))
         for role, filled in sets.items()
+        if not (candidates(filled)["tier"] == NO_TIER).any()
         for tier in TIERS
     ]
 
@@ -120,7 +129,9 @@ def _binned(frame: pd.DataFrame, tier: str) -> tuple[int, ...]:
     return tuple(np.histogram(confidences, bins=HISTOGRAM_BINS, range=(0, 1))[0].tolist())
 
 
-def class_states(sets: Mapping[str, Filled], classes: Collection[int], images_per_class: int) -> list[ClassState]:
+def class_states(
+    sets: Mapping[str, Filled], classes: Collection[int], images_per_class: ImagesPerClass
+) -> list[ClassState]:
     """The state of every class, by class index."""
     kept = {role: per_class(filled.selection, classes) for role, filled in sets.items()}
     still_open = {role: per_class(filled.rejected[filled.rejected["open"]], classes) for role, filled in sets.items()}
@@ -130,10 +141,11 @@ def class_states(sets: Mapping[str, Filled], classes: Collection[int], images_pe
     }
     return [
         ClassState(
-            index,
-            {role: kept[role][index] for role in sets},
-            {role: still_open[role][index] for role in sets},
-            {role: short[role][index] for role in sets if index in short[role]},
+            class_index=index,
+            kept={role: kept[role][index] for role in sets},
+            open={role: still_open[role][index] for role in sets},
+            short={role: short[role][index] for role in sets if index in short[role]},
+            is_full=all(is_full(kept[role][index], still_open[role][index], images_per_class) for role in sets),
         )
         for index in sorted(classes)
     ]
@@ -143,12 +155,19 @@ def _reasons(short: pd.DataFrame) -> dict[int, str]:
     return dict(zip(short["class_index"].tolist(), short["rejected"].tolist(), strict=True))
 
 
-def by_size(states: Sequence[ClassState], roles: Collection[str], images_per_class: int) -> dict[int, CountsByName]:
-    """Number of classes by their number of images, from a full class down to an empty one."""
-    return {
-        size: {role: sum(state.kept[role] == size for state in states) for role in roles}
-        for size in range(images_per_class, -1, -1)
-    }
+def by_size(
+    states: Sequence[ClassState], roles: Collection[str], images_per_class: ImagesPerClass
+) -> dict[range, CountsByName]:
+    """Number of classes by their number of images, from a full or the largest class down to an empty one.
+
+    Where more than MAX_SIZES numbers are possible, several are counted together, but classes without an image alone.
+    """
+    sizes = [state.kept[role] for state in states for role in roles]
+    largest = max(sizes, default=0) if images_per_class == "all" else images_per_class
+    width = next(width for width in _WIDTHS if width * MAX_SIZES >= largest)
+    starts = range(1, largest + 1, width)
+    rows = [*(range(start, start + width) for start in reversed(starts)), range(1)]
+    return {row: {role: sum(state.kept[role] in row for state in states) for role in roles} for row in rows}
 
 
 def overlaps(sets: Mapping[str, Filled]) -> list[tuple[tuple[str, ...], int]]:

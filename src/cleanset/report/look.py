@@ -12,7 +12,7 @@ from cleanset.report.thumbnails import PageImage
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
-from cleanset.sets.manifest import Entry, check_not_empty
+from cleanset.sets.manifest import Entry, check_not_empty, have_tiers
 
 LOOK_PAGE = "index.html"
 IMAGES_FOLDER = "images"
@@ -43,6 +43,7 @@ def write(place: str, out: Path | None) -> str:
                 title=f"{', '.join(sorted({each.model for each in entries}))} {release.version}",
                 count=len(entries),
                 has_confidences=any(each.confidence is not None for each in entries),
+                has_tiers=have_tiers(entries),
                 notices=notices_of(entries, release),
                 shown=[(classes.names[index], list(pairs)) for index, pairs in by_class],
                 classes=len(classes),

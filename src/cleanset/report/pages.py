@@ -17,6 +17,7 @@ from cleanset.report.thumbnails import PageImage
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
+from cleanset.selection.fill import ImagesPerClass
 from cleanset.statistics.raters import coefficient_text
 from cleanset.statistics.shares import in_percent
 
@@ -64,18 +65,21 @@ class ReportData:
     notices: tuple[str, ...]
     """Limits of the sets as a whole, in sentences."""
 
-    images_per_class: int
+    images_per_class: ImagesPerClass
     """Number of images that each class should have."""
 
     readings: tuple[str, ...]
     """The choices where a source's text and its authors' practice differ, in sentences."""
 
+    candidates_of: CountsByName
+    """Number of candidates by role."""
+
     steps: tuple[FunnelStep, ...]
     states: tuple[ClassState, ...]
     """The state of each class, by class index."""
 
-    by_size: Mapping[int, CountsByName]
-    """Number of classes by role, by the number of images kept in them."""
+    by_size: Mapping[range, CountsByName]
+    """Number of classes by role, by the number of images kept in them, or several numbers together."""
 
     histograms: tuple[Histogram, ...]
     distinct_images: int

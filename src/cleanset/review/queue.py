@@ -17,8 +17,8 @@ from cleanset.review.consensus import asking_for_box, consensus
 from cleanset.review.store import BOARD, is_accepted
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import Predictions, after_crop
-from cleanset.selection.fill import Decision
-from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIERS
+from cleanset.selection.fill import Decision, ImagesPerClass, least_images, most_images
+from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIER_ORDER
 
 State = Literal["settled", "open", "short", "conflict"]
 """The state of a class, for one model.
@@ -40,6 +40,8 @@ class Candidate:
 
     image_id: str
     tier: str
+    """One of TIER_ORDER."""
+
     rank: int
     confidence: float
 
@@ -94,7 +96,11 @@ def candidates_by_class(
 
 
 def questions(
-    by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int, *, crops_in_rank: bool = False
+    by_role: ByRole,
+    decided: Mapping[str, DecideInClass],
+    images_per_class: ImagesPerClass,
+    *,
+    crops_in_rank: bool = False,
 ) -> list[Question]:
     """Every open image of a class, once.
 
@@ -170,7 +176,11 @@ _CLEAN_FOR_NOW = Decision("clean")
 
 
 def class_status(
-    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, *, crops_in_rank: bool = False
+    candidates: Sequence[Candidate],
+    decide: DecideInClass,
+    images_per_class: ImagesPerClass,
+    *,
+    crops_in_rank: bool = False,
 ) -> ClassStatus:
     """The review status of a class for one model."""
     decisions = _decisions(candidates, decide)
@@ -179,12 +189,12 @@ def class_status(
     certain = tuple(candidate.image_id for candidate, is_certain in reachable if is_certain)
     state: State
     if not reachable:
-        state = "settled" if accepted >= images_per_class else "short"
+        state = "settled" if accepted >= least_images(images_per_class) else "short"
     else:
         state = "open" if any(decisions[image_id].reason in TO_BE_ASKED for image_id in certain) else "conflict"
     is_open = tuple(candidate.image_id for candidate, _ in reachable)
     boxes = tuple(image_id for image_id in is_open if decisions[image_id].reason == BOX_UNKNOWN)
-    kept = min(accepted, images_per_class)
+    kept = accepted if images_per_class == "all" else min(accepted, images_per_class)
     return ClassStatus(state=state, kept=kept, certain=certain, open=is_open, boxes=boxes)
 
 
@@ -200,7 +210,11 @@ def _decisions(candidates: Sequence[Candidate], decide: DecideInClass) -> dict[s
 
 
 def _reachable(
-    candidates: Sequence[Candidate], decisions: Mapping[str, Decision], images_per_class: int, *, crops_in_rank: bool
+    candidates: Sequence[Candidate],
+    decisions: Mapping[str, Decision],
+    images_per_class: ImagesPerClass,
+    *,
+    crops_in_rank: bool,
 ) -> Iterator[tuple[Candidate, bool]]:
     """The open images in the order of asking, each with whether it is certain.
 
@@ -212,22 +226,23 @@ def _reachable(
     def order(candidate: Candidate) -> tuple[int, bool, int]:
         decision = decisions[candidate.image_id]
         is_late = not crops_in_rank and (decision.verdict == "crop" or decision.reason == BOX_UNKNOWN)
-        return TIERS.index(candidate.tier), is_late, candidate.rank
+        return TIER_ORDER.index(candidate.tier), is_late, candidate.rank
 
+    most = most_images(images_per_class)
     before = undecided = 0
     for candidate in sorted(candidates, key=order):
-        if before >= images_per_class:
+        if before >= most:
             return
         verdict = decisions[candidate.image_id].verdict
         if verdict == "undecided":
-            yield candidate, before + undecided < images_per_class
+            yield candidate, before + undecided < most
             undecided += 1
         elif verdict in ("clean", "crop"):
             before += 1
 
 
 def _order(candidate: Candidate) -> tuple[int, int]:
-    return TIERS.index(candidate.tier), candidate.rank
+    return TIER_ORDER.index(candidate.tier), candidate.rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from cleanset.review.queue import ByRole, ClassStatus, Decisions, State, class_s
 from cleanset.review.store import Votes
 from cleanset.review.terminal import grid
 from cleanset.selection.crop_check import predictions_of_crops
-from cleanset.selection.fill import UNREVIEWED
+from cleanset.selection.fill import UNREVIEWED, ImagesPerClass
 from cleanset.tables import CROP_SCORES, INDEX, read_table
 from cleanset.validation import first_names
 
@@ -45,7 +45,7 @@ class ReviewStatus:
 
     classes: ClassTable
     progress: Mapping[str, ReviewProgress]
-    images_per_class: int
+    images_per_class: ImagesPerClass
     unreviewed_are_clean: bool
     asked: ReviewProgress
     """For all models together, as the review page asks: an image without a verdict is open in any case."""
@@ -153,7 +153,9 @@ def _counts(progress: ReviewProgress) -> list[int]:
 
 def _notes(status: ReviewStatus) -> Iterator[str]:
     together = status.progress[ALL_MODELS]
-    if together.at_most:
+    if together.at_most and status.images_per_class == "all":
+        yield "At least and at most: images still to be reviewed, every candidate (export.images_per_class: all)."
+    elif together.at_most:
         yield "At least and at most: images still to be reviewed, if all are clean and if none can be used."
     elif status.asked.at_most:
         yield (
@@ -170,7 +172,8 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
         yield f"Of these, {together.boxes} are to be cropped and lack only the box: {boxes}."
     if together.by_state["short"]:
         candidates = "no candidate is left" if status.unreviewed_are_clean else "all candidates are reviewed"
-        yield f"Short: {candidates}, but fewer than {status.images_per_class} can be used."
+        used = "none" if status.images_per_class == "all" else f"fewer than {status.images_per_class}"
+        yield f"Short: {candidates}, but {used} can be used."
     waiting = [status.classes.keys[index] for index in together.by_state["conflict"]]
     if waiting:
         yield f"Conflict, for the board: {first_names(waiting, MAX_CLASSES_NAMED)}."

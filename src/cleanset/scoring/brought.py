@@ -87,7 +87,8 @@ def random_scores(seed: str, index: pd.DataFrame, classes: ClassTable) -> pd.Dat
     """
     digests = (hashlib.sha256(f"{seed} {digest}".encode()).digest() for digest in index["sha256"])
     drawn = np.array([int.from_bytes(digest[:3]) / 2**24 for digest in digests], dtype=np.float32)
-    top1 = np.array([labels[0] for labels in index["real_classes"]], dtype=np.int64)
+    # an image without a label is no candidate, whatever its class here
+    top1 = np.array([labels[0] if len(labels) else 0 for labels in index["real_classes"]], dtype=np.int64)
     return _table(index["image_id"].tolist(), top1, drawn, classes)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import NO_TIER, TIER_ORDER
 
 Label = Literal["real", "both"]
 """Images that count as labelled: with one reassessed label (real), or with one that equals the ILSVRC label (both).
@@ -29,12 +29,16 @@ Pool = Literal["ensemble", "model"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The choice and order of candidates; `count`: number of images of the pool in tier top5."""
+    """The choice and order of candidates; `count`: number of images of the pool in tier top5.
+
+    `in_random_order`: of a set without a model, whose candidates are all images of a class; only `label` holds for it.
+    """
 
     count: int = 5
     pool: Pool = "ensemble"
     order: Order = "log_odds"
     label: Label = "real"
+    in_random_order: bool = False
 
 
 DEFAULT = Rule()
@@ -115,11 +119,14 @@ def candidates(
 
     Tier `top5`: in each class, the first images of the pool. Tier `reserve`: every other image with one label that
     this model classifies correctly. Tier `relaxed`: images with several labels, the model's top-1 class among them.
-    Ranks run from 1 within a class, by tier, then in the rule's order.
+    Ranks run from 1 within a class, by tier, then in the rule's order. In a random order every image with one label is
+    a candidate, in the order of its drawn number, and has no tier.
 
     Raises CleansetError if this model misclassifies a shared image: then `shared` is of other scores.
     """
     single = correct(index, scores, rule.label)
+    if rule.in_random_order:
+        return _ranked(ordered(single.assign(tier=NO_TIER, in_pool=False)), classes)
     strange = sorted(set(shared["image_id"]) - set(single["image_id"]))
     if strange:
         raise CleansetError(
@@ -131,15 +138,19 @@ def candidates(
     single = ordered(single, rule.order)
     single.loc[single.groupby(["class_index", "tier"]).cumcount() >= rule.count, "tier"] = "reserve"
     several = relaxed(index, scores, rule.label).assign(tier="relaxed", in_pool=False)
-    every = ordered(pd.concat([single, several], ignore_index=True), rule.order)
-    every = every[every["class_index"].isin(classes)]
+    return _ranked(ordered(pd.concat([single, several], ignore_index=True), rule.order), classes)
+
+
+def _ranked(candidates: pd.DataFrame, classes: Collection[int]) -> pd.DataFrame:
+    """The candidates of these classes, each with its rank in its class, by the order of the rows."""
+    every = candidates[candidates["class_index"].isin(classes)].copy()
     every["rank"] = every.groupby("class_index").cumcount() + 1
     return every
 
 
 def of_tiers(candidates: pd.DataFrame, tiers: Collection[str]) -> pd.DataFrame:
-    """The candidates of these tiers. Ranks stay without gaps where the tiers are the first ones."""
-    return candidates[candidates["tier"].isin(tiers)]
+    """The candidates of these tiers, or without one. Ranks stay without gaps where the tiers are the first ones."""
+    return candidates[candidates["tier"].isin([NO_TIER, *tiers])]
 
 
 def margins(candidates: pd.DataFrame) -> pd.DataFrame:
@@ -175,7 +186,7 @@ def ordered(frame: pd.DataFrame, order: Order = "log_odds") -> pd.DataFrame:
         {
             "class_index": frame["class_index"],
             # by place in TIERS: the names themselves sort otherwise
-            "tier": frame["tier"].map(TIERS.index),
+            "tier": frame["tier"].map(TIER_ORDER.index),
             **{key: -frame[key] for key in keys},
             "image_id": frame["image_id"],
         }

@@ -1,7 +1,8 @@
-"""Fill each class from its reviewed candidates, and the decision on every candidate."""
+"""Fill each class from its reviewed candidates, and the decision on every candidate; how many a class should have."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -9,7 +10,28 @@ import pandas as pd
 
 from cleanset.images.boxes import CropBox
 from cleanset.selection.selected import box_columns
-from cleanset.vocabulary import BOX_UNKNOWN, TIERS
+from cleanset.vocabulary import BOX_UNKNOWN, TIER_ORDER
+
+ImagesPerClass = int | Literal["all"]
+"""Images of a full class; all: every candidate that is found clean, however many."""
+
+
+def most_images(images_per_class: ImagesPerClass) -> float:
+    """The number of images that a class keeps at most; infinity for all."""
+    return inf if images_per_class == "all" else images_per_class
+
+
+def least_images(images_per_class: ImagesPerClass) -> int:
+    """The number of images below which a class is short; with all, one that has no image is."""
+    return 1 if images_per_class == "all" else images_per_class
+
+
+def is_full(kept: int, undecided: int, images_per_class: ImagesPerClass) -> bool:
+    """Whether a class is full with `kept` images; `undecided`: candidates that could still enter it.
+
+    With all, a class is full when none is left undecided and it has an image.
+    """
+    return kept >= least_images(images_per_class) and (images_per_class != "all" or undecided == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +70,27 @@ class Filled:
     rejected: pd.DataFrame
 
 
-def fill(candidates: pd.DataFrame, images_per_class: int, crops_in_rank: bool = False) -> Filled:
+def fill(candidates: pd.DataFrame, images_per_class: ImagesPerClass, crops_in_rank: bool = False) -> Filled:
     """Fill each class in the order top5 clean, top5 crop, reserve clean, reserve crop, relaxed clean, relaxed crop.
 
     `candidates` has, beside its own columns, `verdict` (clean, crop, reject, or undecided: no
     verdict that counts yet), `reason` (why rejected or undecided) and `crop` (box or None). Within
     a step, the lower rank (higher confidence) goes first. `crops_in_rank`: clean and crop are one step.
+    Candidates without a tier are all of one: clean, then crop.
 
     `selection` gets `place` from 1. `rejected` gets the `reason`, which for an image that may be
     in the class but is not needed is `not_needed`; and `open`: an undecided image that, if it were
     found clean, would be among the class's images. A class with no open image is settled.
     """
     frame = candidates.assign(
-        tier_order=candidates["tier"].map(TIERS.index),
+        tier_order=candidates["tier"].map(TIER_ORDER.index),
         accepted=candidates["verdict"].isin(["clean", "crop"]),
         # an undecided image is sorted as the best it can become: a crop where only the box is missing, else clean
         needs_crop=((candidates["verdict"] == "crop") | (candidates["reason"] == BOX_UNKNOWN)) & (not crops_in_rank),
     ).sort_values(["class_index", "tier_order", "needs_crop", "rank"])
     accepted_before = frame.groupby("class_index")["accepted"].cumsum() - frame["accepted"]
     # an undecided image matters only while fewer accepted ones precede it than the class needs
-    in_reach = accepted_before < images_per_class
+    in_reach = accepted_before < most_images(images_per_class)
     kept = frame["accepted"] & in_reach
     selection = frame[kept]
     selection = selection.assign(place=selection.groupby("class_index").cumcount() + 1)

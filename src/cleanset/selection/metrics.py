@@ -7,9 +7,10 @@ import pandas as pd
 
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
+from cleanset.selection.fill import ImagesPerClass, is_full, least_images
 from cleanset.selection.selected import boxes_of
 from cleanset.statistics.shares import in_percent
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
+from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIERS
 
 
 def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, int]:
@@ -19,23 +20,25 @@ def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, in
 
 
 def totals(
-    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: int
+    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: ImagesPerClass
 ) -> dict[str, int]:
-    """Images by tier and verdict, classes by state, rejected candidates by reason.
+    """Images by tier, if the candidates have tiers, and verdict, classes by state, rejected candidates by reason.
 
     `images_cropped` includes `images_box_unknown`: those whose box nobody has drawn yet, kept for counting only.
     """
     counts = per_class(selection, classes)
     boxes = boxes_of(selection)
     tiers = selection["tier"].value_counts()
+    has_tiers = not any((table["tier"] == NO_TIER).any() for table in (selection, rejected))
     reasons = rejected["reason"].value_counts()
+    undecided = per_class(rejected[rejected["open"]], classes)
     return {
         "images": len(selection),
         "images_cropped": sum(box is not None for box in boxes),
         "images_box_unknown": sum(box is UNKNOWN_BOX for box in boxes),
-        **{f"images_{tier}": int(tiers.get(tier, 0)) for tier in TIERS},
-        "classes_full": sum(count == images_per_class for count in counts.values()),
-        "classes_short": sum(count < images_per_class for count in counts.values()),
+        **({f"images_{tier}": int(tiers.get(tier, 0)) for tier in TIERS} if has_tiers else {}),
+        "classes_full": sum(is_full(count, undecided[index], images_per_class) for index, count in counts.items()),
+        "classes_short": sum(count < least_images(images_per_class) for count in counts.values()),
         "classes_unsettled": int(rejected.loc[rejected["open"], "class_index"].nunique()),
         **{f"rejected_{reason}": int(reasons.get(reason, 0)) for reason in EXCLUSION_REASONS},
     }
@@ -85,12 +88,12 @@ def _percent(hits: "np.ndarray[tuple[int], np.dtype[np.bool]]") -> float:
 
 
 def short_classes(
-    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: int
+    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: ImagesPerClass
 ) -> pd.DataFrame:
     """The classes with too few images, and why: kept, candidates, reasons as "watermark 2, blur 1"."""
     rows = []
     for index, kept in per_class(selection, classes).items():
-        if kept < images_per_class:
+        if kept < least_images(images_per_class):
             others = rejected.loc[rejected["class_index"] == index, "reason"].value_counts()
             # value_counts leaves the order of equal counts open
             by_reason = sorted(others.items(), key=lambda item: (-item[1], str(item[0])))

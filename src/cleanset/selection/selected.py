@@ -7,10 +7,10 @@ A table has the box of an image in two columns: `crop`, null for a whole image a
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cleanset.images.boxes import UNKNOWN_BOX, Crop, CropBox, box_of, known_box
-from cleanset.vocabulary import Tier
+from cleanset.vocabulary import NO_TIER, Tier
 
 if TYPE_CHECKING:  # the review page starts without pandas
     import pandas as pd
@@ -25,7 +25,9 @@ class SelectedImage:
     place: int
     """In the finished class, from 1."""
 
-    tier: Tier
+    tier: Tier | None
+    """None in a set without a model."""
+
     rank: int
     """Among the candidates of the class, from 1."""
 
@@ -47,7 +49,9 @@ class RejectedImage:
 
     image_id: str
     class_index: int
-    tier: Tier
+    tier: Tier | None
+    """None in a set without a model."""
+
     rank: int
     """Among the candidates of the class, from 1."""
 
@@ -79,7 +83,7 @@ def selected_images(selection: "pd.DataFrame") -> list[SelectedImage]:
             image_id=image_id,
             class_index=class_index,
             place=place,
-            tier=tier,
+            tier=_known_tier(tier),
             rank=rank,
             confidence=_known(confidence),
             box=box,
@@ -96,7 +100,7 @@ def rejected_images(rejected: "pd.DataFrame") -> list[RejectedImage]:
         RejectedImage(
             image_id=image_id,
             class_index=class_index,
-            tier=tier,
+            tier=_known_tier(tier),
             rank=rank,
             confidence=_known(confidence),
             reason=reason,
@@ -104,6 +108,11 @@ def rejected_images(rejected: "pd.DataFrame") -> list[RejectedImage]:
         )
         for image_id, class_index, tier, rank, confidence, reason, is_open in zip(*values, strict=True)
     ]
+
+
+def _known_tier(tier: Tier | Literal["none"]) -> Tier | None:
+    """A tier; None for the value that stands in tables for none."""
+    return None if tier == NO_TIER else tier
 
 
 def _known(confidence: float | None) -> float | None:

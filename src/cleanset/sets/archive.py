@@ -26,7 +26,7 @@ from cleanset.dataset.archives import check_member
 from cleanset.errors import CleansetError, one_line, reason
 from cleanset.files import new_folder, read_text
 from cleanset.sets.folder import check_outside, read_image, read_set
-from cleanset.sets.manifest import Entry, check_set, columns
+from cleanset.sets.manifest import Entry, check_set
 from cleanset.validation import shown
 
 _REMEDY = "expected one of cleanset publish"
@@ -140,7 +140,7 @@ def _members(folder: Path, entry: Entry, classes: ClassTable) -> Iterator[tuple[
     key = entry.image_id if classes.is_imagenet else f"{entry.class_index:04d}_{entry.rank:04d}"
     yield f"{key}.{_SUFFIXES[PurePosixPath(entry.file).suffix.lower()]}", read_image(folder, entry)
     yield f"{key}.cls", str(entry.class_index).encode()
-    yield f"{key}.json", json.dumps(entry.record(columns(classes))).encode()
+    yield f"{key}.json", json.dumps(entry.record(classes)).encode()
 
 
 SIGNATURE_NAMESPACE = "cleanset"

@@ -52,6 +52,7 @@ def card(
         scored=scored,
         source_of_images=provenance.release.texts["images"] if provenance.images == VALIDATION_IMAGES else "images",
         counts=counts,
+        undecided=int(rejected["open"].sum()),
         kinds=VERDICTS,
         verdicts=verdicts_by_reviewer(votes),
         agreement=overall(verdicts_by_image(votes)),
@@ -87,7 +88,14 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
 
 
 def _rendered(
-    model: str, release: Release, *, manifest_sha256: str, images: int, reviewed: bool, **values: object
+    model: str,
+    release: Release,
+    *,
+    manifest_sha256: str,
+    images: int,
+    reviewed: bool,
+    is_random: bool,
+    **values: object,
 ) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES_OF_SETS),
@@ -105,14 +113,27 @@ def _rendered(
         images=images,
         texts=release.texts,
         front_matter=front_matter(
-            model, images, release, manifest_sha256=manifest_sha256, reviewed=reviewed, with_images=True
+            model,
+            images,
+            release,
+            manifest_sha256=manifest_sha256,
+            reviewed=reviewed,
+            with_images=True,
+            # of an empty set no order is known, and its manifest has all columns
+            has_tiers=not (is_random and images),
         ),
+        is_random=is_random,
         keys=release.classes.keys,
     )
 
 
-def card_without_images(text: str, model: str, images: int, release: Release, *, manifest_sha256: str) -> str:
-    """A card for a set that is published without its images: the table is loaded, the images are made again."""
+def card_without_images(
+    text: str, model: str, images: int, release: Release, *, manifest_sha256: str, has_tiers: bool
+) -> str:
+    """A card for a set that is published without its images: the table is loaded, the images are made again.
+
+    `has_tiers`: whether the set has a model, which orders the candidates.
+    """
     _, _, body = text.split("---\n", 2)
     before, rest = body.split("## Loading\n", 1)
     # only the section on loading is replaced; all numbers stay those of stage export
@@ -124,6 +145,7 @@ def card_without_images(text: str, model: str, images: int, release: Release, *,
         manifest_sha256=manifest_sha256,
         reviewed=bool(release.reviewers),
         with_images=False,
+        has_tiers=has_tiers,
     )
     return f"{matter}\n{before}{release.texts['without_images']}\n{after}"
 
@@ -138,10 +160,18 @@ _WIDTH = 116
 
 
 def front_matter(
-    model: str, images: int, release: Release, *, manifest_sha256: str, reviewed: bool, with_images: bool
+    model: str,
+    images: int,
+    release: Release,
+    *,
+    manifest_sha256: str,
+    reviewed: bool,
+    with_images: bool,
+    has_tiers: bool = True,
 ) -> str:
     """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
 
+    `has_tiers`: whether the set has a model, which orders the candidates.
     Without its images, a set is read as a table, where the class is in the column class_index.
     """
     values = {
@@ -152,7 +182,7 @@ def front_matter(
         "reviewed": reviewed,
         "with_images": with_images,
         "size": _size(images),
-        "features": _features(with_images, release.classes),
+        "features": _features(columns(release.classes, has_tiers=has_tiers), with_images, release.classes),
     }
     fields = filled(templates("catalogues")["front_matter"], values)
     text = yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=_WIDTH, allow_unicode=True)
@@ -164,13 +194,14 @@ def _size(images: int) -> str:
     return next(name for limit, name in limits.items() if images < limit)
 
 
-def _features(with_images: bool, classes: ClassTable) -> list[JsonObject]:
+def _features(names: Sequence[str], with_images: bool, classes: ClassTable) -> list[JsonObject]:
+    """The features of the columns of a manifest with these names."""
     features: list[JsonObject] = [{"name": "image", "dtype": "image"}] if with_images else []
-    for column in columns(classes):
+    for column in names:
         if column == "class_index":
-            names = {str(index): name for index, name in enumerate(classes.labels)}
+            labels = {str(index): name for index, name in enumerate(classes.labels)}
             name = "label" if with_images else column
-            features.append({"name": name, "dtype": {"class_label": {"names": names}}})
+            features.append({"name": name, "dtype": {"class_label": {"names": labels}}})
         elif column != "file" or not with_images:
             features.append({"name": column, "dtype": _NUMBERS.get(column, "string")})
     return features

@@ -16,15 +16,16 @@ from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.json_files import JsonMapping, JsonObject
-from cleanset.sets.manifest import twins
+from cleanset.sets.manifest import have_tiers, twins
 from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import NO_TIER, TIER_ORDER
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from cleanset.edition.params import Params
     from cleanset.scoring.record import ListRecord, ScoreRecord
+    from cleanset.selection.fill import ImagesPerClass
     from cleanset.sets.manifest import Entry
 
 
@@ -119,8 +120,8 @@ def licence_text(texts: Texts) -> str:
 
 
 def in_random_order(entries: "Sequence[Entry]") -> bool:
-    """Whether the images of a set were taken in a random order: no confidence at all is known."""
-    return bool(entries) and all(entry.source_confidence is None for entry in entries)
+    """Whether the images of a set were taken in a random order, without a model: they have no tiers."""
+    return not have_tiers(entries)
 
 
 def summary_of(entries: "Sequence[Entry]", texts: Texts) -> str:
@@ -204,28 +205,63 @@ def notices_of(entries: "Sequence[Entry]", release: Release) -> list[str]:
     return [*limits_of(entries, release), *twins_notice(entries)]
 
 
-def rejected_columns(classes: ClassTable) -> tuple[str, ...]:
-    """The columns of the table of rejected candidates."""
-    return (classes.key_column, "class_index", "class_name", "image_id", "tier", "rank", "reason")
+def rejected_columns(classes: ClassTable, *, has_tiers: bool = True) -> tuple[str, ...]:
+    """The columns of the table of rejected candidates; a set without a model `has_tiers` not.
+
+    Your own images have their digest, as they may have another name in another release.
+    """
+    tier = ("tier",) if has_tiers else ()
+    digest = () if classes.is_imagenet else ("source_sha256",)
+    return (classes.key_column, "class_index", "class_name", "image_id", *tier, "rank", "reason", *digest)
 
 
-def rejected_csv(rejected: "pd.DataFrame", classes: ClassTable) -> str:
-    """Table REJECTED as CSV with a header; by class, tier and rank."""
+def rejected_csv(rejected: "pd.DataFrame", classes: ClassTable, digests: Mapping[str, str] | None = None) -> str:
+    """Table REJECTED as CSV with a header; by class, tier and rank.
+
+    `digests`: the SHA-256 of your own images by id; None for ImageNet's.
+    """
     rows = rejected[["class_index", "tier", "rank", "image_id", "reason"]].itertuples(index=False, name=None)
-    in_order = sorted(rows, key=lambda row: (row[0], TIERS.index(row[1]), *row[2:4]))
+    in_order = sorted(rows, key=lambda row: (row[0], TIER_ORDER.index(row[1]), *row[2:4]))
+    has_tiers = not (rejected["tier"] == NO_TIER).any()
     return csv_text(
-        rejected_columns(classes),
+        rejected_columns(classes, has_tiers=has_tiers),
         (
-            (classes.keys[index], index, classes.labels[index], image_id, tier, rank, reason)
+            (
+                classes.keys[index],
+                index,
+                classes.labels[index],
+                image_id,
+                *((tier,) if has_tiers else ()),
+                rank,
+                reason,
+                *(() if digests is None else (digests[image_id],)),
+            )
             for index, tier, rank, image_id, reason in in_order
         ),
     )
 
 
-def reasons_of_rejection(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str, str], str]:
-    """The reason of each rejected candidate, by class key and image id. Raises CleansetError, naming `where`."""
-    rows = parse_rows(text, rejected_columns(classes), dict[str, str], where, remedy="export or fetch the set again")
-    return {(row[classes.key_column], row["image_id"]): row["reason"] for _, row in rows}
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A line of the table of rejected candidates."""
+
+    image_id: str
+    reason: str
+    sha256: str | None
+    """Of the whole image; None for ImageNet's, which is known by its id."""
+
+
+def rejections(text: str, where: str, classes: ClassTable) -> Mapping[tuple[str, str], Rejection]:
+    """The rejected candidates by class key and image id. Raises CleansetError, naming `where`."""
+    has_tiers = not text.startswith(",".join(rejected_columns(classes, has_tiers=False)) + "\n")
+    names = rejected_columns(classes, has_tiers=has_tiers)
+    rows = parse_rows(text, names, dict[str, str], where, remedy="export or fetch the set again")
+    return {
+        (row[classes.key_column], row["image_id"]): Rejection(
+            image_id=row["image_id"], reason=row["reason"], sha256=row.get("source_sha256")
+        )
+        for _, row in rows
+    }
 
 
 _DETERMINING: dict[str, Any] = {
@@ -262,7 +298,7 @@ class Provenance:
     classes: Sequence[int]
     """Class indices of the classes that the set should have, sorted."""
 
-    images_per_class: int
+    images_per_class: "ImagesPerClass"
     """Number of images that each class should have."""
 
     images: int
@@ -297,19 +333,21 @@ class Provenance:
         return _params_sha256(self.params)
 
 
-def params_sha256_of(params: "Params") -> str:
-    """SHA-256 of the parameters that decide the contents of a set, as `Provenance.params_sha256`."""
-    return _params_sha256(determining_params(params))
+def params_sha256_of(params: "Params", role: str) -> str:
+    """SHA-256 of the parameters that decide the contents of a model's set, as `Provenance.params_sha256`."""
+    return _params_sha256(determining_params(params, role))
 
 
 def _params_sha256(params: JsonMapping) -> str:
     return sha256(json.dumps(params, sort_keys=True, separators=(",", ":")).encode())
 
 
-def determining_params(params: "Params") -> JsonObject:
-    """The parameters that decide the contents of a set, as far as params.yaml or its protocol gives them."""
+def determining_params(params: "Params", role: str) -> JsonObject:
+    """The parameters that decide the contents of a model's set, as far as params.yaml or its protocol gives them."""
     found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
-    return {name: values for name, values in found.items() if values}
+    # a random order knows no choice of candidates, and no other model
+    without = {"protocol", "select"} if params.model(role).is_random else set()
+    return {name: values for name, values in found.items() if values and name not in without}
 
 
 def digest_of(path: str, blocks: Sequence[bytes]) -> InputDigest:

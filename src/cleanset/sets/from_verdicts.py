@@ -14,7 +14,8 @@ network and nothing of the project: the rules of selection are written down here
 3. Decision on an image: its reviewers' consensus (review.policy); the board overrules them. Answers to gold items
    do not count. A crop that the model misclassifies is rejected (review.wrong_after_crop).
 4. A class is filled from top5, reserve, relaxed; in each the clean images come before the cropped ones (review.crops
-   in_rank: they do not).
+   in_rank: they do not). Of a set without a model (source random), the candidates are all images with one label, by
+   descending number, and have no tier. It takes export.images_per_class of them, or all.
 
 No program can find these changes from a release alone:
 - one that is made in every place that tells of it: a score in scores, candidates and sets, a verdict in reviews,
@@ -40,7 +41,9 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet
 
-TIERS = ("top5", "reserve", "relaxed")
+TIERS = ("none", "top5", "reserve", "relaxed")
+OF_A_MODEL = ("tier", "confidence", "source_confidence")
+"""Columns that a set without a model lacks."""
 CHECKSUMS = "checksums.sha256"
 REJECTED = ("class_index", "image_id", "tier", "rank", "reason")
 COLUMNS = {"wnid": "class", "original_class": "ilsvrc_class", "classes": "real_classes"}
@@ -346,8 +349,8 @@ def scores_fit(row: Row, classes: int, tolerance: float) -> bool:
     return bool(fits)
 
 
-def filled(rows: list[Row], found: dict[str, Decision], count: int, in_rank: bool) -> tuple[list[Row], list[Row]]:
-    """The candidates of a class that are kept, in their places, and the others, each with its reason."""
+def filled(rows: list[Row], found: dict[str, Decision], count: float, in_rank: bool) -> tuple[list[Row], list[Row]]:
+    """The candidates of a class that are kept, in their places, at most `count`, and the others with their reasons."""
 
     def order(row: Row) -> tuple[int, bool, int]:
         decision = found[row["image_id"]]
@@ -381,6 +384,8 @@ class Release:
         self.keys = [line[0] for line in table]
         self.names = [line[1].partition(end)[0] for line in table]
         self.indices = {key: index for index, key in enumerate(self.keys)}
+        # sets without a model, whose candidates are in a random order
+        self.random = {role for role, model in self.params["models"].items() if model["source"] == "random"}
         self.images = by_id(folder / "index.parquet")
         self.scores = {role: by_id(folder / f"scores/{role}.parquet") for role in self.params["models"]}
         golds = rows_of(folder / "reviews/gold.csv") if (folder / "reviews/gold.csv").is_file() else []
@@ -441,6 +446,8 @@ class Release:
     def candidates(self, role: str) -> Iterator[tuple[int, list[Row]]]:
         """Each class with the images that may be in it for a model, by rank."""
         select = self.params["select"]
+        if is_random := role in self.random:  # all images with one label, as if of one tier
+            select = select | {"pool": "model", "candidates": len(self.images), "tiers": ["top5"]}
         label = self.params["dataset"]["label"]
         pools: dict[tuple[int, str], list[Row]] = defaultdict(list)
         for image_id, row in self.scores[role].items():
@@ -463,9 +470,10 @@ class Release:
             first = pool[: select["candidates"]]
             rest = pool[select["candidates"] :] + pools[index, "reserve"]
             by_tier = first, sorted(rest, key=order), sorted(pools[index, "relaxed"], key=order)
-            listed = ((tier, row) for tier, rows in zip(TIERS, by_tier, strict=True) for row in rows)
-            ranked = enumerate(listed, start=1)
-            yield index, [row | {"tier": tier, "rank": n} for n, (tier, row) in ranked if tier in select["tiers"]]
+            listed = ((tier, row) for tier, rows in zip(TIERS[1:], by_tier, strict=True) for row in rows)
+            placed = enumerate(listed, start=1)
+            taken = ((n, "none" if is_random else tier, row) for n, (tier, row) in placed if tier in select["tiers"])
+            yield index, [row | {"tier": tier, "rank": n} for n, tier, row in taken]
 
 
 def crop_key(image_id: str, box: Box | None) -> tuple[str, str]:
@@ -510,7 +518,8 @@ class ModelSet:
         rejected = list[Row]()
         for index, ranked in release.candidates(self.role):
             decisions = {row["image_id"]: self.decision(index, row["image_id"]) for row in ranked}
-            count = release.params["export"]["images_per_class"]
+            wanted = release.params["export"]["images_per_class"]
+            count = math.inf if wanted == "all" else wanted
             in_rank = release.rules["crops"] == "in_rank"
             keep, others = filled(ranked, decisions, count, in_rank)
             candidates += ranked
@@ -519,6 +528,9 @@ class ModelSet:
             for place, row in enumerate((row for row in keep if not lacks_box(decisions[row["image_id"]])), start=1):
                 manifest.append(self.manifest_row(row, place, decisions[row["image_id"]].box))
             rejected += [{name: row[name] for name in REJECTED} for row in others]
+        for row in (*manifest, *rejected) if self.role in release.random else ():
+            for name in OF_A_MODEL:
+                row.pop(name, None)
         yield from differences(folder / f"candidates/{self.role}.parquet", ("class_index", "image_id"), candidates)
         yield from differences(self.folder / "rejected.csv", ("class_index", "image_id"), rejected)
         yield from differences(self.folder / "manifest.csv", ("class", "rank"), manifest)
@@ -537,8 +549,7 @@ class ModelSet:
         image_id = row["image_id"]
         image = release.images[image_id]
         name = release.names[index]
-        is_known = self.record.get("source") != "random" and image_id not in self.record.get("beyond", ())
-        whole = f"{row['confidence']:.9g}" if is_known else ""
+        whole = "" if image_id in self.record.get("beyond", ()) else f"{row['confidence']:.9g}"
         key = release.keys[index]
         suffixes = ("", ".crop.png") if "." in image_id else (".JPEG", ".png")
         found = {

@@ -16,7 +16,7 @@ from cleanset.errors import DamagedError
 from cleanset.images.codec import decode
 from cleanset.json_files import JsonObject
 from cleanset.sets.folder import read_image
-from cleanset.sets.manifest import MANIFEST_COLUMNS, Entry, columns
+from cleanset.sets.manifest import Entry
 
 CONTACT_SHEET_COLUMNS = 10
 CONTACT_SHEET_ROWS = 8
@@ -51,7 +51,6 @@ class ImageSet:
         self.entries = list(entries)
         self.transform = transform
         self.class_table = class_table
-        self._columns = columns(class_table)
         self.classes = list(class_table.keys)
         self.class_names = list(class_table.labels)
         self.class_to_idx = dict(class_table.indices)
@@ -95,7 +94,7 @@ class ImageSet:
     def __getitem__(self, place: int) -> tuple[Any, int, JsonObject]:
         entry = self.entries[self._position(place)]
         image = self._image(entry)
-        record = _record(entry, self._columns, image.width, image.height)
+        record = _record(entry, self.class_table, image.width, image.height)
         return (self.transform(image) if self.transform else image), entry.class_index, record
 
     def _image(self, entry: Entry) -> Image.Image:
@@ -126,12 +125,14 @@ class ImageSet:
         return position
 
 
-def _record(entry: Entry, names: Sequence[str], width: int, height: int) -> JsonObject:
-    return entry.record(names) | {
-        "confidence": _number(entry.confidence),
-        "source_confidence": _number(entry.source_confidence),
-        names[MANIFEST_COLUMNS.index("real_classes")]: " ".join(map(str, entry.real_classes)),
-        # torch's default_collate refuses None
+def _record(entry: Entry, classes: ClassTable, width: int, height: int) -> JsonObject:
+    record = entry.record(classes)
+    # torch's default_collate refuses None
+    for name in ("confidence", "source_confidence"):
+        if name in record:
+            record[name] = _number(record[name])
+    return record | {
+        classes.column("real_classes"): " ".join(map(str, entry.real_classes)),
         "crop": entry.crop or (0, 0, width, height),
     }
 

@@ -15,7 +15,7 @@ from cleanset.edition.paths import Edition
 from cleanset.files import is_there, sha256, sha256_of
 from cleanset.images.boxes import known_box
 from cleanset.review.guidelines import GUIDELINES, own_guidelines
-from cleanset.sets.description import params_sha256_of, reasons_of_rejection
+from cleanset.sets.description import params_sha256_of, rejections
 from cleanset.sets.folder import REJECTED_CSV, manifest_text, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, check_manifest
 from cleanset.validation import first_names
@@ -65,8 +65,11 @@ def outdated(folder: Path) -> list[str]:
     if edition is None or not release.made_from:
         return []
     params = read_params(edition.folder)
+    role = folder.absolute().name
+    if role not in params.models:
+        return [PARAMS]
     recorded = release.made_from
-    found = {PARAMS: params_sha256_of(params)}
+    found = {PARAMS: params_sha256_of(params, role)}
     if is_there(edition.reviews):
         found[REVIEWS] = _votes_sha256(_votes_on(folder, edition, params.review.accept))
     if IMAGES in recorded and is_there(edition.images_sha256):
@@ -111,8 +114,10 @@ def _votes_on(folder: Path, edition: Edition, accept: Collection[str]) -> list[V
     keys = {(entry.class_index, entry.image_id) for entry in entries}
     path = folder / REJECTED_CSV
     if is_there(path):
-        reasons = reasons_of_rejection(read_regular_file(path).decode("utf-8", "replace"), str(path), read.classes)
-        keys |= {(read.classes.indices[key], name) for (key, name), why in reasons.items() if why != "not_needed"}
+        others = rejections(read_regular_file(path).decode("utf-8", "replace"), str(path), read.classes)
+        keys |= {
+            (read.classes.indices[key], name) for (key, name), each in others.items() if each.reason != "not_needed"
+        }
     votes = accepted_votes(read_reviews(edition.reviews, read.classes), accept)
     return [
         (image_id, reviewer, vote.review.verdict.kind, vote.review.reason, known_box(vote.review.box))

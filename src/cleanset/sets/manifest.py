@@ -33,15 +33,30 @@ MANIFEST_COLUMNS = (
 """The columns of a set of ImageNet's images, as published; `columns` has those of any set."""
 
 
-def columns(classes: ClassTable) -> tuple[str, ...]:
-    """The columns of a manifest of images of these classes, in order; for your own images one more, the group."""
-    return MANIFEST_COLUMNS if classes.is_imagenet else (*map(classes.column, MANIFEST_COLUMNS), GROUP)
+OF_A_MODEL = ("tier", "confidence", "source_confidence")
+"""The columns that a set without a model lacks."""
+
+
+def fields(classes: ClassTable, *, has_tiers: bool = True) -> tuple[str, ...]:
+    """The columns of a manifest by the names that they have in ImageNet's; for your own images one more, the group.
+
+    `has_tiers`: whether the set has a model, which orders the candidates.
+    """
+    every = MANIFEST_COLUMNS if classes.is_imagenet else (*MANIFEST_COLUMNS, GROUP)
+    return every if has_tiers else tuple(name for name in every if name not in OF_A_MODEL)
+
+
+def columns(classes: ClassTable, *, has_tiers: bool = True) -> tuple[str, ...]:
+    """The columns of a manifest of images of these classes, in order; see `fields`."""
+    names = fields(classes, has_tiers=has_tiers)
+    return names if classes.is_imagenet else tuple(map(classes.column, names))
 
 
 MAX_RANK = 50_000
 MAX_EDGE = 65_535
 """Pixels: the longest side that a JPEG can have."""
 
+_BOX = ("left", "top", "right", "bottom")
 _VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
 
 
@@ -95,15 +110,17 @@ class Entry(BaseModel):
     """In the class, from 1."""
 
     image_id: Annotated[ImageId, Field(description="an image id")]
-    tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
-    confidence: Annotated[_Probability | None, Field(description="0 to 1")]
+    tier: Annotated[Tier | None, Field(description="top5, reserve or relaxed")] = None
+    """None in a set without a model, which has no confidences either."""
+
+    confidence: Annotated[_Probability | None, Field(description="0 to 1")] = None
     """The model's softmax probability of the class on the delivered pixels, a float32.
 
     None of a crop that nobody has scored or whose five most probable classes lack the class, and where
     `source_confidence` is None.
     """
 
-    source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
+    source_confidence: Annotated[_Probability | None, Field(description="0 to 1")] = None
     """The same on the whole image; equal for a whole image. None of one taken from beyond a published list."""
 
     ilsvrc_class: _ClassIndex
@@ -170,7 +187,11 @@ class Entry(BaseModel):
             name = classes.column("real_classes")
             raise ValueError(f"{name} {_words(self.real_classes)}; expected the class {index} among them")
         if (self.tier == "relaxed") != (labels > 1):
-            raise ValueError(f"tier {self.tier} with labels: {labels}; expected relaxed with several, else another")
+            raise ValueError(
+                f"tier {self.tier or 'none'} with labels: {labels}; expected relaxed with several, else another"
+            )
+        if self.tier is None and self.source_confidence is not None:
+            raise ValueError(f"source_confidence {_digits(self.source_confidence)} without a tier; expected neither")
         if self.file != (name := file_name(self.wnid, self.image_id, self.crop, classes)):
             raise ValueError(f"file {self.file}; expected {name}")
         if self.crop is None:
@@ -203,19 +224,18 @@ class Entry(BaseModel):
 
     def row(self, classes: ClassTable) -> tuple[str, ...]:
         """The values of the columns; a confidence has the digits that tell one float32 from the next."""
-        values = (
-            self.model, self.wnid, self.class_index, self.class_name, self.rank, self.image_id, self.tier,
-            _digits(self.confidence), _digits(self.source_confidence),
-            self.ilsvrc_class, _words(self.real_classes), self.reviewers, *(self.crop or ("", "", "", "")),
-            self.file, self.source_sha256, self.source_check, self.file_sha256, self.pixels_sha256, self.encoder,
-            self.group,
-        )  # fmt: skip
-        return tuple(map(str, values[: len(columns(classes))]))
+        values = self.model_dump() | {
+            "confidence": _digits(self.confidence),
+            "source_confidence": _digits(self.source_confidence),
+            "real_classes": _words(self.real_classes),
+            **dict(zip(_BOX, self.crop or ("",) * len(_BOX), strict=True)),
+        }
+        return tuple(str(values[name]) for name in fields(classes, has_tiers=self.tier is not None))
 
-    def record(self, names: Sequence[str]) -> JsonObject:
-        """The values by the `names` of the columns, with the box as `crop`."""
-        name_of = dict(zip((*MANIFEST_COLUMNS, GROUP), names, strict=False)) | {"crop": "crop"}
-        return {name_of[name]: value for name, value in self.model_dump().items() if name in name_of}
+    def record(self, classes: ClassTable) -> JsonObject:
+        """The values by the names of the columns, with the box as `crop`."""
+        names = (*fields(classes, has_tiers=self.tier is not None), "crop")
+        return {classes.column(name): value for name, value in self.model_dump().items() if name in names}
 
 
 def _digits(confidence: float | None) -> str:
@@ -239,10 +259,16 @@ def check_not_empty(entries: Collection[Entry], where: object) -> None:
         raise CleansetError(f"{where}: no images; expected at least one: review some, and run dvc repro")
 
 
+def have_tiers(entries: Iterable[Entry]) -> bool:
+    """Whether a set with these entries has a model, which orders its candidates; taken for granted of an empty one."""
+    return all(entry.tier is not None for entry in entries)
+
+
 def manifest_csv(entries: Iterable[Entry], classes: ClassTable) -> str:
     """The manifest as CSV with a header, sorted by class index and rank."""
     in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
-    return csv_text(columns(classes), (entry.row(classes) for entry in in_order))
+    names = columns(classes, has_tiers=have_tiers(in_order))
+    return csv_text(names, (entry.row(classes) for entry in in_order))
 
 
 MAX_SHOWN_CHARACTERS = 100
@@ -282,9 +308,6 @@ def _short(text: str) -> str:
     return f"{text[:12]}..." if SHA256_FORM.fullmatch(text) else printable(text)
 
 
-_BOX = ("left", "top", "right", "bottom")
-
-
 @dataclass(frozen=True, slots=True)
 class CheckedManifest:
     """The lines of a manifest, valid ones as entries, and the problems of the others and between them."""
@@ -321,14 +344,15 @@ def check_manifest(text: str, where: str, classes: ClassTable) -> CheckedManifes
     entries: dict[int, Entry] = {}
     problems: list[Problem] = []
     invalid_files: list[str] = []
-    for number, row in enumerate(_rows(text, where, columns(classes)), start=2):
-        found = _entry(row, classes)
+    has_tiers = not text.startswith(",".join(columns(classes, has_tiers=False)) + "\n")
+    names = fields(classes, has_tiers=has_tiers)
+    for number, row in enumerate(_rows(text, where, columns(classes, has_tiers=has_tiers)), start=2):
+        found = _entry(row, names, classes)
         if isinstance(found, Entry):
             entries[number] = found
         else:
             problems += [_of_line(number, *each) for each in found]
-            is_whole = len(row) == len(columns(classes))
-            invalid_files.append(row[MANIFEST_COLUMNS.index("file")] if is_whole else "")
+            invalid_files.append(row[names.index("file")] if len(row) == len(names) else "")
     if not problems:
         # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
@@ -393,16 +417,15 @@ def _of_line(number: int, found: str, expected: str) -> Problem:
     return Problem("manifest", f"{MANIFEST}, line {number}", found, expected, line=number)
 
 
-def _entry(row: Sequence[str], classes: ClassTable) -> Entry | list[tuple[str, str]]:
-    """The entry of a line, or what is found and expected of its values."""
-    if len(row) != (expected := len(columns(classes))):
-        return [(f"values: {len(row)}", str(expected))]
-    names = (*MANIFEST_COLUMNS, GROUP)[: len(row)]
+def _entry(row: Sequence[str], names: Sequence[str], classes: ClassTable) -> Entry | list[tuple[str, str]]:
+    """The entry of a line, or what is found and expected of its values; `names`: the fields of the columns."""
+    if len(row) != len(names):
+        return [(f"values: {len(row)}", str(len(names)))]
     values: JsonObject = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
     values["crop"] = box if any(box) else None
     for name in ("confidence", "source_confidence"):
-        values[name] = values[name] or None
+        values[name] = values.get(name) or None
     values["real_classes"] = values["real_classes"].split(" ")
     try:
         return Entry.checked(values, classes)

@@ -44,10 +44,15 @@ _DECIDING: dict[str, Any] = {
 }  # fmt: skip
 """The parameters that selection needs, and the release's version and date."""
 
+_OF_MODELS = """`scores/` and `crop_scores/`,
+what each model says of every image and crop; `candidates/`, the images that may be in a class;"""
+_OF_RANDOM_ORDERS = """`scores/`,
+the numbers that put the images of a class in a random order (no model was used, and `crop_scores/` is empty);
+`candidates/`, the images that may be in a class, in that order;"""
+
 _README = """# {name}
 
-The finished sets of an edition ({roles}), {images}, and everything that they follow from: `scores/` and `crop_scores/`,
-what each model says of every image and crop; `candidates/`, the images that may be in a class; `reviews/`, every
+The finished sets of an edition ({roles}), {images}, and everything that they follow from: {scores} `reviews/`, every
 verdict, those of `board/` with the note on why it overrules; `verdicts.csv`, the same in one table; `gold.json` and
 `audit/`, how many known flaws the reviewers found, and what audits of the sets say; `index.parquet`, the digest, size
 and labels of every image; `classes.tsv`, the classes; `params.json`, the parameters of selection.
@@ -85,7 +90,12 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
         limits = {each: None for entries, of_set in sets.values() for each in limits_of(entries, of_set)}
         images = "with their images" if with_images else "without their images, which `cleanset rebuild` makes"
         texts = {
-            CARD: _README.format(name=name, roles=", ".join(sets), images=images),
+            CARD: _README.format(
+                name=name,
+                roles=", ".join(sets),
+                images=images,
+                scores=_OF_RANDOM_ORDERS if all(model.is_random for model in params.models.values()) else _OF_MODELS,
+            ),
             **released_texts(
                 deposit_json(name, summaries, list(limits), released, with_images=with_images),
                 released,

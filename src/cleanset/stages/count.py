@@ -69,7 +69,8 @@ def run(edition: Edition) -> None:
             predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES, table))
             check_scored(known_crops(selection), predictions, str(edition.crop_scores(role)))
             numbers |= effect(kept, predictions)
-        numbers |= closeness(measured(read_table(edition.margins(role), MARGINS, table), unknown[role]))
+        if not params.models[role].is_random:
+            numbers |= closeness(measured(read_table(edition.margins(role), MARGINS, table), unknown[role]))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
         audit = read_audit_files(edition.reviews, role, roles=list(params.models), classes=table)
         audited = result_of_audit(audit, votes=votes, index=index, selection=selection, classes=table)

@@ -27,6 +27,8 @@ from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
+from cleanset.selection.fill import is_full, least_images
+from cleanset.selection.metrics import per_class
 from cleanset.selection.selected import selected_images
 from cleanset.sets import description
 from cleanset.sets.card import card
@@ -142,7 +144,11 @@ def run(edition: Edition, role: str) -> None:
         provenance = provenance_of(read, role, entries)
         texts = {
             CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
-            REJECTED_CSV: description.rejected_csv(rejected, read.classes),
+            REJECTED_CSV: description.rejected_csv(
+                rejected,
+                read.classes,
+                dict(zip(read.index["image_id"], read.index["sha256"], strict=True)) if params.dataset.is_own else None,
+            ),
         }
         if read.guidelines:
             texts[GUIDELINES] = read.guidelines
@@ -172,7 +178,7 @@ def source_check(read: ExportInputs) -> SourceCheck:
     return "archive_md5" if read.archive_md5 else "none"
 
 
-def release_of_set(read: ExportInputs) -> description.Release:
+def release_of_set(read: ExportInputs, role: str) -> description.Release:
     """The facts about a set that card and Croissant state beside its images."""
     params = read.params
     pinned = dict(zip(read.index["image_id"], read.index["sha256"], strict=True))
@@ -186,7 +192,7 @@ def release_of_set(read: ExportInputs) -> description.Release:
         reviewers=tuple(verdicts_by_reviewer(read.votes)),
         about=params.export.about,
         made_from=made_from(
-            params_sha256=description.params_sha256_of(params),
+            params_sha256=description.params_sha256_of(params, role),
             votes=_vote_rows(read.votes),
             pinned=pinned if params.dataset.is_own else None,
             tables={each.path: each.sha256 for each in read.digests},
@@ -215,14 +221,14 @@ def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> de
     ]
     return description.Provenance(
         model=role,
-        release=release_of_set(read),
+        release=release_of_set(read, role),
         classes=params.dataset.class_list(read.classes),
         images_per_class=params.export.images_per_class,
         images=read.scored.images,
         notices=notices,
-        readings=readings(params),
+        readings=readings(params, role),
         scored=read.scored,
-        params=description.determining_params(params),
+        params=description.determining_params(params, role),
         inputs=read.digests,
         manifest_sha256=sha256(manifest_csv(entries, read.classes).encode()),
     )
@@ -272,16 +278,24 @@ def source_reader(read: ExportInputs, read_bytes: Read) -> Callable[[str], Sourc
 
 
 def check_full(read: ExportInputs, role: str) -> None:
-    """Raise CleansetError if a class has fewer images than it should."""
+    """Raise CleansetError if a class is not full."""
     images_per_class = read.params.export.images_per_class
-    counts = read.selection["class_index"].value_counts()
     wanted = read.params.dataset.class_list(read.classes)
-    short = [index for index in wanted if counts.get(index, 0) < images_per_class]
+    counts = per_class(read.selection, wanted)
+    short = [index for index in wanted if counts[index] < least_images(images_per_class)]
     if short:
+        found = "no image" if images_per_class == "all" else f"{counts[short[0]]} of {images_per_class} images"
         raise CleansetError(
-            f"{role}: short classes: {len(short)}, the first is {read.classes.keys[short[0]]} with "
-            f"{counts.get(short[0], 0)} of {images_per_class} images: review more, "
-            "or set export.strict: false (then data/short_classes.csv lists them all)"
+            f"{role}: short classes: {len(short)}, the first is {read.classes.keys[short[0]]} with {found}: review "
+            "more, or set export.strict: false (then data/short_classes.csv lists them all)"
+        )
+    undecided = per_class(read.rejected[read.rejected["open"]], wanted)
+    unfinished = [index for index in wanted if not is_full(counts[index], undecided[index], images_per_class)]
+    if unfinished:
+        raise CleansetError(
+            f"{role}: classes with candidates that are not decided: {len(unfinished)}, the first is "
+            f"{read.classes.keys[unfinished[0]]} with {undecided[unfinished[0]]}; expected none with "
+            "export.images_per_class: all: review them, or set export.strict: false"
         )
 
 

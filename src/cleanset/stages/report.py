@@ -95,7 +95,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: Cl
     states = figures.class_states(sets, classes, per_class)
     overlap = figures.overlaps(sets)
     candidates = candidates_by_class(sets, delivered, votes)
-    is_scored = any(model.source != "random" for model in params.models.values())
+    is_scored = any(not model.is_random for model in params.models.values())
     shared = read_table(edition.shared, SHARED, table) if is_scored and params.select.pool == "ensemble" else None
     notices = (*limits(table, images=len(index)), *limits(table, unreviewed=params.review.unreviewed == "clean"))
     return ReportData(
@@ -104,6 +104,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: Cl
         networks={role: network(model) for role, model in params.models.items()},
         notices=notices,
         images_per_class=per_class,
+        candidates_of={role: len(filled.selection) + len(filled.rejected) for role, filled in sets.items()},
         readings=tuple(readings(params)),
         steps=tuple(figures.funnel(index, shared, sets, votes)),
         states=tuple(states),

@@ -15,6 +15,6 @@ def run(edition: Edition, role: str) -> None:
     shared = read_table(edition.shared, SHARED, classes)
     scores = read_table(edition.scores(role), SCORES, classes)
     check_same_images(index, scores, str(edition.scores(role)))
-    every = candidates(index, shared, scores, classes=params.dataset.class_list(classes), rule=params.rule())
+    every = candidates(index, shared, scores, classes=params.dataset.class_list(classes), rule=params.rule(role))
     write_table(edition.candidates(role), of_tiers(every, params.select.tiers), CANDIDATES, classes)
     write_table(edition.margins(role), margins(every), MARGINS, classes)

@@ -1,6 +1,8 @@
 """`cleanset diff`: what has changed from one release to the next."""
 
 import json
+import re
+import shutil
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from cleanset.measure.compare import releases
 from cleanset.sets.description import Release
 from cleanset.sets.folder import write_descriptions
 from cleanset.sets.manifest import Entry, file_name
+from tests import own_edition
 from tests.measure.compare.command import cleanset, says
 from tests.sets.entries import CROPPED, WHOLE, checked
 
@@ -158,3 +161,36 @@ def test_in_seconds(tmp_path: Path) -> None:
     start = time.perf_counter()
     assert len(releases.diff(a, b).render(as_json=False).splitlines()) > 1500
     assert time.perf_counter() - start < 10
+
+
+@pytest.mark.slow
+def test_an_image_that_is_renamed_and_rejected(tmp_path: Path) -> None:
+    """Its reason is found by its bytes, under its new name and in its new class."""
+    edition = own_edition.make(tmp_path, keys=("cat", "dog"), each=3)
+    own_edition.review(edition, "ada")
+    own_edition.run(edition, "crops", "score_crops", "review_apply", "export")
+    images = tmp_path / "images"
+    shutil.copytree(edition.export("images"), tmp_path / "old")
+    (images / "cat" / "000.png").rename(images / "cat" / "moved.png")
+    (images / "cat" / "001.png").rename(images / "dog" / "other.png")
+    assert says(cleanset("edition", "--accept", cwd=edition.folder))[0] == 0
+    own_edition.run(edition, "preprocess", "score", "intersect", "select")
+    shutil.rmtree(edition.reviews / "ada")
+    rejected = {"cat/moved.png": own_edition.REJECT, "dog/other.png": own_edition.REJECT}
+    own_edition.review(edition, "ada", rejected)
+    own_edition.run(edition, "crops", "score_crops", "review_apply", "export")
+    lines = releases.diff(tmp_path / "old", edition.export("images")).lines
+    assert "Why they are out: blur 2" in lines
+    assert "  - cat/000.png  rank 1; left out: blur, there called cat/moved.png" in rank_1(lines)
+    assert "  - cat/001.png  rank 1; left out: blur, there called dog/other.png" in rank_1(lines)
+    content = releases.diff(tmp_path / "old", edition.export("images")).content
+    reasons = {change["image_id"]: change["reason"] for change in content["changes"] if change["what"] == "dropped"}
+    assert reasons == {"cat/000.png": "blur", "cat/001.png": "blur"}
+    # and the other way round
+    back = releases.diff(edition.export("images"), tmp_path / "old").content
+    assert (back["in_by_reason"], back["out_by_reason"]) == ({"blur": 2}, {})
+
+
+def rank_1(lines: list[str]) -> list[str]:
+    """The lines, with another rank as the first one: their order is random."""
+    return [re.sub("rank [0-9]", "rank 1", line) for line in lines]

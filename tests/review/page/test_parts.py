@@ -468,7 +468,7 @@ def test_second_opinions_are_questions(edition: Path, tab: TabAlone) -> None:
     assert f"{signs}<small>two; one; two</small>" in view  # on the card, where the end may be cut off
     assert expected in " ".join(asked.type("Enter")["panel"].split())
     assert asked.cursor.asked() == tab.cursor.asked()
-    assert determining_params(asked.library.params) == determining_params(tab.library.params)
+    assert determining_params(asked.library.params, "standard") == determining_params(tab.library.params, "standard")
 
 
 @pytest.mark.parametrize("names", [[""], ["a.csv", "a.csv"], "a.csv"])

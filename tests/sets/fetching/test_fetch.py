@@ -18,6 +18,7 @@ import cleanset
 from cleanset.cli import app
 from cleanset.edition.paths import Edition
 from cleanset.errors import system_error
+from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.fetch import STALE_SECONDS
 from tests.checkouts import files
 from tests.own_edition import KEYS
@@ -331,24 +332,39 @@ def test_a_remote_that_is_not_there(publisher: Publisher, export: Path, tmp_path
     assert fetch(publisher.url, "standard", "--update").exit_code == 0
 
 
-def test_the_only_set_needs_no_role(publisher: Publisher, export: Path) -> None:
-    """Without one, the sets are listed, once there is a second."""
-    publisher.push(export, str(publisher.remote))
+def test_the_only_set_needs_no_role(publisher: Publisher, export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one, the repository is read once, and the sets are listed, once there is a second."""
+    taken: list[str] = []
+    snapshot = repository.snapshot
+
+    def counted(published: repository.PublishedSet, rev: str, folder: Path) -> repository.Snapshot:
+        taken.append(rev)
+        return snapshot(published, rev, folder)
+
+    monkeypatch.setattr(repository, "snapshot", counted)
+    commit = publisher.push(export, str(publisher.remote))
     done = fetch(publisher.url)
     assert done.exit_code == 0
-    assert "of model standard" in done.stdout
+    assert f"of model standard at commit {commit[:12]}" in done.stdout
+    assert taken == ["HEAD"]
+    # as with a role, which has nothing to ask any more: at the commit that is known
+    assert fetch(publisher.url, "standard").stdout == done.stdout
+    assert fetch(publisher.url, "--rev", commit).stdout == done.stdout
+    assert taken == ["HEAD", commit]
     lock = publisher.repository / "dvc.lock"
     content = yaml.safe_load(lock.read_text())
     stage = next(each for each in content["stages"].values() if each["outs"][0]["path"] == "data/export/standard")
     content["stages"]["export@vit"] = {**stage, "outs": [{**stage["outs"][0], "path": "data/export/vit"}]}
     lock.write_text(yaml.safe_dump(content))
     publisher.commit("A second model")
-    assert refused(publisher.url) == (
+    assert fetch(publisher.url).stdout == done.stdout
+    assert taken == ["HEAD", commit, commit]
+    assert refused(publisher.url, "--update") == (
         f"{publisher.url}: finished sets of 2 models, and none is named; expected one of standard, vit"
     )
     lock.write_text(yaml.safe_dump(content | {"stages": {}}))
     publisher.commit("None")
-    assert refused(publisher.url) == (
+    assert refused(publisher.url, "--update") == (
         f"{publisher.url}: finished sets of 0 models, and none is named; expected one whose sets are finished"
     )
 
@@ -435,7 +451,7 @@ def test_a_repository_of_another_user_is_refused_with_gits_remedy(tmp_path: Path
     repository = tmp_path / ("long name " * 20) / "sets"
     subprocess.run(["git", "init", "--quiet", "--bare", repository], check=True)
     os.chown(repository, 12345, 12345)
-    remedy = f"git config --global --add safe.directory {repository}"
+    remedy = f"git config --global --add safe.directory '{repository}'"
     assert refused(f"file://{repository}", "standard").endswith(remedy)
     os.chown(repository, 0, 0)
     assert "safe.directory" not in refused(f"file://{repository}", "standard")

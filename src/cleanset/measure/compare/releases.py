@@ -10,7 +10,7 @@ from pathlib import Path
 from cleanset.classes import ClassTable
 from cleanset.files import sha256
 from cleanset.json_files import JsonObject
-from cleanset.sets.description import UNPUBLISHED, Release, reasons_of_rejection
+from cleanset.sets.description import UNPUBLISHED, Rejection, Release, rejections
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import REJECTED_CSV, one_set, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
@@ -117,7 +117,9 @@ def _changes(
     a: Entry | None, b: Entry | None, own_classes: tuple[ClassTable, ClassTable] | None
 ) -> Iterator[tuple[str, str, str]]:
     if a is None or b is None:
-        place = "".join(f"rank {entry.rank}, {entry.tier}" for entry in (a, b) if entry is not None)
+        place = "".join(
+            f"rank {entry.rank}{f', {entry.tier}' if entry.tier else ''}" for entry in (a, b) if entry is not None
+        )
         yield ("added", "", place) if a is None else ("dropped", place, "")
         return
     if a.image_id != b.image_id:
@@ -153,7 +155,7 @@ def _shown_values(entry: Entry, own_classes: ClassTable | None) -> dict[str, str
     return {
         "crop": "whole" if entry.crop is None else " ".join(map(str, entry.crop)),
         "rank": str(entry.rank),
-        "tier": entry.tier,
+        "tier": entry.tier or "none",
         **confidences,
         "labels": f"{names[label]}; {' '.join(names[index] for index in real)}",
         "reviewers": str(entry.reviewers),
@@ -182,7 +184,8 @@ class ReleasedSet:
     release: Release
     sha256: str
     entries: Sequence[Entry]
-    rejected: Mapping[tuple[str, str], str] | None
+    rejected: Mapping[tuple[str, str], Rejection] | None
+    """By class key and image id; None without their table."""
 
     @classmethod
     def read(cls, path: Path) -> "ReleasedSet":
@@ -192,9 +195,7 @@ class ReleasedSet:
         found = read_set(source)
         rejected = None
         if (file := manifest.parent / REJECTED_CSV).is_file():
-            rejected = reasons_of_rejection(
-                read_regular_file(file).decode("utf-8", "replace"), str(file), found.classes
-            )
+            rejected = rejections(read_regular_file(file).decode("utf-8", "replace"), str(file), found.classes)
         return cls(
             path=path,
             classes=found.classes,
@@ -211,11 +212,25 @@ class ReleasedSet:
         dated = f" of {self.release.date}" if self.release.date else ""
         return f" {version}{dated}, manifest {short(self.sha256)}"
 
-    def reason(self, change: ManifestChange) -> str:
-        """The reason why the image of a change is not in this set."""
-        if self.rejected is None:
-            return UNKNOWN_REJECTED
-        return self.rejected.get((change.wnid, change.image_id), NOT_A_CANDIDATE)
+    def rejections_of(
+        self, changes: Iterable[ManifestChange], having: "ReleasedSet"
+    ) -> dict[ManifestChange, Rejection]:
+        """Why the images of some changes, which another set has, are not in this one, and their names here.
+
+        Your own images are known by their bytes, under any name and in any class.
+        """
+        digests = {_place(entry): entry.source_sha256 for entry in having.entries}
+        by_place = self.rejected or {}
+        by_bytes = {each.sha256: each for _, each in sorted(by_place.items(), reverse=True)}
+        why = UNKNOWN_REJECTED if self.rejected is None else NOT_A_CANDIDATE
+        found = {}
+        for change in changes:
+            digest = digests[change.place]
+            there = by_place.get(change.place)
+            is_same = there is not None and there.sha256 in (None, digest)
+            other = there if is_same else by_bytes.get(digest, there)
+            found[change] = other or Rejection(image_id=change.image_id, reason=why, sha256=None)
+        return found
 
 
 def diff(a: Path, b: Path) -> ComparisonResult:
@@ -227,8 +242,9 @@ def diff(a: Path, b: Path) -> ComparisonResult:
     are_own = not any(table.is_imagenet for table in tables)
     changes = compare_exports(before.entries, after.entries, tables if are_own else None)
     shown = _SHOWN_OF_OWN if are_own else _SHOWN
-    left_out = {"added": before, "dropped": after}
-    reasons = {change: left_out[change.what].reason(change) for change in changes if change.what in left_out}
+    added, dropped = ([change for change in changes if change.what == what] for what in ("added", "dropped"))
+    rejected = before.rejections_of(added, after) | after.rejections_of(dropped, before)
+    reasons = {change: each.reason for change, each in rejected.items()}
     listed = [change for change in changes if change.what in shown]
     # an image that is listed does not count a second time
     others = {change.place for change in changes} - {change.place for change in listed}
@@ -246,7 +262,7 @@ def diff(a: Path, b: Path) -> ComparisonResult:
         # a class may be in one of the tables alone
         table = after.classes if wnid in after.classes.indices else before.classes
         lines += ["", f"{wnid} {table.labels[table.indices[wnid]]}"]
-        lines += [_line(change, reasons.get(change)) for change in of_class]
+        lines += [_line(change, rejected.get(change)) for change in of_class]
     content = {
         **{
             side: {
@@ -271,7 +287,11 @@ def _by_frequency(reasons: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(reasons).items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _line(change: ManifestChange, reason: str | None) -> str:
+def _line(change: ManifestChange, rejection: Rejection | None) -> str:
+    reason = ""
+    if rejection is not None:
+        named = "" if rejection.image_id == change.image_id else f", there called {rejection.image_id}"
+        reason = f"{rejection.reason}{named}"
     sign, what = {
         "added": ("+", f"{change.b}; was left out: {reason}"),
         "dropped": ("-", f"{change.a}; left out: {reason}"),

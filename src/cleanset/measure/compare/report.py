@@ -201,7 +201,7 @@ def class_changes(
         common = shared(index, ensemble.values(), params.dataset.label)
         found = {}
         for name, scores in ensemble.items():
-            every = candidates(index, common, scores, params.dataset.class_list(classes), params.rule())
+            every = candidates(index, common, scores, params.dataset.class_list(classes), params.rule(name))
             decisions = with_decisions(of_tiers(every, params.select.tiers), partial(decided.for_candidate, name))
             found[name] = fill(decisions, params.export.images_per_class, params.review.crops == "in_rank").selection
         return found

@@ -6,6 +6,11 @@ from cleanset.review.page.library import IndexedImage
 from cleanset.review.page.session import ReviewerClassStatus, Session
 from cleanset.review.verdicts import Review
 
+MAX_CARDS = 60
+"""Images of a class that are shown together; of more, BATCH at a time, as each key draws all of them anew."""
+
+BATCH = 24
+
 
 @dataclass
 class Cursor:
@@ -26,6 +31,7 @@ class Cursor:
     """Number of images shown when the class was opened."""
 
     _places: list[str] = field(default_factory=list)
+    _kept_batch: range | None = None
 
     @property
     def status(self) -> ReviewerClassStatus:
@@ -33,23 +39,60 @@ class Cursor:
         return self.session.statuses[self.class_index]
 
     def images(self) -> list[str]:
-        """Image ids shown: reviewed by this reviewer, asked for, or to be looked at again; with `every`, all."""
-        return list(self.session.library.candidates(self.class_index)) if self.every else self._in_places()
+        """Image ids shown: reviewed by this reviewer, asked for, or to be looked at again; with `every`, all.
+
+        Of more than MAX_CARDS, those of the batch that the focus is in.
+        """
+        if not self.every:
+            return self._in_places()
+        candidates = self._candidates()
+        return candidates if (batch := self.batch()) is None else candidates[batch.start : batch.stop]
+
+    def batch(self) -> range | None:
+        """The places, from 0, of the candidates that are shown together; None where all that could be are shown."""
+        candidates = self._candidates()
+        wanted = candidates if self.every else self._wanted()
+        if len(wanted) <= MAX_CARDS:
+            return None
+        asked = self._needed()
+        first = self.focus if self.focus in candidates else next((each for each in wanted if each in asked), wanted[0])
+        start = candidates.index(first) // BATCH * BATCH
+        return range(start, min(start + BATCH, len(candidates)))
+
+    def next_batch(self) -> list[str]:
+        """Image ids of the batch after the one that is shown; empty at the end, and where all are shown."""
+        batch = self.batch()
+        return [] if batch is None else self._candidates()[batch.stop : batch.stop + BATCH]
+
+    def _candidates(self) -> list[str]:
+        return list(self.session.library.candidates(self.class_index))
 
     def keep_places(self) -> None:
         """Let the images that are shown now keep their places for as long as the class is open.
 
         Those that join, such as replacements, come last, and one that is no longer needed leaves only from the end.
         """
+        batch = self.batch()
         self._places = self._in_places()
+        if batch != self._kept_batch:
+            self._kept_batch = batch
+            self.first_count = len(self._places)
+
+    def _wanted(self) -> list[str]:
+        """Image ids that are to be shown, in the order of the candidates, whether or not they fit on one page."""
+        ids = self._candidates()
+        wanted = {*self.status.own}.union(self._needed(), self.status.look_again, {self.focus} if self.focus else ())
+        # a class without questions and verdicts would otherwise be empty
+        return [image_id for image_id in ids if image_id in wanted] or ids[:3]
 
     def _in_places(self) -> list[str]:
-        ids = list(self.session.library.candidates(self.class_index))
-        asked = self._needed()
-        wanted = {*self.status.own}.union(asked, self.status.look_again, {self.focus} if self.focus else ())
-        # a class without questions and verdicts would otherwise be empty
-        needed = [image_id for image_id in ids if image_id in wanted] or ids[:3]
-        in_places = [*self._places, *(image_id for image_id in needed if image_id not in self._places)]
+        batch = self.batch()
+        together = None if batch is None else {*self._candidates()[batch.start : batch.stop]}
+        needed, places = (
+            [image_id for image_id in each if together is None or image_id in together]
+            for each in (self._wanted(), self._places)
+        )
+        in_places = [*places, *(image_id for image_id in needed if image_id not in places)]
         while in_places and in_places[-1] not in needed:
             in_places.pop()
         return in_places
@@ -92,6 +135,7 @@ class Cursor:
         """Go to a class, and in it to `focus` or else to the first image that is asked for."""
         if class_index != self.class_index:
             self._places = []
+            self._kept_batch = None
             self.first_count = 0
         self.class_index = class_index
         self.every = False
@@ -104,8 +148,9 @@ class Cursor:
         self.focus = focus or (first[0] if first else None)
 
     def move(self, by: int) -> None:
-        """Focus the image `by` places further on; wraps around."""
-        shown = self.images()
+        """Focus the image `by` places further on, in the next batch if there is one; wraps around."""
+        of_all = self._candidates() if self.every else self._wanted()
+        shown = self.images() if self.batch() is None else of_all
         if self.focus in shown:
             self.focus = shown[(shown.index(self.focus) + by) % len(shown)]
 

@@ -21,6 +21,7 @@ from cleanset.review.page.library import IndexedImage, Library, background_hints
 from cleanset.review.page.session import Session, SessionState
 from cleanset.review.queue import ByRole, Candidate
 from cleanset.review.store import BOARD
+from cleanset.selection.fill import most_images
 from cleanset.web.images import Photos
 
 
@@ -80,9 +81,9 @@ def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> L
     """The library with gold items among its candidates, and their bytes in place of their images'."""
     images = {item.image_id: _indexed(item, folder) for item in items}
     by_class = dict(library.by_class)
-    places = library.params.export.images_per_class
+    most = most_images(library.params.export.images_per_class)
     for item in items:
-        by_class[item.class_index] = _inserted(by_class[item.class_index], item, places)
+        by_class[item.class_index] = _inserted(by_class[item.class_index], item, most)
     photos = Photos(_reading(library.photos.read, items, folder))
     return replace(library, by_class=by_class, images={**library.images, **images}, photos=photos)
 
@@ -117,8 +118,8 @@ def _reading(read: Read, items: Sequence[GoldItem], folder: Path) -> Read:
     return lambda image_id: _read_item(by_id[image_id], folder) if image_id in by_id else read(image_id)
 
 
-def _inserted(by_role: ByRole, item: GoldItem, places: int) -> dict[str, list[Candidate]]:
-    """The candidates of a class with a gold item at one of the first places.
+def _inserted(by_role: ByRole, item: GoldItem, most: float) -> dict[str, list[Candidate]]:
+    """The candidates of a class with a gold item at one of the first `most` places.
 
     For each model that has the item's image among its candidates: it leaves its own place, and those between the two
     move by one. For an audit, whose draws do not have it, one place further on than another.
@@ -127,7 +128,7 @@ def _inserted(by_role: ByRole, item: GoldItem, places: int) -> dict[str, list[Ca
     is_candidate = any(each.image_id == item.image_id for candidates in by_role.values() for each in candidates)
     for role, candidates in by_role.items():
         others = [each for each in candidates if each.image_id != item.image_id]
-        place = place_among(item, role, min(places, len(others)))
+        place = place_among(item, role, int(min(most, len(others))))
         if len(others) < len(candidates):
             found[role] = _moved(candidates, others, item.image_id, place)
         elif is_candidate:

@@ -19,7 +19,7 @@ from cleanset.review.queue import ByRole, Question, State, class_status, combine
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Clean, ImageKey, Review
-from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.selection.fill import UNREVIEWED, Decision, least_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,16 +212,18 @@ class Session:
     def lacking_in_words(self, class_index: int) -> str:
         """The number of images that a short class lacks: norm robust lacks 2, standard lacks 1; of one model: lacks 2.
 
-        Empty for any other class, and without the models that lack none.
+        Where all images are wanted, has no image. Empty for any other class, and without the models that lack none.
         """
         status = self.statuses[class_index]
         count = self.library.params.export.images_per_class
         if status.state != "short":
             return ""
-        lacking = {role.replace("_", " "): count - kept for role, kept in status.kept.items() if kept < count}
+        least = least_images(count)
+        lacking = {role.replace("_", " "): least - kept for role, kept in status.kept.items() if kept < least}
+        words = {role: "has no image" if count == "all" else f"lacks {each}" for role, each in lacking.items()}
         if len(self.library.params.models) == 1:
-            return "".join(f"lacks {each}" for each in lacking.values())
-        return ", ".join(f"{role} lacks {each}" for role, each in lacking.items())
+            return "".join(words.values())
+        return ", ".join(f"{role} {each}" for role, each in words.items())
 
     def state_in_words(self, class_index: int) -> str:
         """The state of a class for this reviewer, such as: done, short, 3 to review."""

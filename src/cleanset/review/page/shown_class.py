@@ -21,7 +21,7 @@ from cleanset.vocabulary import Reason
 
 _STATE_LEFT = {
     "settled": "is done.",
-    "short": "is short: {lacking} of {count} images, and no candidate is left.",
+    "short": "is short: {lacking}, and no candidate is left.",
     "conflict": "waits for the board.",
     "open": "has all your verdicts, and waits for other reviewers.",
 }
@@ -230,7 +230,7 @@ class ShownClass:
         state = self.cursor.status.state
         self.order.skipped.discard(left)
         self._go_on(left)
-        lacking = self.session.lacking_in_words(left)
         count = self.session.library.params.export.images_per_class
-        said = _STATE_LEFT[state].format(lacking=lacking, count=count)
+        of_count = "" if count == "all" else f" of {count} images"
+        said = _STATE_LEFT[state].format(lacking=self.session.lacking_in_words(left) + of_count)
         self.notice = Notice(f"{self.session.library.classes.names[left].name} {said}")

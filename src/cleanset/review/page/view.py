@@ -34,6 +34,7 @@ from cleanset.review.queue import Candidate, Question
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
+from cleanset.vocabulary import NO_TIER
 from cleanset.web import MIN_SHOWN_SECONDS
 from cleanset.web.pages import html_templates
 
@@ -48,7 +49,7 @@ _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 _SPARE_PLACES = 2
 
 
-TIER_WORDS = {"top5": "", "reserve": ", reserve", "relaxed": ", several labels"}
+TIER_WORDS = {NO_TIER: "", "top5": "", "reserve": ", reserve", "relaxed": ", several labels"}
 BASIS_WORDS = {"implied": "from a verdict on several images", "default": "kept without objection"}
 
 
@@ -188,6 +189,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, object]:
         "progress": _progress(tab),
         "state": tab.session.state_in_words(tab.cursor.class_index),
         "lacking": tab.session.lacking_in_words(tab.cursor.class_index),
+        "batch": tab.cursor.batch(),
         "ahead": " ".join(_ahead(tab)),
     }
 
@@ -243,10 +245,12 @@ def _time_left(session: Session, classes: int) -> str | None:
 
 
 def _ahead(tab: Tab) -> Iterator[str]:
-    """The addresses of the images of the classes that come next; their hints are measured meanwhile."""
+    """The addresses of the images that come next, of the class and of others; their hints are measured meanwhile."""
     session = tab.session
     # the one in focus first, whose crop may wait for a proposal
-    images = [*filter(None, [tab.cursor.focus]), *tab.cursor.images()]
+    images = [*filter(None, [tab.cursor.focus]), *tab.cursor.images(), *tab.cursor.next_batch()]
+    size = _card_size(tab.cursor)
+    yield from (session.library.images[image_id].url(size) for image_id in tab.cursor.next_batch())
     for class_index in tab.order.upcoming(tab.cursor.class_index):
         there = Cursor(session)
         session.refresh_class(class_index)

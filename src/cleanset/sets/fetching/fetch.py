@@ -315,16 +315,17 @@ def run(
 
     `update` asks the repository again for the commit of its branch or tag; `force` computes the MD5 of every file
     again; either downloads a release again, where `rev` and `folder` mean nothing. `model` may be empty where one set
-    is there: a repository is then asked which. Raises
-    CleansetError if anything cannot be reached, or is missing or damaged there; files fetched from a repository are
-    kept.
+    is there: a repository is then asked which, at the same commit. Raises CleansetError if anything cannot be reached,
+    or is missing or damaged there; files fetched from a repository are kept.
     """
     if out is not None:
         check_new(out)  # not only after everything has been fetched
     if not repository.is_release(url):
-        fetched = fetch(
-            repository.published_set(url, rev, folder, model or _only_model(url, rev, folder)), update, force
-        )
+        if model:
+            fetched = fetch(repository.published_set(url, rev, folder, model), update, force)
+        else:
+            # its location is known then, and a branch is asked once
+            fetched = fetch(_only_set(repository.published_set(url, rev, folder, "any"), update), force=force)
     elif rev is not None or folder != ".":
         raise CleansetError(f"{url}: a release; expected --rev and --folder with a git repository alone")
     else:
@@ -406,37 +407,59 @@ def descriptions(published: repository.PublishedSet, update: bool = False) -> tu
 
 def _located(published: repository.PublishedSet, update: bool) -> SetLocation:
     """The location of the set's files: the one kept before, else from the repository."""
-    cache = cache_folder()
-    revision = cache / "revisions" / f"{_name(published.url, published.rev or '')}.json"
-    # a branch or tag may move, a full commit cannot
-    is_commit = published.rev is not None and repository.COMMIT.fullmatch(published.rev) is not None
-    commit = published.rev if is_commit else None if update else _read_json(revision).get("commit")
-
-    def location(commit: str) -> Path:
-        return cache / "sets" / f"{_name(published.url, commit, published.folder, published.export)}.json"
-
+    commit = _known_commit(published, update)
     if isinstance(commit, str):
         with suppress(OSError, ValidationError):
-            found = TypeAdapter(SetLocation).validate_json(location(commit).read_bytes())
+            found = TypeAdapter(SetLocation).validate_json(_location_file(published, commit).read_bytes())
             if "url" in found.remote.options:
                 return found
-    cache.mkdir(parents=True, exist_ok=True)
-    with workspace_for(cache / "repository") as workspace:
-        files = _snapshot(published, commit, workspace)
-        found = SetLocation(files.commit, repository.directory_md5(files), repository.remote_of(files))
-    write_text(location(found.commit), json.dumps(asdict(found), indent=2) + "\n")
-    if not is_commit:
-        write_text(revision, json.dumps({"commit": found.commit, "rev": published.rev}) + "\n")
-    return found
-
-
-def _only_model(url: str, rev: str | None, folder: str) -> str:
-    """The model of the only set of an edition in a repository."""
-    anyones = repository.published_set(url, rev, folder, "any")
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     with workspace_for(cache / "repository") as workspace:
-        return repository.only_model(_snapshot(anyones, None, workspace))
+        return _keep_location(_snapshot(published, commit, workspace))
+
+
+@writing_cache()
+def _only_set(anyones: repository.PublishedSet, update: bool) -> repository.PublishedSet:
+    """The only set of the edition, whatever the model of `anyones`; its location is kept, as `_located` finds it."""
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    with workspace_for(cache / "repository") as workspace:
+        files = _snapshot(anyones, _known_commit(anyones, update), workspace)
+        published = replace(anyones, model=repository.only_model(files))
+        _keep_location(replace(files, published=published))
+    return published
+
+
+def _is_commit(published: repository.PublishedSet) -> bool:
+    """Whether the revision is a full commit: a branch or tag may move, that cannot."""
+    return published.rev is not None and repository.COMMIT.fullmatch(published.rev) is not None
+
+
+def _revision_file(published: repository.PublishedSet) -> Path:
+    return cache_folder() / "revisions" / f"{_name(published.url, published.rev or '')}.json"
+
+
+def _location_file(published: repository.PublishedSet, commit: str) -> Path:
+    name = _name(published.url, commit, published.folder, published.export)
+    return cache_folder() / "sets" / f"{name}.json"
+
+
+def _known_commit(published: repository.PublishedSet, update: bool) -> object:
+    """The commit that the revision is, or was when it was asked for; None if it is to be asked for."""
+    if _is_commit(published):
+        return published.rev
+    return None if update else _read_json(_revision_file(published)).get("commit")
+
+
+def _keep_location(files: repository.Snapshot) -> SetLocation:
+    """The location of a set's files in a snapshot, which is kept, as is the commit of its revision."""
+    published = files.published
+    found = SetLocation(files.commit, repository.directory_md5(files), repository.remote_of(files))
+    write_text(_location_file(published, found.commit), json.dumps(asdict(found), indent=2) + "\n")
+    if not _is_commit(published):
+        write_text(_revision_file(published), json.dumps({"commit": found.commit, "rev": published.rev}) + "\n")
+    return found
 
 
 def _snapshot(published: repository.PublishedSet, commit: object, workspace: Path) -> repository.Snapshot:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from cleanset.edition.dvc_files import stages_in
-from cleanset.edition.git import GitError, run_git
+from cleanset.edition.git import GitError, run_git, trust_command
 from cleanset.errors import CleansetError, DamagedError, InputError, UnreachableError, reason
 from cleanset.files import check_unpacked, md5
 from cleanset.json_files import JsonObject, parse_json
@@ -219,10 +219,10 @@ def _git(folder: Path | None, arguments: Sequence[str]) -> str:
 
 
 def _unreachable(published: PublishedSet, error: GitError) -> CleansetError:
-    if (owned := _OF_ANOTHER_USER.search(str(error))) is not None:
+    if (command := trust_command(error)) is not None:
         return UnreachableError(
-            "a repository of another user, which git does not read; expected a clone of your own, or your trust: git "
-            f"config --global --add safe.directory {owned[1]}"
+            "a repository of another user, which git does not read; expected a clone of your own, or your trust: "
+            f"{command}"
         )
     lines = [line.strip() for line in str(error).splitlines()]
     said = " ".join(_PREFIX.sub("", line) for line in lines if line and not line.startswith(_BOILERPLATE))
@@ -232,8 +232,6 @@ def _unreachable(published: PublishedSet, error: GitError) -> CleansetError:
         "repository that you may read: check it and the network"
     )
 
-
-_OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.+)'")
 
 MAX_LIST_BYTES = 1 << 24
 """Three times the list of a set with all 50,000 validation images."""

@@ -191,9 +191,9 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         images_per_class=IMAGES_PER_CLASS,
         images=VALIDATION_IMAGES,
         notices=notices,
-        readings=readings(chosen.params),
+        readings=readings(chosen.params, model),
         scored=None,
-        params=determining_params(chosen.params),
+        params=determining_params(chosen.params, model),
         inputs=digests_of_inputs(chosen.votes),
         manifest_sha256=sha256(manifest_csv(entries, imagenet()).encode()),
     )

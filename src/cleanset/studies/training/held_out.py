@@ -66,7 +66,7 @@ class HeldOut(NamedTuple):
         if lost := sorted(set(images["class_index"]) - set(kept["class_index"])):
             raise CleansetError(
                 f"{classes.keys[lost[0]]}: every training image is in a finished set, or its group is; expected some "
-                "to train on: add images"
+                "to train on: add images, or lower export.images_per_class of the edition"
             )
         why = "as finished sets have them, their groups or near-duplicates"
         print(f"{is_held.sum():,} of {len(images):,} images are held out, {why}")
