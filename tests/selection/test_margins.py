@@ -10,8 +10,9 @@ from hypothesis import given
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.selection.candidates import Rule, candidates, margins, shared
+from cleanset.selection.candidates import candidates, margins, shared
 from cleanset.selection.metrics import closeness, top1_minus_published
+from cleanset.selection.rule import Rule
 from cleanset.stages import count
 from tests.properties import examples
 from tests.selection.by_hand import index_of, scores_of

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.images.boxes import Crop
-from cleanset.selection.candidates import Rule, candidates, shared
+from cleanset.selection.candidates import candidates, shared
 from cleanset.selection.crop_check import Prediction
 from cleanset.selection.fill import Filled, fill
+from cleanset.selection.rule import Rule
 from tests.properties import examples
 from tests.selection.by_hand import after_crop_of, index_of, scores_of
 

@@ -10,7 +10,8 @@ import yaml
 
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
-from cleanset.selection.candidates import Label, Pool, Rule, candidates, margins, relaxed, shared
+from cleanset.selection.candidates import candidates, margins, relaxed, shared
+from cleanset.selection.rule import Label, Pool, Rule
 from tests.selection.by_hand import index_of, scores_of
 
 MINE = {"a": (5, 0.875), "b": (5, 0.75), "c": (5, 0.625), "d": (5, 0.5)}

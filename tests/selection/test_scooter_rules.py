@@ -13,8 +13,9 @@ from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.review.file_format import parse_reviews
-from cleanset.selection.candidates import Rule, candidates, shared
+from cleanset.selection.candidates import candidates, shared
 from cleanset.selection.fill import fill
+from cleanset.selection.rule import Rule
 from tests.selection.by_hand import SNOWMOBILE, SNOWPLOW, filled, index_of, kept, removed, scores_of, still_open
 
 

@@ -17,7 +17,8 @@ from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
 from cleanset.scoring.brought import random_scores
-from cleanset.selection.candidates import Rule, candidates, margins, of_tiers
+from cleanset.selection.candidates import candidates, margins, of_tiers
+from cleanset.selection.rule import Rule
 from cleanset.sets import rebuild
 from cleanset.sets.folder import read_set
 from cleanset.sets.from_verdicts import problems

@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, fi
 from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, InputError, cut
-from cleanset.selection.candidates import Label, Order, Pool, Rule
-from cleanset.selection.fill import ImagesPerClass
+from cleanset.selection.class_size import ImagesPerClass
+from cleanset.selection.rule import Label, Order, Pool, Rule
 from cleanset.validation import (
     DeviceText,
     Role,

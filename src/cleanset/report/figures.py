@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.selection.fill import Filled, ImagesPerClass, is_full
+from cleanset.selection.class_size import ImagesPerClass, is_full
+from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
 from cleanset.vocabulary import NO_TIER, TIERS
 

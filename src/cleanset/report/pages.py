@@ -17,7 +17,7 @@ from cleanset.report.thumbnails import PageImage
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
-from cleanset.selection.fill import ImagesPerClass
+from cleanset.selection.class_size import ImagesPerClass
 from cleanset.statistics.raters import coefficient_text
 from cleanset.statistics.shares import in_percent
 

@@ -1,45 +1,19 @@
-"""The candidate images of each class and their order, and the options of that rule in params.yaml.
+"""The candidate images of each class and their order, by a `Rule`.
 
 An image's label is its reassessed label, if it has exactly one. A model classifies an image *correctly* if its top-1
 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* the log-odds of that
-probability. Where a source's text and its authors' practice differ, `Rule` has both by name.
+probability. Where a source's text and its authors' practice differ, `rule.Rule` has both by name.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
+from cleanset.selection.rule import Label, Order, Rule
 from cleanset.vocabulary import NO_TIER, TIER_ORDER
-
-Label = Literal["real", "both"]
-"""Images that count as labelled: with one reassessed label (real), or with one that equals the ILSVRC label (both).
-
-For images with several reassessed labels, which only tier relaxed takes: any of them, or only the ILSVRC label.
-"""
-Order = Literal["log_odds", "float32"]
-"""Descending log-odds, which do not saturate, or descending confidence, as published. Ties: the lower image id."""
-Pool = Literal["ensemble", "model"]
-"""Images that tier top5 is taken from: those that all models classify correctly, or, as published, this model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """The choice and order of candidates; `count`: number of images of the pool in tier top5.
-
-    `in_random_order`: of a set without a model, whose candidates are all images of a class; only `label` holds for it.
-    """
-
-    count: int = 5
-    pool: Pool = "ensemble"
-    order: Order = "log_odds"
-    label: Label = "real"
-    in_random_order: bool = False
-
 
 DEFAULT = Rule()
 

@@ -1,37 +1,16 @@
-"""Fill each class from its reviewed candidates, and the decision on every candidate; how many a class should have."""
+"""Fill each class from its reviewed candidates, and the decision on every candidate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from cleanset.images.boxes import CropBox
+from cleanset.selection.class_size import ImagesPerClass, most_images
 from cleanset.selection.selected import box_columns
 from cleanset.vocabulary import BOX_UNKNOWN, TIER_ORDER
-
-ImagesPerClass = int | Literal["all"]
-"""Images of a full class; all: every candidate that is found clean, however many."""
-
-
-def most_images(images_per_class: ImagesPerClass) -> float:
-    """The number of images that a class keeps at most; infinity for all."""
-    return inf if images_per_class == "all" else images_per_class
-
-
-def least_images(images_per_class: ImagesPerClass) -> int:
-    """The number of images below which a class is short; with all, one that has no image is."""
-    return 1 if images_per_class == "all" else images_per_class
-
-
-def is_full(kept: int, undecided: int, images_per_class: ImagesPerClass) -> bool:
-    """Whether a class is full with `kept` images; `undecided`: candidates that could still enter it.
-
-    With all, a class is full when none is left undecided and it has an image.
-    """
-    return kept >= least_images(images_per_class) and (images_per_class != "all" or undecided == 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from cleanset.images.boxes import UNKNOWN_BOX
-from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
-from cleanset.selection.fill import ImagesPerClass, is_full, least_images
+from cleanset.selection.candidates import check_same_images, correct, top5_predictions
+from cleanset.selection.class_size import ImagesPerClass, is_full, least_images
+from cleanset.selection.rule import Label
 from cleanset.selection.selected import boxes_of
 from cleanset.statistics.shares import in_percent
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIERS

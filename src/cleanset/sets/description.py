@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cleanset.edition.params import Params
     from cleanset.scoring.record import ListRecord, ScoreRecord
-    from cleanset.selection.fill import ImagesPerClass
+    from cleanset.selection.class_size import ImagesPerClass
     from cleanset.sets.manifest import Entry
 
 

@@ -27,7 +27,7 @@ from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
-from cleanset.selection.fill import is_full, least_images
+from cleanset.selection.class_size import is_full, least_images
 from cleanset.selection.metrics import per_class
 from cleanset.selection.selected import selected_images
 from cleanset.sets import description

@@ -19,7 +19,8 @@ from cleanset.review.queue import ByRole, Question, State, class_status, combine
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Clean, ImageKey, Review
-from cleanset.selection.fill import UNREVIEWED, Decision, least_images
+from cleanset.selection.class_size import least_images
+from cleanset.selection.fill import UNREVIEWED, Decision
 
 
 @dataclass(frozen=True, slots=True)
