@@ -110,17 +110,17 @@ class Entry(BaseModel):
     """In the class, from 1."""
 
     image_id: Annotated[ImageId, Field(description="an image id")]
-    tier: Annotated[Tier | None, Field(description="top5, reserve or relaxed")] = None
+    tier: Annotated[Tier | None, Field(description="top5, reserve or relaxed")]
     """None in a set without a model, which has no confidences either."""
 
-    confidence: Annotated[_Probability | None, Field(description="0 to 1")] = None
+    confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     """The model's softmax probability of the class on the delivered pixels, a float32.
 
     None of a crop that nobody has scored or whose five most probable classes lack the class, and where
     `source_confidence` is None.
     """
 
-    source_confidence: Annotated[_Probability | None, Field(description="0 to 1")] = None
+    source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     """The same on the whole image; equal for a whole image. None of one taken from beyond a published list."""
 
     ilsvrc_class: _ClassIndex
@@ -424,6 +424,7 @@ def _entry(row: Sequence[str], names: Sequence[str], classes: ClassTable) -> Ent
     values: JsonObject = dict(zip(names, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
     values["crop"] = box if any(box) else None
+    values.setdefault("tier", None)
     for name in ("confidence", "source_confidence"):
         values[name] = values.get(name) or None
     values["real_classes"] = values["real_classes"].split(" ")
