@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field
 from cleanset.csv_files import csv_rows, parse_rows
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
+from cleanset.studies.realness.participants import is_participant_id
 from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]
@@ -41,7 +42,7 @@ MAX_PERSON = 200
 
 CORRECT = "correct the file, or leave it out"
 
-_ANSWERS_FILE = re.compile(r"answers-([0-9]+)-([A-Za-z0-9._-]{1,64})")
+_ANSWERS_FILE = re.compile(r"answers-([0-9]+)-(.+)")
 _Name = Annotated[
     str,
     AfterValidator(normal_text),
@@ -283,8 +284,9 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
 
 def _check_file(name: str, trial: Answer, at: str) -> None:
     """Raise CleansetError for an answer in the file of somebody else, named as the page names it."""
-    of = _ANSWERS_FILE.fullmatch(name)
-    if of and of.groups() != (trial.list_name, trial.person):
+    of = _ANSWERS_FILE.fullmatch(normal_text(name))
+    # a browser that has the file already calls the next one "… (1)"
+    if of and is_participant_id(of[2]) and of.groups() != (trial.list_name, trial.person):
         raise CleansetError(
             f"{at}: of person {shown(trial.person)} and list {shown(trial.list_name)}; expected the ones in the "
             "file's name: move it to the file of this person"

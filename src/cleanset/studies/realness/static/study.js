@@ -28,18 +28,18 @@
     const bytes = crypto.getRandomValues(new Uint8Array(size));
     return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   }
-  const person = () => {
-    const named = parameters.get("person");
-    return named !== null && /^[A-Za-z0-9._-]{1,64}$/.test(named) ? named : random(8);
-  };
   const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
   function notice(id, message) {
     if (!document.querySelector(`#${id}`))
-      main.insertAdjacentHTML("afterbegin", `<p id="${id}" class="error" role="alert">${text(message)}</p>`);
+      main.insertAdjacentHTML("afterbegin", `<p id="${id}" class="error" role="alert"></p>`);
+    const line = document.querySelector(`#${id}`);
+    if (line.textContent !== message) line.textContent = message;
   }
+  const addressOf = (file) => `images/${encodeURIComponent(file)}`;
   const image = (file, alt, kind) =>
-    `<span class="frame ${kind}"><img src="images/${encodeURIComponent(file)}" alt="${alt}"></span>`;
-  const button = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
+    `<span class="frame ${kind}"><img data-file="${addressOf(file)}" alt="${alt}"></span>`;
+  const numbered = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
+  const named = (label) => `<button type="button">${text(label)}</button>`;
 
   // What had the keyboard's focus is gone with the page before.
   function focusHeading() {
@@ -85,7 +85,8 @@
   }
 
   // What is on the screen: its images, how many have to fit side by side, and whether they were seen long enough.
-  let current = { images: [], needed: 0, seen: false, view: {} };
+  const NOTHING = { images: [], needed: 0, seen: false, view: {} };
+  let current = NOTHING;
   const NEEDED = { pair: 2, image: 1, attention: 0 };
   const factor = (images) =>
     pixelFactor(STUDY.size, images, {
@@ -139,24 +140,45 @@
     return question(TEXTS.question) + image(trial.file, text(TEXTS.image), "shown");
   }
 
-  // Resolves when the image is decoded. One that fails, or does not come, is fetched again, and the page says so.
+  // From the disk, where nothing can be fetched, as elements.
+  const loader = imageLoader(location.protocol === "file:" ? loadElement : loadBytes, {
+    troubled: (url) => main.querySelector(`[data-file="${url}"]`) && notice("no-image", TEXTS.not_arrived),
+    progressed: (url, share) => {
+      const frame = main.querySelector(`[data-file="${url}"]`)?.parentElement;
+      if (frame) tellLoading(frame, Math.floor(100 * share));
+    },
+  });
+  // In the frame, whose size is that of the image: nothing moves when it arrives.
+  function tellLoading(frame, percent) {
+    const told = frame.querySelector(".loading");
+    if (!told) return;
+    told.textContent = fill(TEXTS.loading, { percent });
+    told.setAttribute("aria-valuenow", percent);
+  }
+  const filesOf = (trial) => [trial?.file, trial?.left, trial?.right].filter(Boolean).map(addressOf);
+
   async function arrived(element) {
-    const decoded = () => element.decode().then(() => true, () => false);
-    for (let tries = 1; !(await Promise.race([decoded(), wait(20000 * tries)])); tries++) {
-      notice("no-image", TEXTS.not_arrived);
-      await wait(1000 * Math.min(tries, 10));
-      element.src = element.src.split("?")[0] + `?try=${tries}`;
-    }
+    const frame = element.parentElement;
+    frame.insertAdjacentHTML("beforeend", '<span class="loading" role="progressbar" aria-valuemin="0" aria-valuemax="100"></span>');
+    frame.querySelector(".loading").setAttribute("aria-label", element.alt);
+    tellLoading(frame, 0);
+    element.src = await loader.arrived(element.dataset.file);
+    await element.decode();
   }
 
   // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when.
-  async function seen(trial) {
+  async function seen(trial, next) {
     bringUp(NEEDED[trial.kind], { seen: false });
     const { images } = current;
+    loader.want(filesOf(trial), filesOf(next));
     await Promise.all(images.map(arrived));
     document.querySelector("#no-image")?.remove();
     layOut();
-    for (const each of images) each.style.visibility = "visible"; // a pair at once
+    // a pair at once
+    for (const each of images) {
+      each.parentElement.querySelector(".loading").remove();
+      each.style.visibility = "visible";
+    }
     await new Promise(requestAnimationFrame);
     // in a window that is too small an image is seen in parts: the time begins anew
     const milliseconds = () => 1000 * secondsSeen(isLargeEnough() ? trial : {}, images);
@@ -180,17 +202,14 @@
       type: jsPsychHtmlButtonResponse,
       stimulus: shown(trial),
       choices: trial.kind === "pair" ? TEXTS.pair_answers : TEXTS.scale,
-      button_html: button,
+      button_html: numbered,
       button_layout: "flex",
       prompt: () => `<p class="progress">${text(progress(index))}</p>`,
       on_load: async () => {
         began = performance.now();
         focusHeading();
         document.querySelector("#told").textContent = progress(index);
-        const next = trials[index + 1];
-        for (const file of next ? [next.file, next.left, next.right] : [])
-          if (file) new Image().src = `images/${encodeURIComponent(file)}`;
-        since = await seen(trial);
+        since = await seen(trial, trials[index + 1]);
       },
       on_finish: (data) => {
         const answer = trial.kind === "pair" ? SIDES[data.response] : STUDY.scale[data.response];
@@ -214,39 +233,55 @@
     event.preventDefault();
   }
 
-  function run(first, label, trials, answered, save, finish) {
+  // Resolves when all is shown.
+  function show(timeline) {
     main.innerHTML = '<div id="study"></div>';
-    const study = initJsPsych({
-      display_element: "study",
-      override_safe_mode: true, // which only concerns sound and video
-      on_finish: finish,
+    return new Promise((resolve) => {
+      const study = initJsPsych({
+        display_element: "study",
+        override_safe_mode: true, // which only concerns sound and video
+        on_finish: () => {
+          current = NOTHING;
+          resolve();
+        },
+      });
+      study.run(timeline);
     });
-    addEventListener("keydown", onDigit);
-    // a zoom, and another screen, change the pixel ratio; a line more or less moves the images
-    addEventListener("resize", layOut);
-    new ResizeObserver(layOut).observe(main);
-    const start = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_layout: "flex",
+  }
+  // The page before the first trial. `kinds`: of trials; before the study begins, the window has to fit the largest.
+  const introduce = (first, label, kinds) =>
+    show([{ type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_html: named, button_layout: "flex",
       on_load: () => {
         focusHeading();
-        // before the study begins: what its largest trial needs
-        bringUp(Math.max(...trials.map((trial) => NEEDED[trial.kind])), { seen: true });
+        bringUp(Math.max(...kinds.map((kind) => NEEDED[kind])), { seen: true });
       },
-    };
-    return study.run([start, ...asked(trials, answered, save)]);
+    }]);
+  const rate = (trials, answered, save) => show(asked(trials, answered, save));
+
+  function refuse(name, values) {
+    const [title, message] = TEXTS[name];
+    say(title, fill(message, values));
   }
 
-  function begin() {
+  // Who answers a list from the disk: their id becomes part of the name of their file.
+  const FILE_NAME_PART = /^[\p{L}\p{M}\p{N} ._@+-]{1,64}$/u;
+
+  async function begin() {
     const list = Number(parameters.get("list"));
     if (!Number.isInteger(list) || list < 1 || list > STUDY.lists.length) return askForList();
-    const who = person();
+    const id = (parameters.get("person") ?? "").normalize("NFC").replace(/\s+/g, " ").trim();
+    if (/[{}[\]<>$%]/.test(id)) return refuse("unfilled_id", { id });
+    if (id && !FILE_NAME_PART.test(id)) return refuse("unusable_id", { id });
+    const who = id || random(8);
+    const trials = STUDY.lists[list - 1];
     const answers = [COLUMNS];
     addEventListener("beforeunload", onLeaving);
     const save = (position, stimulus, answer, milliseconds, seenAs) =>
       answers.push([who, list, position, stimulus, answer, milliseconds, ...VIEW_COLUMNS.map((name) => seenAs[name])]);
-    return run(INSTRUCTIONS, TEXTS.begin, STUDY.lists[list - 1], 0, save, () => {
-      removeEventListener("beforeunload", onLeaving);
-      giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
-    });
+    await introduce(INSTRUCTIONS, TEXTS.begin, trials.map((trial) => trial.kind));
+    await rate(trials, 0, save);
+    removeEventListener("beforeunload", onLeaving);
+    return giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
   }
 
   const say = (title, message) => {
@@ -254,75 +289,136 @@
     focusHeading();
   };
 
+  // Statuses of a proxy that limits requests, or of a server that cannot save; and of all after which the page asks again.
+  const isBusy = (status) => status === 429 || status === 503;
+  const isPassing = (status) => status === 408 || status === 429 || status >= 500;
+
+  async function send(path, body) {
+    const options = { method: "POST", body: JSON.stringify(body), keepalive: true, signal: AbortSignal.timeout(20000) };
+    try {
+      const reply = await fetch(path, options);
+      const isText = reply.headers.get("content-type")?.startsWith("text/plain");
+      if (reply.ok) return { status: reply.status, content: await reply.json() };
+      return { status: reply.status, message: isText ? await reply.text() : `HTTP ${reply.status}` }; // a proxy sends pages
+    } catch {
+      return { status: null };
+    }
+  }
+
   // Resolves to the server's reply. Asks again while there is none: without a network, or while the server restarts.
-  async function ask(path, body) {
+  // `lost`: what is told without a connection; `failed`: the heading where the server says no.
+  async function ask(path, body, lost, failed) {
     for (let seconds = 1; ; seconds = Math.min(2 * seconds, 10)) {
-      const options = { method: "POST", body: JSON.stringify(body), keepalive: true, signal: AbortSignal.timeout(20000) };
-      const reply = await fetch(path, options)
-        .then(async (response) => ({ status: response.status, text: await response.text() }))
-        .catch(() => null);
-      if (reply && reply.status < 500) {
+      const reply = await send(path, body);
+      if (reply.status !== null && !isPassing(reply.status)) {
         document.querySelector("#waiting")?.remove();
-        if (reply.status === 200) return JSON.parse(reply.text);
-        say(TEXTS.not_saved, reply.text);
+        if (reply.message === undefined) return reply.content;
+        say(failed, reply.message);
         main.insertAdjacentHTML("beforeend", `<p><button>${text(TEXTS.load)}</button></p>`);
         main.querySelector("button").addEventListener("click", () => location.reload());
         return new Promise(() => {});
       }
-      notice("waiting", TEXTS.no_connection);
-      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+      notice("waiting", isBusy(reply.status) ? TEXTS.busy : lost);
+      await wait(1000 * seconds);
     }
   }
 
-  // The key by which this browser comes back: kept beside the recruiter's id, or without one in the address.
-  const id = parameters.get(STUDY.parameter) ?? "";
-  function keptKey() {
+  // The key by which this browser comes back, to this study alone: kept in its storage; where that keeps nothing, in the
+  // state of the tab's history. In the address it stands only in a link from the organizers, until it is opened.
+  const id = (parameters.get(STUDY.parameter) ?? "").slice(0, 200);
+  const place = `study ${STUDY.study} ${id}`;
+  function stored() {
     try {
-      return (id && localStorage.getItem(`study ${id}`)) || parameters.get("key") || "";
+      return localStorage.getItem(place);
     } catch {
-      return parameters.get("key") ?? ""; // a browser that keeps nothing
+      return null;
     }
   }
+  const ownKey = () => stored() || (history.state?.place === place && history.state.key) || "";
+  const keptKey = () => parameters.get("key") || ownKey();
   function keepKey(key) {
-    parameters.set("key", key);
     try {
-      if (id) return localStorage.setItem(`study ${id}`, key);
+      if (key) localStorage.setItem(place, key);
+      else localStorage.removeItem(place);
     } catch {
-      // the address remains
+      // the tab remains
     }
-    return history.replaceState(null, "", `?${parameters}`);
+    parameters.delete("key");
+    history.replaceState({ place, key }, "", `?${parameters}`);
   }
 
-  async function visit(begins) {
-    if (begins && !keptKey()) keepKey(random(16));
-    const found = await ask("visit", { id, key: keptKey(), begins });
-    if (found.state in TEXTS) {
-      say(...TEXTS[found.state]);
-      if (found.completion) {
-        main.querySelector("p").textContent = TEXTS.completion[0];
-        main.insertAdjacentHTML("beforeend", `<p><a class="button">${text(TEXTS.completion[1])}</a></p>`);
-        main.querySelector("a").href = found.completion;
-      }
-      return undefined;
+  // Several people at one computer are told apart by their links' ids; without them, they say so.
+  function offerAnother() {
+    if (id) return;
+    main.insertAdjacentHTML("beforeend", `<p><button type="button" class="another">${text(TEXTS.another)}</button></p>`);
+    main.querySelector(".another").addEventListener("click", () => {
+      keepKey("");
+      location.reload();
+    });
+  }
+
+  function end({ text: name, address, ...values }) {
+    refuse(name, values);
+    if (address) {
+      const isDone = name === "done";
+      if (isDone) main.querySelector("p").textContent = TEXTS.completion[0];
+      const label = isDone ? TEXTS.completion[1] : TEXTS.leave;
+      main.insertAdjacentHTML("beforeend", `<p><a class="button">${text(label)}</a></p>`);
+      main.querySelector("a").href = address;
     }
-    if (found.state === "open") {
-      keepKey(found.key);
-      const save = (position, stimulus, answer, milliseconds, seenAs) =>
-        ask("answer", { key: found.key, position, stimulus, answer, milliseconds, view: seenAs });
-      const label = found.answered ? TEXTS.continue : TEXTS.begin;
-      return run(found.instructions ?? INSTRUCTIONS, label, found.trials, found.answered, save, () => visit(false));
-    }
-    if (!found.consent) return visit(true);
-    main.innerHTML = `${piece(found.consent)}<p><button>${text(TEXTS.agree)}</button>
+    if (["done", "expired"].includes(name)) offerAnother();
+  }
+
+  const visit = (begins) => ask("visit", { id, key: keptKey(), begins }, TEXTS.no_connection, TEXTS.not_opened);
+
+  function agrees(consent) {
+    main.innerHTML = `${piece(consent)}<p><button>${text(TEXTS.agree)}</button>
       <button>${text(TEXTS.disagree)}</button></p>`;
     const [agree, disagree] = main.querySelectorAll("p:last-child button");
-    agree.addEventListener("click", () => visit(true), { once: true });
-    disagree.addEventListener("click", () => say(...TEXTS.declined));
-    return undefined;
+    return new Promise((resolve) => {
+      agree.addEventListener("click", () => resolve(true), { once: true });
+      disagree.addEventListener("click", () => resolve(false), { once: true });
+    });
   }
 
+  // Who looks has no place yet: it is taken when they begin.
+  async function look({ consent, instructions, kinds, declined }) {
+    if (consent && !(await agrees(consent))) return end({ text: "declined", address: declined });
+    await introduce(instructions ?? INSTRUCTIONS, TEXTS.begin, kinds);
+    // not that of the address, which the server does not know: several people may have it
+    keepKey(ownKey() || random(16));
+    const found = await visit(true);
+    return found.state === "begun" ? answer(found) : end(found);
+  }
+
+  async function goOn(found) {
+    const introduced = introduce(found.instructions ?? INSTRUCTIONS, TEXTS.continue, found.kinds);
+    offerAnother();
+    await introduced;
+    return answer(found);
+  }
+
+  async function answer({ key, trials, answered }) {
+    keepKey(key);
+    const save = (position, stimulus, given, milliseconds, seenAs) =>
+      ask("answer", { key, position, stimulus, answer: given, milliseconds, view: seenAs }, TEXTS.not_sent, TEXTS.not_saved);
+    await rate(trials, answered, save);
+    return open();
+  }
+
+  // The page of a participant's state.
+  async function open() {
+    const found = await visit(false);
+    if (found.state === "looking") return look(found);
+    return found.state === "begun" ? goOn(found) : end(found);
+  }
+
+  addEventListener("keydown", onDigit);
+  // a zoom, and another screen, change the pixel ratio; a line more or less moves the images
+  addEventListener("resize", layOut);
+  new ResizeObserver(layOut).observe(main);
   document.title = TEXTS.title;
   Object.assign(document.documentElement, { lang: TEXTS.language, dir: TEXTS.direction });
   if (STUDY.lists) begin();
-  else visit(false);
+  else open();
 })();
