@@ -32,6 +32,18 @@ def settings_of(kind: type[Settings], text: str, option: str, **more: object) ->
         raise CleansetError(f"{option}: {first_problem(error)}") from None
 
 
+def with_protocol(settings: str) -> str:
+    """The settings of a plan, behind those of the protocol that they name; what they name themselves counts."""
+    from dataclasses import asdict
+
+    from cleanset.studies.realness.protocol import named_protocol
+
+    given = [each.strip() for each in settings.split(",")]
+    names = [each.partition("=")[2] for each in given if each.partition("=")[0] == "protocol"]
+    usual = [f"{name}={value}" for name, value in asdict(named_protocol(names[-1])).items()] if names else []
+    return ",".join([*usual, *(each for each in given if each.partition("=")[0] != "protocol")])
+
+
 @app.command()
 def plan(
     set_folder: Annotated[Path, typer.Option("--set", help="The folder of a finished set.")],
@@ -46,8 +58,9 @@ def plan(
     settings: Annotated[
         str,
         typer.Option(
-            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect; a file texts.",
-            show_default="real=50,modified=50,attention=3,pairs=4,bound=0.2,alpha=0.05,power=0.8,effect=0",
+            help="protocol (or as_published), or its parts scale, revision, attention, pairs; "
+            "of a list: real, modified; of the test: bound, alpha, power, effect; a file texts.",
+            show_default="protocol=own,real=50,modified=50,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),
     ] = "",
     pilot: Annotated[
@@ -76,7 +89,7 @@ def plan(
     from cleanset.studies.realness import planning
     from cleanset.studies.realness.plan import PlanRequest
 
-    wish = settings_of(PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
+    wish = settings_of(PlanRequest, with_protocol(settings), "--settings", people=people, side=side, seed=seed)
     typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot=pilot), out))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -20,7 +21,8 @@ from cleanset.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
-from cleanset.studies.realness.ratings import IMAGE_KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
+from cleanset.studies.realness.protocol import SCALE_LABELS, Protocol, ScaleName
+from cleanset.studies.realness.ratings import IMAGE_KINDS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 
 MAX_FAILED = 100
 """Failed searches for a swap, each through all lists, after which no more are tried."""
@@ -39,8 +41,8 @@ class StudyImage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """The organiser's settings: the sizes of a list, and the test whose power is wanted.
+class PlanRequest(Protocol):
+    """The organiser's settings: the parts of the protocol, the sizes of a list, and the test whose power is wanted.
 
     `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
     true. `texts`: the file of the page's texts; None for the usual ones.
@@ -49,8 +51,6 @@ class PlanRequest:
     people: int | None = None
     real: Annotated[int, Field(ge=1)] = 50
     modified: Annotated[int, Field(ge=1)] = 50
-    attention: Annotated[int, Field(ge=0)] = 3
-    pairs: Annotated[int, Field(ge=0)] = 4
     bound: Bound = BOUND
     alpha: Alpha = ALPHA
     power: Annotated[float, Field(ge=0.01, le=0.999)] = 0.8
@@ -194,6 +194,8 @@ def attention_places(images: int, checks: int, seed: int, person: int) -> list[i
 
 # 64 bits: among the thousands of stimuli of a study no two names are equal
 NAME_DIGITS = 16
+SCALE_TEXTS: Mapping[ScaleName, str] = MappingProxyType({"surely": "scale", "definitely": "scale_definitely"})
+"""The text of the page with the words of each scale."""
 PAIRS_FOR_EACH = 3
 """Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""
 
@@ -231,8 +233,10 @@ class Trial:
         content = {"kind": self.kind, "stimulus": self.stimulus}
         if self.kind == "pair":
             return content | {"left": self.file, "right": self.file_right}
-        chosen = {"choose": str(LABELS.index(self.choose))} if self.kind == "attention" else {"file": self.file}
-        return content | chosen
+        if self.kind == "attention":
+            labels = next(each for each in SCALE_LABELS.values() if self.choose in each)
+            return content | {"choose": str(labels.index(self.choose))}
+        return content | {"file": self.file}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +268,7 @@ def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
     trials = tuple(
         (
             *_pair_trials(pairs, chosen, wish.pairs, seed=seed, person=person),
-            *_mixed(chosen, wish.attention, seed, person),
+            *_mixed(chosen, wish, person),
         )
         for person, chosen in enumerate(lists)
     )
@@ -317,23 +321,25 @@ def _pair_trials(
     return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order if pair.stimulus in best]
 
 
-def _mixed(chosen: Sequence[StudyImage], checks: int, seed: int, person: int) -> list[Trial]:
+def _mixed(chosen: Sequence[StudyImage], wish: PlanRequest, person: int) -> list[Trial]:
     """The images in their order, and the attention checks between them."""
-    places = attention_places(len(chosen), checks, seed, person)
+    seed = wish.seed
+    places = attention_places(len(chosen), wish.attention, seed, person)
     trials = []
     for place, image in enumerate(chosen):
         for check in (number for number, at in enumerate(places) if at == place):
             ends = seeded_order([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
             # both ends in turn: whoever always gives the same answer fails a check
-            trials.append(attention(seed, int(ends[check % 2])))
+            trials.append(attention(seed, int(ends[check % 2]), wish.scale))
         name = stimulus_name(seed, image.kind, image.name)
         trials.append(Trial("image", name, f"{name}.png"))
     return trials
 
 
-def attention(seed: int, rating: int) -> Trial:
-    """The attention check that asks for this rating."""
-    return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=LABELS[SCALE.index(rating)])
+def attention(seed: int, rating: int, scale: ScaleName = "surely") -> Trial:
+    """The attention check that asks for this rating, in the words of a scale."""
+    label = SCALE_LABELS[scale][SCALE.index(rating)]
+    return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=label)
 
 
 def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str], classes: ClassTable) -> str:
@@ -359,7 +365,9 @@ def trials_csv(plan: StudyPlan) -> str:
     )
 
 
-def page_data(plan: StudyPlan, texts: Mapping[str, object], size: tuple[int, int]) -> dict[str, object]:
+def page_data(
+    plan: StudyPlan, texts: Mapping[str, object], size: tuple[int, int], protocol: Protocol
+) -> dict[str, object]:
     """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list.
 
     `size`: width and height of all images, in pixels.
@@ -369,5 +377,11 @@ def page_data(plan: StudyPlan, texts: Mapping[str, object], size: tuple[int, int
         "scale": SCALE,
         "shown_milliseconds": SHOWN_MILLISECONDS,
         "size": size,
+        "protocol": page_protocol(protocol),
         "lists": [[each.data() for each in trials] for trials in plan.lists],
     }
+
+
+def page_protocol(protocol: Protocol) -> dict[str, object]:
+    """The parts of a protocol that the page follows."""
+    return {"scale": SCALE_TEXTS[protocol.scale], "revision": protocol.revision}

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
 from cleanset.json_files import check_digest, parse_json
+from cleanset.studies.realness.protocol import Protocol
 from cleanset.validation import join_names, shown, validate
 from cleanset.yaml_files import read_yaml
 
@@ -50,6 +51,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     images: _Images
+    protocol: Protocol
     sha256: dict[str, str]
     shown_milliseconds: Annotated[int, Field(ge=0)]
 
@@ -64,6 +66,8 @@ class PlanFiles(NamedTuple):
 
     size: tuple[int, int]
     """Width and height of all images, in pixels."""
+
+    protocol: Protocol
 
 
 def read_texts(path: Path) -> dict[str, Any]:
@@ -106,6 +110,7 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
         trials=read_text(plan / TRIALS, _EXPECTED),
         shown_milliseconds=record.shown_milliseconds,
         size=record.images.pixels,
+        protocol=record.protocol,
     )
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")

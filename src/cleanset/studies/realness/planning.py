@@ -61,6 +61,7 @@ from cleanset.studies.realness.plan_files import (
     digests,
     read_texts,
 )
+from cleanset.studies.realness.protocol import parts_of, protocol_in_words
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 
 MAX_SIDE = 2048
@@ -288,7 +289,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         for name in STATIC:
             (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)
-        content = json.dumps(page_data(plan, data, size), separators=(",", ":"))
+        content = json.dumps(page_data(plan, data, size, wish), separators=(",", ":"))
         write_text(folder / PAGE_FOLDER / "lists.js", f"const STUDY = {content};\n")
     return outcome
 
@@ -314,7 +315,8 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
         "people": len(plan.lists),
         "seed": plan.seed,
         "images": {"real": kinds.count("real"), "modified": kinds.count("modified"), "pixels": list(outcome.size)},
-        "list": {"real": wish.real, "modified": wish.modified, "attention": wish.attention, "pairs": wish.pairs},
+        "list": {"real": wish.real, "modified": wish.modified},
+        "protocol": asdict(parts_of(wish)),
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
         "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},
@@ -338,6 +340,7 @@ def plan_summary(outcome: PlanOutcome, out: Path) -> str:
     lines = [
         f"{out}: {len(plan.lists):,} lists of {wish.real} real and {wish.modified} modified images, "
         f"{wish.attention} attention checks and {wish.pairs} pairs",
+        f"protocol: {protocol_in_words(parts_of(wish))}",
         f"people who see it: {shown}",
         f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {design.power(len(plan.lists)):.2f} (standard "
         f"error {design.standard_error(len(plan.lists)):.3f}); {wish.power:g} needs {needed}",

@@ -26,8 +26,6 @@ from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_
 ImageKind = Literal["real", "modified"]
 IMAGE_KINDS: tuple[ImageKind, ...] = ("real", "modified")
 SCALE = (-2, -1, 0, 1, 2)
-LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
-"""The ratings of SCALE in words."""
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 VIEW_COLUMNS = ("shown_width", "shown_height", "pixel_ratio", "window_width", "window_height")
 """The columns of a `View`."""
@@ -156,11 +154,13 @@ class StudyAnswers(NamedTuple):
     """All answers of people.
 
     `published`: number of files of ratings in the published form. `invalid`: the message of each row left out.
+    `revised`: number of answers that a later one to the same trial replaced.
     """
 
     answers: tuple[Answer, ...]
     published: int = 0
     invalid: tuple[str, ...] = ()
+    revised: int = 0
 
     @property
     def ratings(self) -> tuple[Answer, ...]:
@@ -189,11 +189,16 @@ def texts_of(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def read_ratings(
-    texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None, shown_milliseconds: int = 0
+    texts: Mapping[str, str],
+    key: Mapping[str, Stimulus] | None = None,
+    shown_milliseconds: int = 0,
+    *,
+    revision: bool = False,
 ) -> StudyAnswers:
     """The ratings in files, from their texts by name; `key` is the plan's, by stimulus.
 
     `shown_milliseconds`: the time before which the plan's page takes no answer; an answer before it is not valid.
+    `revision`: whether people could change their answers: the last one to a trial then counts.
 
     In several files of ratings, equal names of people or modified images mean different ones, equal ids of real images
     the same image. A row that is not valid is left out, and so is the second rating of an image by one person. Raises
@@ -201,7 +206,8 @@ def read_ratings(
     """
     answers: list[Answer] = []
     invalid: list[str] = []
-    seen: set[tuple[str, ...]] = set()
+    seen: dict[tuple[str, ...], int] = {}
+    revised = 0
     published = 0
     for name, text in sorted(texts.items()):
         # the header tells the files of the page from those of published studies
@@ -218,17 +224,21 @@ def read_ratings(
         for at, row in rows:
             try:
                 answer = _answered(row, at, key or {}) if isinstance(row, _Answered) else _published(row, prefix)
-                _check_once(answer, at, seen)
                 if is_page:
                     _check_file(name, answer, at)
                     _check_time(answer, shown_milliseconds, at)
+                before = _answer_before(answer, answers, seen, at, revision=revision and is_page)
             except CleansetError as error:
                 invalid.append(str(error))
             else:
-                answers.append(answer)
+                if before is None:
+                    answers.append(answer)
+                else:
+                    answers[before] = answer
+                    revised += 1
     if invalid and not answers:
         raise CleansetError(invalid[0])
-    return StudyAnswers(tuple(answers), published, tuple(invalid))
+    return StudyAnswers(tuple(answers), published, tuple(invalid), revised)
 
 
 def key_columns(class_column: str) -> tuple[str, ...]:
@@ -298,8 +308,14 @@ def _check_time(trial: Answer, least: int, at: str) -> None:
         raise CleansetError(f"{at}: answered after {trial.milliseconds:g} ms; expected at least the plan's {least} ms")
 
 
-def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
-    """Raise CleansetError for a second answer to one trial, or a second rating of an image; note what is seen."""
+def _answer_before(
+    answer: Answer, answers: list[Answer], seen: dict[tuple[str, ...], int], at: str, *, revision: bool
+) -> int | None:
+    """The place, among `answers`, of the earlier answer that this one replaces; None: there is none.
+
+    Notes in `seen` where this one will be. Raises CleansetError for a second answer to one trial, or a second rating of
+    an image, that is no revision.
+    """
     found: tuple[str, ...]
     if answer.kind in IMAGE_KINDS:
         found = (answer.person, answer.kind, answer.image)
@@ -308,13 +324,18 @@ def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
         found = (answer.person, answer.list_name, "", answer.position)
         what = f"trial {shown(answer.position)}"
     else:
-        return
-    if found in seen:
-        raise CleansetError(
-            f"{at}: person {shown(answer.person)} rates {what} twice; "
-            f"expected once: remove one, or name the files of different studies apart"
-        )
-    seen.add(found)
+        return None
+    place = seen.setdefault(found, len(answers))
+    if place == len(answers):
+        return None
+    before = answers[place]
+    is_same_trial = (before.list_name, before.position) == (answer.list_name, answer.position)
+    if revision and answer.kind != "pair" and is_same_trial:
+        return place
+    raise CleansetError(
+        f"{at}: person {shown(answer.person)} rates {what} twice; "
+        f"expected once: remove one, or name the files of different studies apart"
+    )
 
 
 NotNegativeInt = Annotated[int, Field(ge=0)]

@@ -39,7 +39,7 @@ from cleanset.studies.realness.participants import (
     id_refusal,
     is_participant_id,
 )
-from cleanset.studies.realness.plan import Trial
+from cleanset.studies.realness.plan import Trial, page_protocol
 from cleanset.studies.realness.plan_files import (
     PAGE_IMAGES,
     TEXTS,
@@ -120,6 +120,8 @@ class GivenAnswer(BaseModel):
     answer: str | int
     milliseconds: Annotated[int, Field(ge=0, lt=10**10)]
     view: View
+    revises: bool = False
+    """Whether the person has gone back to the trial, and may have changed the answer."""
 
 
 def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
@@ -136,6 +138,7 @@ class StudyServer:
         found = read_plan(plan, images=True)
         self.shown_milliseconds = found.shown_milliseconds
         self.size = found.size
+        self.protocol = found.protocol
         self.trials: dict[int, list[Trial]] = {}
         for _, (number, trial) in parse_rows(
             found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
@@ -181,7 +184,7 @@ class StudyServer:
                 for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], RESTORE_FILE):
                     if (given["person"], given["list"]) != (one.person, row["list"]):
                         raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
-                    one.answers.append((given["stimulus"], given["answer"]))
+                    _note_answer(one, given, at)
                 seen = max(seen, answered.stat().st_mtime)
             one.active = time.monotonic() - max(0.0, time.time() - seen)
             self._note_complete(one)
@@ -214,8 +217,8 @@ class StudyServer:
     def _refused(self, refusal: Refusal, identity: str) -> dict[str, object]:
         return _end(after("invited", "is_refused"), refusal, self.settings.of_refusal(refusal)) | {"id": identity}
 
-    def save(self, given: GivenAnswer) -> None:
-        """Save an answer; on the disk when this returns.
+    def save(self, given: GivenAnswer) -> dict[str, object] | None:
+        """Save an answer; on the disk when this returns. The reply is the end of a participant, if this is one.
 
         Raises ValueError, with a message for that person, for an answer that is not the next one of their list.
         """
@@ -227,6 +230,7 @@ class StudyServer:
                 raise ValueError(str(self.texts["expired"][1]))
         with known.lock:
             self._append(known, given)
+        return None
 
     def _append(self, known: Participant, given: GivenAnswer) -> None:
         trials = self.trials[known.number]
@@ -234,12 +238,30 @@ class StudyServer:
         answer = str(given.answer)
         if given.position <= done:
             # sent twice, as when a reply of the server was lost
-            if known.answers[given.position - 1] != (given.stimulus, answer):
+            before = known.answers[given.position - 1]
+            if given.revises and self.protocol.revision and trials[given.position - 1].kind != "pair":
+                self._revise(known, given, before)
+            elif before != (given.stimulus, answer):
                 raise ValueError(f"trial {given.position} is answered already, perhaps in another tab: load it again")
             return
         if given.position != done + 1 or done >= len(trials) or trials[done].stimulus != given.stimulus:
             raise ValueError(f"trial {given.position}; expected number {done + 1} of the list: load the page again")
-        known_answers = SIDES if trials[done].kind == "pair" else tuple(map(str, SCALE))
+        self._write(known, given, trials[done])
+        known.answers.append((given.stimulus, answer))
+        self._note_complete(known)
+
+    def _revise(self, known: Participant, given: GivenAnswer, before: tuple[str, str]) -> None:
+        """Write a changed answer behind the one before: the last one counts."""
+        trial = self.trials[known.number][given.position - 1]
+        if trial.stimulus != given.stimulus:
+            raise ValueError(f"trial {given.position} has another stimulus: load the page again")
+        if before[1] != str(given.answer):
+            self._write(known, given, trial)
+            known.answers[given.position - 1] = (given.stimulus, str(given.answer))
+
+    def _write(self, known: Participant, given: GivenAnswer, trial: Trial) -> None:
+        answer = str(given.answer)
+        known_answers = SIDES if trial.kind == "pair" else tuple(map(str, SCALE))
         if answer not in known_answers:
             raise ValueError(f"answer {answer[:20]!r}; expected one of {', '.join(known_answers)}")
         if given.milliseconds < self.shown_milliseconds:
@@ -248,8 +270,6 @@ class StudyServer:
         view = [f"{getattr(given.view, name):g}" for name in VIEW_COLUMNS]
         row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds, *view)
         append_line(self.plan / ANSWERS_FOLDER / known.file, *_lines(ANSWER_COLUMNS, row))
-        known.answers.append((given.stimulus, answer))
-        self._note_complete(known)
 
     def _note_complete(self, one: Participant) -> None:
         if len(one.answers) >= len(self.trials[one.number]):
@@ -318,9 +338,20 @@ class StudyServer:
             "key": one.key,
             "trials": [each.data() for each in self.trials[one.number]],
             "answered": len(one.answers),
+            # to be shown to those who go back
+            "given": [answer for _, answer in one.answers] if self.protocol.revision else [],
             "instructions": self.pieces["instructions"],
             "kinds": self.kinds,
         }
+
+
+def _note_answer(one: Participant, given: Mapping[str, str], at: str) -> None:
+    """Note a row of a file of answers: of the next trial, or of one that was answered before."""
+    answer = (given["stimulus"], given["answer"])
+    place = int(given["position"]) - 1 if given["position"].isdecimal() else -1
+    if not 0 <= place <= len(one.answers):
+        raise CleansetError(f"{at}: position {shown(given['position'])} after {len(one.answers)}; {RESTORE_FILE}")
+    one.answers[place : place + 1] = [answer]
 
 
 def _end(state: State, text: str, address: str | None) -> dict[str, object]:
@@ -409,6 +440,7 @@ def application(server: StudyServer) -> FastAPI:
         "parameter": server.settings.id_parameter or "person",
         "shown_milliseconds": server.shown_milliseconds,
         "size": server.size,
+        "protocol": page_protocol(server.protocol),
     }
 
     @app.post("/visit")

@@ -39,7 +39,6 @@
   const image = (file, alt, kind) =>
     `<span class="frame ${kind}"><img data-file="${addressOf(file)}" alt="${alt}"></span>`;
   const numbered = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
-  const named = (label) => `<button type="button">${text(label)}</button>`;
 
   // What had the keyboard's focus is gone with the page before.
   function focusHeading() {
@@ -136,7 +135,7 @@
       return `${question(TEXTS.pair)}<div class="pair">${image(trial.left, left, "")}${image(trial.right, right, "")}</div>`;
     if (trial.kind === "attention")
       return `${question(TEXTS.question)}<div class="check"><p>${text(TEXTS.check)}
-        <strong>${text(TEXTS.scale[trial.choose])}</strong></p></div>`;
+        <strong>${text(TEXTS[STUDY.protocol.scale][trial.choose])}</strong></p></div>`;
     return question(TEXTS.question) + image(trial.file, text(TEXTS.image), "shown");
   }
 
@@ -188,35 +187,91 @@
     return performance.now() - milliseconds();
   }
 
-  // `save` is called with each answer, and the next trial waits for it
-  function asked(trials, answered, save) {
+  const named = (label) => `<button type="button">${text(label)}</button>`;
+  const SCALE_LABELS = TEXTS[STUDY.protocol.scale];
+  const choicesOf = (trial) => (trial.kind === "pair" ? TEXTS.pair_answers : SCALE_LABELS);
+  const valuesOf = (trial) => (trial.kind === "pair" ? SIDES : STUDY.scale).map(String);
+  // Buttons beside the answers, for those who may change them.
+  const step = (name, isThere) => (isThere ? `<button type="button" class="${name}">${text(TEXTS[name])}</button>` : "");
+
+  // The trials, one after another, from the first that has no answer in `given`. `save` is called with each answer, and
+  // the next trial waits for it; where it returns the end of a participant, that is the last. Where answers may be
+  // changed, people can go back to all but the pairs.
+  function asked(study, trials, given, save) {
+    const isRevisable = (place) => STUDY.protocol.revision && place >= 0 && place < given.length && trials[place].kind !== "pair";
+    let place = given.length;
     let since;
-    let seconds = GUESSED_TRIALS * GUESSED_SECONDS;
     let began;
-    function progress(index) {
-      const left = Math.ceil(((seconds / (GUESSED_TRIALS + index - answered)) * (trials.length - index)) / 60);
-      const values = { position: index + 1, all: trials.length, minutes: left };
+    let isEnded = false;
+    let seconds = GUESSED_TRIALS * GUESSED_SECONDS;
+    let timed = 0;
+    function progress() {
+      const left = Math.ceil(((seconds / (GUESSED_TRIALS + timed)) * (trials.length - given.length)) / 60);
+      const values = { position: place + 1, all: trials.length, minutes: left };
       return `${fill(TEXTS.progress, values)} · ${fill(TEXTS.time_left, values)}`;
     }
-    return trials.slice(answered).map((trial, place) => [trial, answered + place]).map(([trial, index]) => ({
-      type: jsPsychHtmlButtonResponse,
-      stimulus: shown(trial),
-      choices: trial.kind === "pair" ? TEXTS.pair_answers : TEXTS.scale,
-      button_html: numbered,
-      button_layout: "flex",
-      prompt: () => `<p class="progress">${text(progress(index))}</p>`,
-      on_load: async () => {
-        began = performance.now();
-        focusHeading();
-        document.querySelector("#told").textContent = progress(index);
-        since = await seen(trial, trials[index + 1]);
-      },
-      on_finish: (data) => {
-        const answer = trial.kind === "pair" ? SIDES[data.response] : STUDY.scale[data.response];
+    const isFinishing = () => place >= trials.length;
+    function steps() {
+      const buttons = step("back", isRevisable(place - 1)) + step("next", isRevisable(place));
+      return buttons && `<p class="steps">${buttons}</p>`;
+    }
+    function go(to) {
+      place = to;
+      study().finishTrial({ moved: true });
+    }
+    function connectSteps() {
+      main.querySelector(".back")?.addEventListener("click", () => go(place - 1), { once: true });
+      main.querySelector(".next")?.addEventListener("click", () => go(place + 1), { once: true });
+    }
+    async function shownTrial() {
+      const mine = place;
+      began = performance.now();
+      focusHeading();
+      connectSteps();
+      document.querySelector("#told").textContent = progress();
+      const chosen = valuesOf(trials[place]).indexOf(given[place]);
+      main.querySelectorAll(BUTTONS)[chosen]?.setAttribute("aria-pressed", "true");
+      const from = await seen(trials[place], trials[place + 1]);
+      if (mine === place) since = from;
+    }
+    async function answered({ response }) {
+      const trial = trials[place];
+      const value = valuesOf(trial)[response];
+      const answer = trial.kind === "pair" ? value : Number(value);
+      const revises = place < given.length;
+      if (!revises) {
         seconds += Math.min(MAX_SECONDS, (performance.now() - began) / 1000);
-        return save(index + 1, trial.stimulus, answer, Math.round(performance.now() - since), current.view);
-      },
-    }));
+        timed++;
+      }
+      const reply = await save(place + 1, trial.stimulus, answer, Math.round(performance.now() - since), current.view, revises);
+      given[place] = value;
+      isEnded = Boolean(reply);
+      place++;
+    }
+    const finish = () => `<h1>${text(TEXTS.finish[0])}</h1><p>${text(TEXTS.finish[1])}</p>`;
+    return {
+      timeline: [{
+        type: jsPsychHtmlButtonResponse,
+        stimulus: () => (isFinishing() ? finish() : shown(trials[place])),
+        choices: () => (isFinishing() ? [TEXTS.finish[2]] : choicesOf(trials[place])),
+        button_html: (label, index) => (isFinishing() ? named(label) : numbered(label, index)),
+        button_layout: "flex",
+        prompt: () => (isFinishing() ? steps() : `${steps()}<p class="progress">${text(progress())}</p>`),
+        on_load: () => {
+          if (!isFinishing()) return shownTrial();
+          focusHeading();
+          connectSteps();
+          return bringUp(0, { seen: true });
+        },
+        on_finish: (data) => {
+          if (data.moved) return undefined;
+          if (!isFinishing()) return answered(data);
+          isEnded = true;
+          return undefined;
+        },
+      }],
+      loop_function: () => !isEnded && (place < trials.length || STUDY.protocol.revision),
+    };
   }
 
   function giveFile(name, csv) {
@@ -234,7 +289,7 @@
   }
 
   // Resolves when all is shown.
-  function show(timeline) {
+  function show(made) {
     main.innerHTML = '<div id="study"></div>';
     return new Promise((resolve) => {
       const study = initJsPsych({
@@ -245,18 +300,18 @@
           resolve();
         },
       });
-      study.run(timeline);
+      study.run(made(() => study));
     });
   }
   // The page before the first trial. `kinds`: of trials; before the study begins, the window has to fit the largest.
   const introduce = (first, label, kinds) =>
-    show([{ type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_html: named, button_layout: "flex",
+    show(() => [{ type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_html: named, button_layout: "flex",
       on_load: () => {
         focusHeading();
         bringUp(Math.max(...kinds.map((kind) => NEEDED[kind])), { seen: true });
       },
     }]);
-  const rate = (trials, answered, save) => show(asked(trials, answered, save));
+  const rate = (trials, given, save) => show((study) => [asked(study, trials, given, save)]);
 
   function refuse(name, values) {
     const [title, message] = TEXTS[name];
@@ -276,10 +331,11 @@
     const trials = STUDY.lists[list - 1];
     const answers = [COLUMNS];
     addEventListener("beforeunload", onLeaving);
-    const save = (position, stimulus, answer, milliseconds, seenAs) =>
+    const save = (position, stimulus, answer, milliseconds, seenAs) => {
       answers.push([who, list, position, stimulus, answer, milliseconds, ...VIEW_COLUMNS.map((name) => seenAs[name])]);
+    };
     await introduce(INSTRUCTIONS, TEXTS.begin, trials.map((trial) => trial.kind));
-    await rate(trials, 0, save);
+    await rate(trials, [], save);
     removeEventListener("beforeunload", onLeaving);
     return giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
   }
@@ -398,11 +454,12 @@
     return answer(found);
   }
 
-  async function answer({ key, trials, answered }) {
+  async function answer({ key, trials, answered, given }) {
     keepKey(key);
-    const save = (position, stimulus, given, milliseconds, seenAs) =>
-      ask("answer", { key, position, stimulus, answer: given, milliseconds, view: seenAs }, TEXTS.not_sent, TEXTS.not_saved);
-    await rate(trials, answered, save);
+    const save = (position, stimulus, chosen, milliseconds, seenAs, revises) =>
+      ask("answer", { key, position, stimulus, answer: chosen, milliseconds, view: seenAs, revises }, TEXTS.not_sent, TEXTS.not_saved);
+    // where answers cannot be changed, only their number is known
+    await rate(trials, Array.from({ length: answered }, (_, place) => given[place] ?? ""), save);
     return open();
   }
 

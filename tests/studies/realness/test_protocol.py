@@ -1,0 +1,254 @@
+"""The protocol of a plan by name, and each of its parts: on the page, in the files, in the analysis."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+from cleanset.errors import CleansetError
+from cleanset.studies.realness.participants import Participant
+from cleanset.studies.realness.protocol import PROTOCOLS, Protocol, protocol_in_words
+from cleanset.studies.realness.ratings import View, parse_key, read_ratings, texts_of
+from cleanset.studies.realness.serving import GivenAnswer, StudyServer
+from tests.browser_tab import PATIENCE, Server
+from tests.studies.realness.conftest import ANSWERABLE, command, rows
+from tests.studies.realness.test_serving import SEEN, give, opened, restarted
+
+Planned = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def plans(export_folder: Path, attacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    """The plan of these settings, made once; to be copied where it is changed."""
+    folder = tmp_path_factory.mktemp("protocols")
+
+    def planned(settings: str) -> Path:
+        out = folder / f"plan {settings}"
+        if not out.exists():
+            sized = f"real=4,modified=4,attention=2,pairs=2,{settings}"
+            arguments = ("--people", "8", "--seed", "3", "--settings", sized)
+            command("plan", "--set", export_folder, "--attacked", attacked, "--out", out, *arguments)
+        return out
+
+    return planned
+
+
+def test_a_protocol_in_words() -> None:
+    for name, protocol in PROTOCOLS.items():
+        assert protocol_in_words(protocol) == name
+    assert protocol_in_words(replace(PROTOCOLS["as_published"], attention=9)) == "as_published, but attention=9"
+    assert protocol_in_words(Protocol(attention=7)) == "own, but attention=7"
+
+
+def test_a_plan_names_its_protocol(plans: Planned, export_folder: Path, attacked: Path, tmp_path: Path) -> None:
+    own = json.loads((plans("") / "plan.json").read_text())["protocol"]
+    assert (own["scale"], own["revision"], own["attention"], own["pairs"]) == ("surely", False, 2, 2)
+    theirs = json.loads((plans("protocol=as_published") / "plan.json").read_text())["protocol"]
+    assert (theirs["scale"], theirs["revision"], theirs["pairs"]) == ("definitely", True, 2)
+    mixed = json.loads((plans("revision=no,protocol=as_published") / "plan.json").read_text())["protocol"]
+    assert (mixed["scale"], mixed["revision"]) == ("definitely", False)
+    with pytest.raises(CleansetError, match="unknown protocol 'theirs'; expected one of own, as_published"):
+        command("plan", "--set", export_folder, "--attacked", attacked, "--out", tmp_path / "x", "--settings",
+                "protocol=theirs")  # fmt: skip
+
+
+def test_an_attention_check_has_the_words_of_the_scale(plans: Planned) -> None:
+    for settings, words in (
+        ("scale=surely", {"surely modified", "surely real"}),
+        ("scale=definitely", {"definitely modified", "definitely real"}),
+    ):
+        trials = rows(plans(settings) / "trials.csv")
+        assert {each["choose"] for each in trials if each["kind"] == "attention"} == words
+
+
+@pytest.fixture
+def revised(plans: Planned, tmp_path: Path) -> Path:
+    """A plan whose answers may be changed."""
+    return shutil.copytree(plans("revision=yes"), tmp_path / "plan")
+
+
+def change(server: StudyServer, page: dict[str, object], position: int, answer: str | int) -> None:
+    trials = page["trials"]
+    assert isinstance(trials, list)
+    server.save(GivenAnswer(key=str(page["key"]), position=position, stimulus=trials[position - 1]["stimulus"],
+                            answer=answer, milliseconds=900, view=View(**SEEN), revises=True))  # fmt: skip
+
+
+def test_answers_that_may_be_changed(revised: Path) -> None:
+    server = StudyServer(revised)
+    page = opened(server, "ada")
+    for position in range(1, 13):
+        give(server, page, position)
+    change(server, page, 3, 2)
+    change(server, page, 3, 2)  # sent twice
+    change(server, page, 12, -2)
+    with pytest.raises(ValueError, match="trial 1 is answered already"):
+        change(server, page, 1, "left")  # a comprehension pair is not
+    with pytest.raises(ValueError, match="answer '99'"):
+        change(server, page, 3, 99)
+    (file,) = (revised / "answers").iterdir()
+    assert [row["position"] for row in rows(file)] == [*map(str, range(1, 13)), "3", "12"]
+    again = restarted(server)
+    (known,) = again._by_key.values()
+    assert isinstance(known, Participant)
+    assert (known.state, known.answers[2][1], known.answers[11][1]) == ("complete", "2", "-2")
+    key = parse_key((revised / "key.csv").read_text(), "key.csv")
+    found = read_ratings(texts_of([file]), key, revision=True)
+    assert (len(found.trials), found.revised, found.invalid) == (12, 2, ())
+    assert [each.rating for each in found.trials if each.position == "3" and each.kind != "attention"] in ([2], [])
+    refused = read_ratings(texts_of([file]), key)
+    assert len(refused.invalid) == 2
+    assert "twice" in refused.invalid[0]
+
+
+def test_without_revision_a_changed_answer_is_refused(plans: Planned, tmp_path: Path) -> None:
+    server = StudyServer(shutil.copytree(plans(""), tmp_path / "plan"))
+    page = opened(server, "ada")
+    for position in (1, 2, 3):
+        give(server, page, position)
+    with pytest.raises(ValueError, match="trial 3 is answered already"):
+        change(server, page, 3, 2)
+    server.close()
+
+
+def test_a_file_of_answers_with_a_gap(revised: Path) -> None:
+    server = StudyServer(revised)
+    page = opened(server, "ada")
+    for position in (1, 2, 3):
+        give(server, page, position)
+    (file,) = (revised / "answers").iterdir()
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines[:2], lines[3]]))
+    with pytest.raises(CleansetError, match="position '3' after 1; restore the file"):
+        restarted(server)
+
+
+def expected(plan: Path) -> dict[str, str]:
+    """The correct answer of each stimulus that has one."""
+    return {row["stimulus"]: row["expected"] for row in rows(plan / "key.csv")}
+
+
+def answer_all(server: StudyServer, person: str, seed: int, wrong_pairs: int = 0) -> dict[str, object]:
+    """A person who passes all checks but so many pairs, and rates at random; the page that they had."""
+    page = opened(server, person)
+    right = expected(server.plan)
+    ratings = np.random.default_rng(seed).integers(-2, 3, len(page["trials"]))
+    for position, trial in enumerate(page["trials"], start=1):
+        answer: str | int = int(ratings[position - 1])
+        if trial["kind"] == "attention":
+            answer = int(right[trial["stimulus"]])
+        elif trial["kind"] == "pair":
+            is_wrong = position <= wrong_pairs
+            answer = (
+                {"left": "right", "right": "left"}[right[trial["stimulus"]]] if is_wrong else right[trial["stimulus"]]
+            )
+        reply = server.save(GivenAnswer(key=page["key"], position=position, stimulus=trial["stimulus"], answer=answer,
+                                        milliseconds=900, view=View(**SEEN)))  # fmt: skip
+        if reply is not None:
+            return page
+    return page
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("", "protocol: own, but attention=2, pairs=2 excluded"),
+        ("revision=yes", "protocol: own, but revision=True, attention=2, pairs=2; 1 answers were changed"),
+    ],
+)
+def test_the_analysis_names_the_protocol(plans: Planned, tmp_path: Path, settings: str, words: str) -> None:
+    plan = shutil.copytree(plans(settings), tmp_path / "plan")
+    server = StudyServer(plan)
+    for number in range(8):
+        page = answer_all(server, f"p{number}", number)
+    if settings:
+        trials = page["trials"]
+        assert isinstance(trials, list)
+        place = next(place for place, trial in enumerate(trials, start=1) if trial["kind"] == "image")
+        known = server._by_key[str(page["key"])]
+        change(server, page, place, -2 if known.answers[place - 1][1] != "-2" else 2)
+    server.close()
+    command("analyse", *(plan / "answers").iterdir(), "--plan", plan, "--out", tmp_path / "out")
+    text = " ".join(command("analyse", *(plan / "answers").iterdir(), "--plan", plan).split())
+    found = json.loads((tmp_path / "out" / "analysis.json").read_text())
+    assert f"protocol: {found['protocol']['name']}" in text
+    assert found["revised_answers"]["replaced"] == bool(settings)
+    assert words.removesuffix(" excluded") in text
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    window = browser.new_page(viewport={"width": 1280, "height": 800})
+    window.set_default_timeout(PATIENCE)
+    yield window
+    window.close()
+
+
+def at(page: Page, position: int) -> None:
+    page.locator(".progress", has_text=f"{position} of 12").wait_for()
+    page.wait_for_selector(ANSWERABLE)
+
+
+def answer(page: Page, position: int, key: str) -> None:
+    at(page, position)
+    page.keyboard.press(key)
+
+
+def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
+    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
+    page.goto(server.address)
+    page.get_by_role("button", name="Begin").click()
+    for position in range(1, 6):
+        answer(page, position, "2")
+    at(page, 6)
+    page.get_by_role("button", name="Back").click()
+    at(page, 5)
+    assert page.locator(f"{ANSWERABLE}[aria-pressed=true]").inner_text().startswith("rather modified")
+    page.get_by_role("button", name="Back").click()
+    answer(page, 4, "5")
+    at(page, 5)
+    page.get_by_role("button", name="Next").click()
+    answer(page, 6, "2")
+    page.reload()  # what was given is shown in another visit, too
+    page.get_by_role("button", name="Continue").click()
+    for position in (7, 6, 5):
+        at(page, position)
+        page.get_by_role("button", name="Back").click()
+    at(page, 4)
+    assert page.locator(f"{ANSWERABLE}[aria-pressed=true]").inner_text().startswith("surely real")
+    page.get_by_role("button", name="Back").click()
+    at(page, 3)
+    assert page.get_by_role("button", name="Back").count() == 0  # the pairs are not changed
+    for position in range(3, 7):
+        at(page, position)
+        page.get_by_role("button", name="Next").click()
+    for position in range(7, 13):
+        answer(page, position, "2")
+    page.get_by_role("heading", name="All images are rated").wait_for()
+    page.get_by_role("button", name="Back").click()
+    answer(page, 12, "1")
+    page.get_by_role("button", name="Finish").click()
+    page.get_by_role("heading", name="Thank you").wait_for()
+    server.kill()
+    (file,) = (revised / "answers").iterdir()
+    found = [(row["position"], row["answer"]) for row in rows(file)]
+    assert found[5] == ("4", "2")
+    assert found[-1] == ("12", "-2")
+    assert len(found) == 14
+
+
+def test_the_words_of_the_published_scale(page: Page, plans: Planned) -> None:
+    """On the page that is opened from the disk, to the file of answers."""
+    plan = plans("protocol=as_published,revision=no")
+    page.goto((plan / "page" / "index.html").resolve().as_uri() + "?list=1&person=ada")
+    page.get_by_role("button", name="Begin").click()
+    for position in (1, 2):
+        answer(page, position, "1")
+    at(page, 3)
+    words = [each.split("\n")[0] for each in page.locator(ANSWERABLE).all_inner_texts()]
+    assert words == ["definitely modified", "probably modified", "unsure", "probably real", "definitely real"]
