@@ -5,20 +5,26 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from cleanset.errors import CleansetError
+from cleanset.studies.realness.edits import EDITS, is_visible, visibly_edited
 from cleanset.studies.realness.participants import Participant
 from cleanset.studies.realness.protocol import PROTOCOLS, Protocol, protocol_in_words
 from cleanset.studies.realness.ratings import View, parse_key, read_ratings, texts_of
-from cleanset.studies.realness.serving import GivenAnswer, StudyServer
+from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer
 from tests.browser_tab import PATIENCE, Server
+from tests.report.pages import violations
 from tests.studies.realness.conftest import ANSWERABLE, command, rows
 from tests.studies.realness.test_serving import SEEN, give, opened, restarted
 
+EXAMPLE = "https://example.org"
+SMALL = "protocol=as_published,pairs=2,min_correct_pairs=0"
 Planned = Callable[[str], Path]
 
 
@@ -48,9 +54,9 @@ def test_a_protocol_in_words() -> None:
 def test_a_plan_names_its_protocol(plans: Planned, export_folder: Path, attacked: Path, tmp_path: Path) -> None:
     own = json.loads((plans("") / "plan.json").read_text())["protocol"]
     assert (own["scale"], own["revision"], own["attention"], own["pairs"]) == ("surely", False, 2, 2)
-    theirs = json.loads((plans("protocol=as_published") / "plan.json").read_text())["protocol"]
+    theirs = json.loads((plans(SMALL) / "plan.json").read_text())["protocol"]
     assert (theirs["scale"], theirs["revision"], theirs["pairs"]) == ("definitely", True, 2)
-    mixed = json.loads((plans("revision=no,protocol=as_published") / "plan.json").read_text())["protocol"]
+    mixed = json.loads((plans(f"revision=no,{SMALL}") / "plan.json").read_text())["protocol"]
     assert (mixed["scale"], mixed["revision"]) == ("definitely", False)
     with pytest.raises(CleansetError, match="unknown protocol 'theirs'; expected one of own, as_published"):
         command("plan", "--set", export_folder, "--attacked", attacked, "--out", tmp_path / "x", "--settings",
@@ -72,9 +78,8 @@ def revised(plans: Planned, tmp_path: Path) -> Path:
     return shutil.copytree(plans("revision=yes"), tmp_path / "plan")
 
 
-def change(server: StudyServer, page: dict[str, object], position: int, answer: str | int) -> None:
+def change(server: StudyServer, page: dict[str, Any], position: int, answer: str | int) -> None:
     trials = page["trials"]
-    assert isinstance(trials, list)
     server.save(GivenAnswer(key=str(page["key"]), position=position, stimulus=trials[position - 1]["stimulus"],
                             answer=answer, milliseconds=900, view=View(**SEEN), revises=True))  # fmt: skip
 
@@ -133,7 +138,7 @@ def expected(plan: Path) -> dict[str, str]:
     return {row["stimulus"]: row["expected"] for row in rows(plan / "key.csv")}
 
 
-def answer_all(server: StudyServer, person: str, seed: int, wrong_pairs: int = 0) -> dict[str, object]:
+def answer_all(server: StudyServer, person: str, seed: int, wrong_pairs: int = 0) -> dict[str, Any]:
     """A person who passes all checks but so many pairs, and rates at random; the page that they had."""
     page = opened(server, person)
     right = expected(server.plan)
@@ -168,7 +173,6 @@ def test_the_analysis_names_the_protocol(plans: Planned, tmp_path: Path, setting
         page = answer_all(server, f"p{number}", number)
     if settings:
         trials = page["trials"]
-        assert isinstance(trials, list)
         place = next(place for place, trial in enumerate(trials, start=1) if trial["kind"] == "image")
         known = server._by_key[str(page["key"])]
         change(server, page, place, -2 if known.answers[place - 1][1] != "-2" else 2)
@@ -179,6 +183,79 @@ def test_the_analysis_names_the_protocol(plans: Planned, tmp_path: Path, setting
     assert f"protocol: {found['protocol']['name']}" in text
     assert found["revised_answers"]["replaced"] == bool(settings)
     assert words.removesuffix(" excluded") in text
+
+
+CHECKED = "pairs=3,min_correct_pairs=2"
+
+
+@pytest.fixture
+def checked(plans: Planned, tmp_path: Path) -> Path:
+    """A plan of which two pairs of three have to be right."""
+    return shutil.copytree(plans(CHECKED), tmp_path / "plan")
+
+
+def test_who_fails_the_comprehension_check_is_out_before_the_main_part(checked: Path) -> None:
+    settings = ServeSettings(people=1, refused=f"{EXAMPLE}/no", screened_out=f"{EXAMPLE}/screened")
+    server = StudyServer(checked, settings)
+    page = answer_all(server, "ada", 0, wrong_pairs=2)
+    known = server._by_key[str(page["key"])]
+    assert (known.state, len(known.answers)) == ("refused", 3)
+    end = {"state": "refused", "text": "screened_out", "address": f"{EXAMPLE}/screened", "id": "ada"}
+    for served in (server, restarted(server)):
+        assert opened(served, "ada") == end
+        trial = page["trials"][2]["stimulus"]
+        for position in (3, 4):  # an answer whose reply was lost, and one of another tab
+            given = GivenAnswer(key=str(page["key"]), position=position, stimulus=trial, answer="left",
+                                milliseconds=900, view=View(**SEEN))  # fmt: skip
+            assert served.save(given) == end
+    (file,) = (checked / "answers").iterdir()
+    assert len(rows(file)) == 3
+    answer_all(served, "ben", 1, wrong_pairs=1)  # the place is free again, and one mistake is allowed
+    assert served.complete == 1
+
+
+def test_the_analysis_allows_what_the_page_allows(checked: Path) -> None:
+    server = StudyServer(checked)
+    for number in range(8):
+        answer_all(server, f"p{number}", number, wrong_pairs=number % 2)
+    server.close()
+    files = list((checked / "answers").iterdir())
+    text = " ".join(command("analyse", *files, "--plan", checked).split())
+    assert "comprehension 0; of 8 people" in text
+    text = " ".join(command("analyse", *files, "--plan", checked, "--exclude", "comprehension=0").split())
+    assert "comprehension 4; of 8 people" in text
+
+
+def test_more_right_pairs_than_pairs(export_folder: Path, attacked: Path, tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match="min_correct_pairs: 3; expected at most the 2 pairs of a list"):
+        command("plan", "--set", export_folder, "--attacked", attacked, "--out", tmp_path / "x", "--people", "8",
+                "--settings", "real=4,modified=4,pairs=2,min_correct_pairs=3")  # fmt: skip
+
+
+@pytest.mark.parametrize("change", ["tiles", "edits"])
+def test_one_image_of_a_pair_is_visibly_modified(plans: Planned, change: str) -> None:
+    plan = plans(f"pairs=3,pair_change={change}")
+    right = expected(plan)
+    pairs = {row["stimulus"]: row for row in rows(plan / "trials.csv") if row["kind"] == "pair"}
+    assert len(pairs) >= 5
+    for stimulus, row in pairs.items():
+        left, right_one = (Image.open(plan / "page" / "images" / row[name]) for name in ("file", "file_right"))
+        plain, modified = (right_one, left) if right[stimulus] == "left" else (left, right_one)
+        assert is_visible(plain, modified)
+        # tiles with negatives move whole areas; an edit leaves the scene as it is
+        moved = np.corrcoef(np.asarray(plain.convert("L")).ravel(), np.asarray(modified.convert("L")).ravel())[0, 1]
+        assert (moved > 0.6) == (change == "edits")
+
+
+def test_edits_show_in_grey_and_even_images() -> None:
+    """Where one does not, the next one is taken."""
+    ramp = Image.fromarray(np.tile(np.arange(64, dtype=np.uint8) * 2 + 60, (64, 1))).convert("RGB")
+    assert not is_visible(ramp, EDITS["grey"](ramp, 0))
+    for image in (ramp, Image.new("RGB", (64, 64), (120, 120, 120)), Image.new("RGB", (40, 40), (250, 10, 10))):
+        for number in range(len(EDITS)):
+            edited = visibly_edited(image, number, seed=5)
+            assert is_visible(image, edited)
+            assert edited.tobytes() == visibly_edited(image, number, seed=5).tobytes()
 
 
 @pytest.fixture
@@ -242,9 +319,32 @@ def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
     assert len(found) == 14
 
 
+def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
+    server = Server(checked, "study", "serve", "--plan", ".", "--port", "0", "--settings", f"refused={EXAMPLE}/no")
+    right = expected(checked)
+    page.goto(server.address)
+    page.get_by_text("The first 3 questions are a check, of which 2 have to be right.").wait_for()
+    page.get_by_text("is paid for these minutes").wait_for()
+    page.get_by_role("button", name="Begin").click()
+    page.locator(".progress").wait_for()
+    (person,) = rows(checked / "people.csv")
+    trials = [row for row in rows(checked / "trials.csv") if row["list"] == person["list"]]
+    for position in (1, 2, 3):
+        page.locator(".progress", has_text=f"{position} of 13").wait_for()
+        page.wait_for_selector(ANSWERABLE)
+        page.keyboard.press({"left": "2", "right": "1"}[right[trials[position - 1]["stimulus"]]])
+    page.get_by_role("heading", name="The main part does not begin").wait_for()
+    page.get_by_text("You are paid for these minutes").wait_for()
+    assert page.get_by_role("link").get_attribute("href") == f"{EXAMPLE}/no"
+    assert violations(page) == []
+    page.reload()
+    page.get_by_role("heading", name="The main part does not begin").wait_for()
+    server.kill()
+
+
 def test_the_words_of_the_published_scale(page: Page, plans: Planned) -> None:
     """On the page that is opened from the disk, to the file of answers."""
-    plan = plans("protocol=as_published,revision=no")
+    plan = plans(f"{SMALL},revision=no")
     page.goto((plan / "page" / "index.html").resolve().as_uri() + "?list=1&person=ada")
     page.get_by_role("button", name="Begin").click()
     for position in (1, 2):

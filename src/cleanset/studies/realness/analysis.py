@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Annotated, Any, NamedTuple
@@ -284,6 +284,9 @@ def run(
         answers = read_ratings(texts, key, files.shown_milliseconds, revision=files.protocol.revision)
         if settings.limits.min_share:
             sizes = list_sizes(files.trials, str(plan / TRIALS))
+    if files is not None and settings.limits.comprehension is None:
+        limits = replace(settings.limits, comprehension=files.protocol.failed_pairs_allowed)
+        settings = replace(settings, limits=limits)
     analysis = analyse(answers, settings, sizes, None if files is None else files.protocol)
     if out is not None:
         with new_folder(out) as folder:

@@ -58,7 +58,8 @@ def plan(
     settings: Annotated[
         str,
         typer.Option(
-            help="protocol (or as_published), or its parts scale, revision, attention, pairs; "
+            help="protocol (or as_published), or its parts scale, revision, attention, pairs, min_correct_pairs, "
+            "pair_change; "
             "of a list: real, modified; of the test: bound, alpha, power, effect; a file texts.",
             show_default="protocol=own,real=50,modified=50,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),
@@ -138,7 +139,7 @@ def analyse(
         typer.Option(
             help="Limits of the exclusion rules: also min_attention, min_share, max_same, "
             "min_milliseconds, min_shown, max_shown, one_person_a_list=yes.",
-            show_default="attention=1,comprehension=0",
+            show_default="attention=1; comprehension as the plan's page",
         ),
     ] = "",
     ordinal: Annotated[

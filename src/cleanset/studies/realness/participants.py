@@ -34,7 +34,9 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = MappingProxyType(
 )
 """The state after an event in a state; nothing else can happen."""
 
-Refusal = Literal["no_id", "unfilled_id", "unusable_id", "not_invited", "elsewhere", "full", "taken", "declined"]
+Refusal = Literal[
+    "no_id", "unfilled_id", "unusable_id", "not_invited", "elsewhere", "full", "taken", "declined", "screened_out"
+]
 """Reasons for which somebody is refused: each the name of a text of the page."""
 
 MAX_ID = 64
@@ -71,11 +73,19 @@ class EndAddresses:
     full: Address | None = None
     """Of those who come when all places are taken, or all answers there."""
 
+    screened_out: Address | None = None
+    """Of those who fail a screening before the main part."""
+
     def of_refusal(self, refusal: Refusal) -> str | None:
         """The address for a reason; none for those who began elsewhere, and may still finish there."""
         if refusal == "elsewhere":
             return None
-        own = {"declined": self.declined, "full": self.full, "taken": self.full}
+        own = {
+            "declined": self.declined,
+            "full": self.full,
+            "taken": self.full,
+            "screened_out": self.screened_out,
+        }
         return own.get(refusal) or self.refused
 
 

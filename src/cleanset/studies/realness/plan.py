@@ -384,4 +384,9 @@ def page_data(
 
 def page_protocol(protocol: Protocol) -> dict[str, object]:
     """The parts of a protocol that the page follows."""
-    return {"scale": SCALE_TEXTS[protocol.scale], "revision": protocol.revision}
+    return {
+        "scale": SCALE_TEXTS[protocol.scale],
+        "revision": protocol.revision,
+        "pairs": protocol.pairs,
+        "min_correct_pairs": protocol.min_correct_pairs,
+    }

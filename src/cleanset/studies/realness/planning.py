@@ -38,6 +38,7 @@ from cleanset.json_files import with_digest
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
+from cleanset.studies.realness.edits import visibly_edited
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
     PlanRequest,
@@ -61,7 +62,7 @@ from cleanset.studies.realness.plan_files import (
     digests,
     read_texts,
 )
-from cleanset.studies.realness.protocol import parts_of, protocol_in_words
+from cleanset.studies.realness.protocol import Protocol, check_parts, parts_of, protocol_in_words
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 
 MAX_SIDE = 2048
@@ -204,7 +205,14 @@ def common_size(paths: Mapping[str, Path]) -> Size:
 
 
 def write_stimuli(
-    folder: Path, plan: StudyPlan, size: Size, set_folder: Path, entries: Mapping[str, Entry], attacked: Path
+    folder: Path,
+    plan: StudyPlan,
+    size: Size,
+    protocol: Protocol,
+    *,
+    set_folder: Path,
+    entries: Mapping[str, Entry],
+    attacked: Path,
 ) -> dict[tuple[ImageKind, str], str]:
     """Write all images in the order of their new names; the SHA-256 of the bytes that each was made from."""
     folder.mkdir(parents=True)
@@ -222,11 +230,12 @@ def write_stimuli(
         data, shown = read(image)
         digests[image.kind, image.name] = sha256(data)
         (folder / f"{plan.stimulus(image)}.png").write_bytes(plain_png(shown))
-    for pair in plan.pairs:
+    for number, pair in enumerate(plan.pairs):
         _, plain = read(pair.image)
+        is_edited = protocol.pair_change == "edits"
+        modified = visibly_edited(plain, number, plan.seed) if is_edited else scramble(plain, plan.seed)
         for side, file in (("left", pair.left), ("right", pair.right)):
-            content = scramble(plain, plan.seed) if side == pair.modified else plain
-            (folder / file).write_bytes(plain_png(content))
+            (folder / file).write_bytes(plain_png(modified if side == pair.modified else plain))
     return digests
 
 
@@ -253,6 +262,7 @@ class PlanOutcome(NamedTuple):
 
 def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
+    check_parts(wish)
     texts = wish.texts or USUAL_TEXTS
     data = read_texts(texts)
     found = read_set(set_folder)
@@ -280,7 +290,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
         sources = write_stimuli(
-            folder / PAGE_IMAGES, plan, size, set_folder=set_folder, entries=entries, attacked=attacked
+            folder / PAGE_IMAGES, plan, size, wish, set_folder=set_folder, entries=entries, attacked=attacked
         )
         write_text(folder / KEY, key_csv(plan, sources, classes))
         write_text(folder / TRIALS, trials_csv(plan))

@@ -14,6 +14,7 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.validation import join_names, shown
 
+PairChange = Literal["tiles", "edits"]
 ScaleName = Literal["surely", "definitely"]
 SCALE_LABELS: Mapping[ScaleName, tuple[str, ...]] = MappingProxyType(
     {
@@ -40,11 +41,22 @@ class Protocol:
     pairs: Annotated[int, Field(ge=0)] = 4
     """Comprehension pairs of a list."""
 
+    min_correct_pairs: Annotated[int, Field(ge=0)] = 0
+    """Pairs to be answered correctly before the main part may begin; 0: they are judged in the analysis alone."""
+
+    pair_change: PairChange = "tiles"
+    """How one image of a pair is modified: cut into tiles with negatives, or edited as SCOOTER's instructions say."""
+
+    @property
+    def failed_pairs_allowed(self) -> int:
+        """Pairs that a person may fail."""
+        return self.pairs - self.min_correct_pairs if self.min_correct_pairs else 0
+
 
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
     {
         "own": Protocol(),
-        "as_published": Protocol(scale="definitely", revision=True),
+        "as_published": Protocol(scale="definitely", revision=True, pairs=6, min_correct_pairs=5, pair_change="edits"),
     }
 )
 
@@ -54,6 +66,14 @@ def named_protocol(name: str) -> Protocol:
     if name not in PROTOCOLS:
         raise CleansetError(f"unknown protocol {shown(name)}; expected one of {join_names(list(PROTOCOLS))}")
     return PROTOCOLS[name]
+
+
+def check_parts(protocol: Protocol) -> None:
+    """Raise CleansetError for parts that do not go together."""
+    if protocol.min_correct_pairs > protocol.pairs:
+        raise CleansetError(
+            f"min_correct_pairs: {protocol.min_correct_pairs}; expected at most the {protocol.pairs} pairs of a list"
+        )
 
 
 def parts_of(settings: Protocol) -> Protocol:

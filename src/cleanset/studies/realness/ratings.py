@@ -350,8 +350,8 @@ class ExclusionLimits:
     attention: NotNegativeInt = 1
     """Failed attention checks that a person may have."""
 
-    comprehension: NotNegativeInt = 0
-    """Failed comprehension checks that a person may have."""
+    comprehension: NotNegativeInt | None = None
+    """Failed comprehension pairs that a person may have; None: as many as the plan's page lets pass, else none."""
 
     min_attention: NotNegativeInt = 0
     """Attention checks that a person must have answered."""
@@ -403,7 +403,7 @@ def exclusions(
     """
     limits = limits or ExclusionLimits()
     _check_judgeable(answers, limits)
-    found = {rule: _failed(answers, kind, getattr(limits, rule)) for rule, kind in CHECK_RULES.items()}
+    found = {rule: _failed(answers, kind, getattr(limits, rule) or 0) for rule, kind in CHECK_RULES.items()}
     if limits.min_attention:
         found["unchecked"] = _unchecked(answers, limits.min_attention)
     if limits.min_share:

@@ -41,6 +41,7 @@ from cleanset.studies.realness.participants import (
 )
 from cleanset.studies.realness.plan import Trial, page_protocol
 from cleanset.studies.realness.plan_files import (
+    KEY,
     PAGE_IMAGES,
     TEXTS,
     TRIALS,
@@ -49,7 +50,7 @@ from cleanset.studies.realness.plan_files import (
     read_texts,
 )
 from cleanset.studies.realness.planning import STATIC, static_file
-from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS, VIEW_COLUMNS, View
+from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS, VIEW_COLUMNS, View, parse_key
 from cleanset.validation import first_problem, normal_text, shown
 from cleanset.web.guard import is_loopback
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
@@ -144,6 +145,11 @@ class StudyServer:
             found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
         ):
             self.trials.setdefault(number, []).append(trial)
+        self.correct = {
+            each.stimulus: each.expected
+            for each in parse_key(found.key, str(plan / KEY)).values()
+            if each.kind == "pair"
+        }
         self.wanted = self.settings.people or len(self.trials)
         pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
         self.pieces = {name: path and read_text(path, "expected a piece of HTML") for name, path in pieces.items()}
@@ -187,6 +193,7 @@ class StudyServer:
                     _note_answer(one, given, at)
                 seen = max(seen, answered.stat().st_mtime)
             one.active = time.monotonic() - max(0.0, time.time() - seen)
+            self._note_screening(one)
             self._note_complete(one)
             self._by_key[one.key] = one
 
@@ -208,6 +215,8 @@ class StudyServer:
             return self._returned(known)
 
     def _returned(self, known: Participant) -> dict[str, object]:
+        if known.state == "refused":
+            return self._refused("screened_out", known.id)
         if known.state == "complete":
             return _end("complete", "done", self.settings.completion)
         if self._resume(known):
@@ -226,11 +235,13 @@ class StudyServer:
             known = self._by_key.get(given.key)
             if known is None:
                 raise ValueError("unknown key; expected one that this study gave: open the study's link again")
-            if known.state != "complete" and not self._resume(known):
+            if known.state in ("begun", "expired") and not self._resume(known):
                 raise ValueError(str(self.texts["expired"][1]))
         with known.lock:
-            self._append(known, given)
-        return None
+            # also if the reply was lost, and the answer is sent again
+            if known.state != "refused":
+                self._append(known, given)
+            return self._refused("screened_out", known.id) if known.state == "refused" else None
 
     def _append(self, known: Participant, given: GivenAnswer) -> None:
         trials = self.trials[known.number]
@@ -248,6 +259,7 @@ class StudyServer:
             raise ValueError(f"trial {given.position}; expected number {done + 1} of the list: load the page again")
         self._write(known, given, trials[done])
         known.answers.append((given.stimulus, answer))
+        self._note_screening(known)
         self._note_complete(known)
 
     def _revise(self, known: Participant, given: GivenAnswer, before: tuple[str, str]) -> None:
@@ -271,13 +283,23 @@ class StudyServer:
         row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds, *view)
         append_line(self.plan / ANSWERS_FOLDER / known.file, *_lines(ANSWER_COLUMNS, row))
 
+    def _note_screening(self, one: Participant) -> None:
+        """Refuse a person who has answered all pairs, too few of them correctly: before the main part begins."""
+        pairs = [each for each in one.answers if each[0] in self.correct]
+        failed = sum(answer != self.correct[stimulus] for stimulus, answer in pairs)
+        needed = self.protocol.min_correct_pairs
+        if needed and len(pairs) == self.protocol.pairs and len(pairs) - failed < needed and one.state == "begun":
+            one.move("is_refused")
+
     def _note_complete(self, one: Participant) -> None:
-        if len(one.answers) >= len(self.trials[one.number]):
+        if one.state != "refused" and len(one.answers) >= len(self.trials[one.number]):
             one.move("answers_all")
 
     def _holds(self, one: Participant) -> bool:
         """Whether the list is theirs: they answered it, or were active in the last minutes."""
-        return one.state == "complete" or time.monotonic() - one.active <= 60 * self.settings.minutes
+        if one.state in ("complete", "refused"):
+            return one.state == "complete"
+        return time.monotonic() - one.active <= 60 * self.settings.minutes
 
     def _free_lists(self) -> list[int]:
         """The lists that the fewest people hold; none while as many people as are wanted hold one."""

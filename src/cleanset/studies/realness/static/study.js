@@ -73,7 +73,12 @@
     if (chosen && !chosen.disabled) chosen.click();
   }
 
-  const INSTRUCTIONS = `${TEXTS.instructions}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
+  // From the disk, nobody is screened: the page does not know what is right.
+  const { pairs, min_correct_pairs: needed } = STUDY.protocol;
+  const SCREENING = STUDY.lists || !needed ? "" : `<p>${text(fill(TEXTS.screening, { pairs, needed }))}</p>`;
+  const INSTRUCTIONS = `${TEXTS.instructions}${SCREENING}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
+  // `instructions`: the organizers' own, which say nothing of the screening.
+  const firstPage = (instructions) => (instructions === null ? INSTRUCTIONS : instructions + SCREENING);
   // A piece of HTML as a page, which has a heading.
   function piece(html) {
     const page = document.createElement("div");
@@ -440,7 +445,7 @@
   // Who looks has no place yet: it is taken when they begin.
   async function look({ consent, instructions, kinds, declined }) {
     if (consent && !(await agrees(consent))) return end({ text: "declined", address: declined });
-    await introduce(instructions ?? INSTRUCTIONS, TEXTS.begin, kinds);
+    await introduce(firstPage(instructions), TEXTS.begin, kinds);
     // not that of the address, which the server does not know: several people may have it
     keepKey(ownKey() || random(16));
     const found = await visit(true);
@@ -448,7 +453,7 @@
   }
 
   async function goOn(found) {
-    const introduced = introduce(found.instructions ?? INSTRUCTIONS, TEXTS.continue, found.kinds);
+    const introduced = introduce(firstPage(found.instructions), TEXTS.continue, found.kinds);
     offerAnother();
     await introduced;
     return answer(found);
