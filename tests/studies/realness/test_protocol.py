@@ -2,8 +2,9 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from playwright.sync_api import Browser, Page
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.edits import EDITS, is_visible, visibly_edited
 from cleanset.studies.realness.participants import Participant
+from cleanset.studies.realness.plan import PlanRequest, StudyImage, make_plan
 from cleanset.studies.realness.protocol import PROTOCOLS, Protocol, protocol_in_words
-from cleanset.studies.realness.ratings import View, parse_key, read_ratings, texts_of
+from cleanset.studies.realness.ratings import IMAGE_KINDS, View, parse_key, read_ratings, texts_of
 from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer
 from tests.browser_tab import PATIENCE, Server
 from tests.report.pages import violations
@@ -61,6 +63,28 @@ def test_a_plan_names_its_protocol(plans: Planned, export_folder: Path, attacked
     with pytest.raises(CleansetError, match="unknown protocol 'theirs'; expected one of own, as_published"):
         command("plan", "--set", export_folder, "--attacked", attacked, "--out", tmp_path / "x", "--settings",
                 "protocol=theirs")  # fmt: skip
+
+
+def test_a_list_of_the_published_protocol() -> None:
+    """Six pairs, and 106 trials of which six are checks that ask for both ends of the scale."""
+    images = [StudyImage(kind, f"{kind}{number}", "") for kind in IMAGE_KINDS for number in range(60)]
+    wish = PlanRequest(people=3, **asdict(PROTOCOLS["as_published"]))
+    for trials in make_plan(images, wish).lists:
+        kinds = [each.kind for each in trials]
+        assert kinds[:6] == ["pair"] * 6
+        assert Counter(kinds[6:]) == {"image": 100, "attention": 6}
+        asked = Counter(each.choose for each in trials if each.kind == "attention")
+        assert asked == {"definitely modified": 3, "definitely real": 3}
+
+
+def test_more_than_one_failed_check_is_out(plans: Planned, tmp_path: Path) -> None:
+    plan = shutil.copytree(plans("attention=3"), tmp_path / "plan")
+    server = StudyServer(plan)
+    for number in range(8):
+        answer_all(server, f"p{number}", number, wrong_checks=number % 3)
+    server.close()
+    text = " ".join(command("analyse", *(plan / "answers").iterdir(), "--plan", plan).split())
+    assert "excluded by rule: attention 2, comprehension 0; of 8 people" in text
 
 
 def test_an_attention_check_has_the_words_of_the_scale(plans: Planned) -> None:
@@ -138,15 +162,18 @@ def expected(plan: Path) -> dict[str, str]:
     return {row["stimulus"]: row["expected"] for row in rows(plan / "key.csv")}
 
 
-def answer_all(server: StudyServer, person: str, seed: int, wrong_pairs: int = 0) -> dict[str, Any]:
-    """A person who passes all checks but so many pairs, and rates at random; the page that they had."""
+def answer_all(
+    server: StudyServer, person: str, seed: int, wrong_pairs: int = 0, wrong_checks: int = 0
+) -> dict[str, Any]:
+    """A person who passes all checks but so many, and rates at random; the page that they had."""
     page = opened(server, person)
     right = expected(server.plan)
     ratings = np.random.default_rng(seed).integers(-2, 3, len(page["trials"]))
     for position, trial in enumerate(page["trials"], start=1):
         answer: str | int = int(ratings[position - 1])
         if trial["kind"] == "attention":
-            answer = int(right[trial["stimulus"]])
+            answer = int(right[trial["stimulus"]]) if wrong_checks <= 0 else 0
+            wrong_checks -= 1
         elif trial["kind"] == "pair":
             is_wrong = position <= wrong_pairs
             answer = (

@@ -56,7 +56,9 @@ class Protocol:
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
     {
         "own": Protocol(),
-        "as_published": Protocol(scale="definitely", revision=True, pairs=6, min_correct_pairs=5, pair_change="edits"),
+        "as_published": Protocol(
+            scale="definitely", revision=True, attention=6, pairs=6, min_correct_pairs=5, pair_change="edits"
+        ),
     }
 )
 
