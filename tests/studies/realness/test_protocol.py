@@ -22,7 +22,7 @@ from cleanset.studies.realness.ratings import IMAGE_KINDS, View, parse_key, read
 from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer
 from tests.browser_tab import PATIENCE, Server
 from tests.report.pages import violations
-from tests.studies.realness.conftest import ANSWERABLE, command, rows
+from tests.studies.realness.conftest import ANSWERABLE, FITS, command, rows
 from tests.studies.realness.test_serving import SEEN, give, opened, restarted
 
 EXAMPLE = "https://example.org"
@@ -285,6 +285,25 @@ def test_edits_show_in_grey_and_even_images() -> None:
             assert edited.tobytes() == visibly_edited(image, number, seed=5).tobytes()
 
 
+def test_examples_explain_what_modified_means(plans: Planned) -> None:
+    plan = plans("explanation=examples,real=3")
+    names = json.loads((plan / "plan.json").read_text())["examples"]
+    plain, *edited = (Image.open(plan / "page" / "images" / name) for name in names)
+    for name, image in zip(EDITS, edited, strict=True):
+        assert image.tobytes() == EDITS[name](plain, 3).tobytes()
+    assert json.loads((plans("") / "plan.json").read_text())["examples"] == []
+
+
+def test_the_image_of_the_examples_is_one_that_nobody_rates() -> None:
+    images = [StudyImage(kind, f"{kind}{number}", "") for kind in IMAGE_KINDS for number in range(40)]
+    wish = PlanRequest(people=3, real=10, modified=10, explanation="examples", pairs=2)
+    made = make_plan(images, wish)
+    assert made.example is not None
+    shown = {each.stimulus for trials in made.lists for each in trials}
+    assert made.stimulus(made.example) not in shown
+    assert made.example not in [pair.image for pair in made.pairs]
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     window = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -346,6 +365,36 @@ def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
     assert len(found) == 14
 
 
+@pytest.mark.parametrize("source", ["disk", "server", "own instructions"])
+def test_the_first_page_shows_the_examples(page: Page, plans: Planned, tmp_path: Path, source: str) -> None:
+    plan = shutil.copytree(plans("explanation=examples"), tmp_path / "plan")
+    (tmp_path / "own.html").write_text("<h1>Our own</h1>")
+    settings = f"instructions={tmp_path / 'own.html'}" if source == "own instructions" else "people=8"
+    server = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--settings", settings)
+    disk = (plan / "page" / "index.html").resolve().as_uri() + "?list=1"
+    page.goto(disk if source == "disk" else server.address)
+    page.get_by_role("button", name="Begin").wait_for()
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        captions = page.locator(".examples figcaption").all_inner_texts()
+        assert captions[0] == "as it was taken"
+        assert len(captions) == 5
+        page.wait_for_function("[...document.images].every(image => image.complete && image.naturalWidth === 40)")
+        boxes = page.locator(".examples img, .examples figcaption").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect()).map(box => [box.top, box.bottom, box.left, box.right])"
+        )
+        for place, (top, bottom, left, right) in enumerate(boxes):
+            others = boxes[place + 1 :]
+            assert all(b <= top or t >= bottom or r <= left or x >= right for t, b, x, r in others)
+        page.wait_for_function(FITS)
+        if source != "disk":  # axe asks for the style sheet again, which a browser refuses of a file
+            assert violations(page) == []
+    page.get_by_role("button", name="Begin").click()
+    page.wait_for_selector(ANSWERABLE)
+    assert page.locator(".examples").count() == 0
+    server.kill()
+
+
 def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
     server = Server(checked, "study", "serve", "--plan", ".", "--port", "0", "--settings", f"refused={EXAMPLE}/no")
     right = expected(checked)
@@ -377,5 +426,11 @@ def test_the_words_of_the_published_scale(page: Page, plans: Planned) -> None:
     for position in (1, 2):
         answer(page, position, "1")
     at(page, 3)
+    # on a phone, too, no word of it is broken
+    page.add_style_tag(content="button { overflow-wrap: normal !important; hyphens: manual !important; }")
+    for width in (1280, 390, 360):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_function(FITS)
+        assert page.locator(ANSWERABLE).evaluate_all("all => all.every(e => e.scrollWidth <= e.clientWidth)")
     words = [each.split("\n")[0] for each in page.locator(ANSWERABLE).all_inner_texts()]
     assert words == ["definitely modified", "probably modified", "unsure", "probably real", "definitely real"]

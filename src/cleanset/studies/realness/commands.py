@@ -59,7 +59,7 @@ def plan(
         str,
         typer.Option(
             help="protocol (or as_published), or its parts scale, revision, attention, pairs, min_correct_pairs, "
-            "pair_change; "
+            "pair_change, explanation; "
             "of a list: real, modified; of the test: bound, alpha, power, effect; a file texts.",
             show_default="protocol=own,real=50,modified=50,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),

@@ -249,6 +249,8 @@ class StudyPlan:
     shown: dict[ImageKind, tuple[int, int]]
     sources_twice: int
     seed: int
+    example: StudyImage | None = None
+    """The real image whose edited copies explain "modified", if there are any."""
 
     def stimulus(self, image: StudyImage) -> str:
         """The name of an image's stimulus."""
@@ -279,7 +281,27 @@ def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
         shown=show_counts(lists, images),
         sources_twice=sources_twice(lists),
         seed=seed,
+        example=_example(images, lists, pairs, seed) if wish.explanation == "examples" else None,
     )
+
+
+def _example(
+    images: Sequence[StudyImage],
+    lists: Sequence[Sequence[StudyImage]],
+    pairs: Sequence[ComprehensionPair],
+    seed: int,
+) -> StudyImage:
+    """A real image for the examples: one that nobody rates, and that no pair has, if there is one."""
+    real = {each.name: each for each in images if each.kind == "real"}
+    rated = {each.name for chosen in lists for each in chosen if each.kind == "real"}
+    paired = {each.image.name for each in pairs}
+    order = seeded_order(list(real), seed, "example")
+    return real[min(order, key=lambda name: (name in rated, name in paired))]
+
+
+def example_file(seed: int, image: StudyImage, edit: str) -> str:
+    """The file of the page with the copy of the example's image to which an edit was made; "" is the image itself."""
+    return f"{stimulus_name(seed, 'example', image.name, edit)}.png"
 
 
 def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
@@ -366,11 +388,15 @@ def trials_csv(plan: StudyPlan) -> str:
 
 
 def page_data(
-    plan: StudyPlan, texts: Mapping[str, object], size: tuple[int, int], protocol: Protocol
+    plan: StudyPlan,
+    texts: Mapping[str, object],
+    size: tuple[int, int],
+    protocol: Protocol,
+    examples: Sequence[str] = (),
 ) -> dict[str, object]:
     """The data of the page: its texts, the ratings, the time before an answer, and the trials of each list.
 
-    `size`: width and height of all images, in pixels.
+    `size`: width and height of all images, in pixels. `examples`: the files of the explanation.
     """
     return {
         "texts": texts,
@@ -378,6 +404,7 @@ def page_data(
         "shown_milliseconds": SHOWN_MILLISECONDS,
         "size": size,
         "protocol": page_protocol(protocol),
+        "examples": list(examples),
         "lists": [[each.data() for each in trials] for trials in plan.lists],
     }
 

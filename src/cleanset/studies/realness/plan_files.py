@@ -52,6 +52,7 @@ class _Record(BaseModel):
 
     images: _Images
     protocol: Protocol
+    examples: tuple[str, ...]
     sha256: dict[str, str]
     shown_milliseconds: Annotated[int, Field(ge=0)]
 
@@ -68,6 +69,9 @@ class PlanFiles(NamedTuple):
     """Width and height of all images, in pixels."""
 
     protocol: Protocol
+
+    examples: tuple[str, ...]
+    """The files of the explanation's examples: the image itself, then each edit; none without examples."""
 
 
 def read_texts(path: Path) -> dict[str, Any]:
@@ -111,6 +115,7 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
         shown_milliseconds=record.shown_milliseconds,
         size=record.images.pixels,
         protocol=record.protocol,
+        examples=record.examples,
     )
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")

@@ -38,12 +38,13 @@ from cleanset.json_files import with_digest
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
-from cleanset.studies.realness.edits import visibly_edited
+from cleanset.studies.realness.edits import EDITS, visibly_edited
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
     PlanRequest,
     StudyImage,
     StudyPlan,
+    example_file,
     key_csv,
     make_plan,
     page_data,
@@ -236,7 +237,19 @@ def write_stimuli(
         modified = visibly_edited(plain, number, plan.seed) if is_edited else scramble(plain, plan.seed)
         for side, file in (("left", pair.left), ("right", pair.right)):
             (folder / file).write_bytes(plain_png(modified if side == pair.modified else plain))
+    if plan.example is not None:
+        _, plain = read(plan.example)
+        for name in ("", *EDITS):
+            edited = EDITS[name](plain, plan.seed) if name else plain
+            (folder / example_file(plan.seed, plan.example, name)).write_bytes(plain_png(edited))
     return digests
+
+
+def example_files(plan: StudyPlan) -> list[str]:
+    """The files of the examples: the image as it was, then each edit of EDITS."""
+    if plan.example is None:
+        return []
+    return [example_file(plan.seed, plan.example, name) for name in ("", *EDITS)]
 
 
 STATIC = (
@@ -299,7 +312,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         for name in STATIC:
             (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)
-        content = json.dumps(page_data(plan, data, size, wish), separators=(",", ":"))
+        content = json.dumps(page_data(plan, data, size, wish, example_files(plan)), separators=(",", ":"))
         write_text(folder / PAGE_FOLDER / "lists.js", f"const STUDY = {content};\n")
     return outcome
 
@@ -327,6 +340,7 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
         "images": {"real": kinds.count("real"), "modified": kinds.count("modified"), "pixels": list(outcome.size)},
         "list": {"real": wish.real, "modified": wish.modified},
         "protocol": asdict(parts_of(wish)),
+        "examples": example_files(plan),
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
         "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},

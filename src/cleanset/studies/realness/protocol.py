@@ -14,6 +14,7 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.validation import join_names, shown
 
+Explanation = Literal["text", "examples"]
 PairChange = Literal["tiles", "edits"]
 ScaleName = Literal["surely", "definitely"]
 SCALE_LABELS: Mapping[ScaleName, tuple[str, ...]] = MappingProxyType(
@@ -47,6 +48,9 @@ class Protocol:
     pair_change: PairChange = "tiles"
     """How one image of a pair is modified: cut into tiles with negatives, or edited as SCOOTER's instructions say."""
 
+    explanation: Explanation = "text"
+    """Whether the first page explains "modified" in words alone, or with examples."""
+
     @property
     def failed_pairs_allowed(self) -> int:
         """Pairs that a person may fail."""
@@ -57,7 +61,13 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
     {
         "own": Protocol(),
         "as_published": Protocol(
-            scale="definitely", revision=True, attention=6, pairs=6, min_correct_pairs=5, pair_change="edits"
+            scale="definitely",
+            revision=True,
+            attention=6,
+            pairs=6,
+            min_correct_pairs=5,
+            pair_change="edits",
+            explanation="examples",
         ),
     }
 )

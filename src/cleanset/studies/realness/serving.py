@@ -140,6 +140,7 @@ class StudyServer:
         self.shown_milliseconds = found.shown_milliseconds
         self.size = found.size
         self.protocol = found.protocol
+        self.examples = found.examples
         self.trials: dict[int, list[Trial]] = {}
         for _, (number, trial) in parse_rows(
             found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
@@ -463,6 +464,7 @@ def application(server: StudyServer) -> FastAPI:
         "shown_milliseconds": server.shown_milliseconds,
         "size": server.size,
         "protocol": page_protocol(server.protocol),
+        "examples": server.examples,
     }
 
     @app.post("/visit")

@@ -76,9 +76,11 @@
   // From the disk, nobody is screened: the page does not know what is right.
   const { pairs, min_correct_pairs: needed } = STUDY.protocol;
   const SCREENING = STUDY.lists || !needed ? "" : `<p>${text(fill(TEXTS.screening, { pairs, needed }))}</p>`;
-  const INSTRUCTIONS = `${TEXTS.instructions}${SCREENING}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
-  // `instructions`: the organizers' own, which say nothing of the screening.
-  const firstPage = (instructions) => (instructions === null ? INSTRUCTIONS : instructions + SCREENING);
+  const example = (file, place) => `<figure><img src="${addressOf(file)}" alt=""><figcaption>${text(TEXTS.example_images[place])}</figcaption></figure>`;
+  const EXAMPLES = STUDY.examples.length === 0 ? "" : `<p>${text(TEXTS.examples)}</p><div class="examples">${STUDY.examples.map(example).join("")}</div>`;
+  const INSTRUCTIONS = `${TEXTS.instructions}${EXAMPLES}${SCREENING}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
+  // `instructions`: the organizers' own, which have neither the examples nor the screening.
+  const firstPage = (instructions) => (instructions === null ? INSTRUCTIONS : instructions + EXAMPLES + SCREENING);
   // A piece of HTML as a page, which has a heading.
   function piece(html) {
     const page = document.createElement("div");
@@ -129,7 +131,7 @@
     };
   }
   function bringUp(needed, { seen }) {
-    current = { images: [...main.querySelectorAll("#study img")], needed, seen, view: {} };
+    current = { images: [...main.querySelectorAll("#study .frame img")], needed, seen, view: {} };
     layOut();
   }
 
