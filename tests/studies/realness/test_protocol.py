@@ -26,7 +26,7 @@ from tests.studies.realness.conftest import ANSWERABLE, FITS, command, rows
 from tests.studies.realness.test_serving import SEEN, give, opened, restarted
 
 EXAMPLE = "https://example.org"
-SMALL = "protocol=as_published,pairs=2,min_correct_pairs=0"
+SMALL = "protocol=as_published,pairs=2,min_correct_pairs=0,plates=0"
 Planned = Callable[[str], Path]
 
 
@@ -66,11 +66,13 @@ def test_a_plan_names_its_protocol(plans: Planned, export_folder: Path, attacked
 
 
 def test_a_list_of_the_published_protocol() -> None:
-    """Six pairs, and 106 trials of which six are checks that ask for both ends of the scale."""
+    """Six plates, six pairs, and 106 trials of which six are checks that ask for both ends of the scale."""
     images = [StudyImage(kind, f"{kind}{number}", "") for kind in IMAGE_KINDS for number in range(60)]
     wish = PlanRequest(people=3, **asdict(PROTOCOLS["as_published"]))
     for trials in make_plan(images, wish).lists:
         kinds = [each.kind for each in trials]
+        assert kinds[:6] == ["plate"] * 6
+        kinds = kinds[6:]
         assert kinds[:6] == ["pair"] * 6
         assert Counter(kinds[6:]) == {"image": 100, "attention": 6}
         asked = Counter(each.choose for each in trials if each.kind == "attention")
@@ -399,7 +401,7 @@ def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
     server = Server(checked, "study", "serve", "--plan", ".", "--port", "0", "--settings", f"refused={EXAMPLE}/no")
     right = expected(checked)
     page.goto(server.address)
-    page.get_by_text("The first 3 questions are a check, of which 2 have to be right.").wait_for()
+    page.get_by_text("The 3 pairs of images before the main part are a check, of which 2 have to be right.").wait_for()
     page.get_by_text("is paid for these minutes").wait_for()
     page.get_by_role("button", name="Begin").click()
     page.locator(".progress").wait_for()

@@ -443,7 +443,7 @@ def _people(analysis: Analysis) -> list[str]:
     if analysis.shown is not None:
         lines += _sizes(analysis.shown)
     found = analysis.exclusions
-    if not found.checked and len(found.by_rule) == len(CHECK_RULES):
+    if not found.checked and found.by_rule.keys() <= CHECK_RULES.keys():
         return [*lines, "no checks among the ratings: nobody excluded"]
     rules = ", ".join(f"{rule} {len(people)}" for rule, people in found.by_rule.items())
     lines.append(f"excluded by rule: {rules}; of {analysis.people + len(found.people):,} people")

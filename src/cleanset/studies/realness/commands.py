@@ -59,7 +59,7 @@ def plan(
         str,
         typer.Option(
             help="protocol (or as_published), or its parts scale, revision, attention, pairs, min_correct_pairs, "
-            "pair_change, explanation; "
+            "pair_change, explanation, plates; "
             "of a list: real, modified; of the test: bound, alpha, power, effect; a file texts.",
             show_default="protocol=own,real=50,modified=50,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),
@@ -137,7 +137,7 @@ def analyse(
     exclude: Annotated[
         str,
         typer.Option(
-            help="Limits of the exclusion rules: also min_attention, min_share, max_same, "
+            help="Limits of the exclusion rules: also colour_vision, min_attention, min_share, max_same, "
             "min_milliseconds, min_shown, max_shown, one_person_a_list=yes.",
             show_default="attention=1; comprehension as the plan's page",
         ),

@@ -35,7 +35,16 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = MappingProxyType(
 """The state after an event in a state; nothing else can happen."""
 
 Refusal = Literal[
-    "no_id", "unfilled_id", "unusable_id", "not_invited", "elsewhere", "full", "taken", "declined", "screened_out"
+    "no_id",
+    "unfilled_id",
+    "unusable_id",
+    "not_invited",
+    "elsewhere",
+    "full",
+    "taken",
+    "declined",
+    "screened_out",
+    "colour_vision",
 ]
 """Reasons for which somebody is refused: each the name of a text of the page."""
 
@@ -74,7 +83,7 @@ class EndAddresses:
     """Of those who come when all places are taken, or all answers there."""
 
     screened_out: Address | None = None
-    """Of those who fail a screening before the main part."""
+    """Of those who fail a screening, of comprehension or of colour vision, before the main part."""
 
     def of_refusal(self, refusal: Refusal) -> str | None:
         """The address for a reason; none for those who began elsewhere, and may still finish there."""
@@ -85,6 +94,7 @@ class EndAddresses:
             "full": self.full,
             "taken": self.full,
             "screened_out": self.screened_out,
+            "colour_vision": self.screened_out,
         }
         return own.get(refusal) or self.refused
 

@@ -21,6 +21,7 @@ from cleanset.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
+from cleanset.studies.realness.plates import DEFICIENCIES, PLATE_DIGITS, Deficiency
 from cleanset.studies.realness.protocol import SCALE_LABELS, Protocol, ScaleName
 from cleanset.studies.realness.ratings import IMAGE_KINDS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 
@@ -212,15 +213,29 @@ class ComprehensionPair:
 
 
 @dataclass(frozen=True, slots=True)
+class Plate:
+    """A plate of colour vision."""
+
+    stimulus: str
+    digit: str
+    deficiency: Deficiency
+
+    @property
+    def file(self) -> str:
+        """Its file on the page."""
+        return f"{self.stimulus}.png"
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One step of a list."""
 
     kind: str
-    """image, attention or pair; never reveals which image is real."""
+    """image, attention, pair or plate; never reveals which image is real."""
 
     stimulus: str
     file: str = ""
-    """The image, or the left one of a pair; empty for an attention check."""
+    """The image or plate, or the left one of a pair; empty for an attention check."""
 
     file_right: str = ""
     """The right image of a pair."""
@@ -249,6 +264,7 @@ class StudyPlan:
     shown: dict[ImageKind, tuple[int, int]]
     sources_twice: int
     seed: int
+    plates: tuple[Plate, ...] = ()
     example: StudyImage | None = None
     """The real image whose edited copies explain "modified", if there are any."""
 
@@ -267,8 +283,10 @@ def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
     lists = rated_lists(images, wish)
     seed = wish.seed
     pairs = _pairs([each for each in images if each.kind == "real"], wish.pairs * PAIRS_FOR_EACH, seed)
+    plates = _plates(wish.plates, seed)
     trials = tuple(
         (
+            *_plate_trials(plates, seed, person),
             *_pair_trials(pairs, chosen, wish.pairs, seed=seed, person=person),
             *_mixed(chosen, wish, person),
         )
@@ -277,6 +295,7 @@ def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
     return StudyPlan(
         images=tuple(images),
         pairs=tuple(pairs),
+        plates=tuple(plates),
         lists=trials,
         shown=show_counts(lists, images),
         sources_twice=sources_twice(lists),
@@ -302,6 +321,21 @@ def _example(
 def example_file(seed: int, image: StudyImage, edit: str) -> str:
     """The file of the page with the copy of the example's image to which an edit was made; "" is the image itself."""
     return f"{stimulus_name(seed, 'example', image.name, edit)}.png"
+
+
+def _plates(count: int, seed: int) -> list[Plate]:
+    """Plates for both deficiencies in turn, with as many different digits as there are."""
+    digits = seeded_order(PLATE_DIGITS, seed, "digits")
+    chosen = [(digits[place % len(digits)], DEFICIENCIES[place % 2], str(place)) for place in range(count)]
+    return [
+        Plate(stimulus_name(seed, "plate", digit, deficiency, place), digit, deficiency)
+        for digit, deficiency, place in chosen
+    ]
+
+
+def _plate_trials(plates: Sequence[Plate], seed: int, person: int) -> list[Trial]:
+    by_name = {each.stimulus: each for each in plates}
+    return [Trial("plate", name, by_name[name].file) for name in seeded_order(list(by_name), seed, "plates", person)]
 
 
 def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
@@ -371,6 +405,7 @@ def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str], classe
         for each in plan.images
     ]
     rows += [(pair.stimulus, "pair", pair.image.name, pair.modified, "", "") for pair in plan.pairs]
+    rows += [(plate.stimulus, "plate", "", plate.digit, "", "") for plate in plan.plates]
     rows += [(attention(plan.seed, end).stimulus, "attention", "", str(end), "", "") for end in (SCALE[0], SCALE[-1])]
     return csv_text(key_columns(classes.key_column), sorted(rows))
 
@@ -415,5 +450,6 @@ def page_protocol(protocol: Protocol) -> dict[str, object]:
         "scale": SCALE_TEXTS[protocol.scale],
         "revision": protocol.revision,
         "pairs": protocol.pairs,
+        "plates": protocol.plates,
         "min_correct_pairs": protocol.min_correct_pairs,
     }

@@ -63,6 +63,8 @@ from cleanset.studies.realness.plan_files import (
     digests,
     read_texts,
 )
+from cleanset.studies.realness.plates import MIN_SIDE
+from cleanset.studies.realness.plates import plate as draw_plate
 from cleanset.studies.realness.protocol import Protocol, check_parts, parts_of, protocol_in_words
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 
@@ -237,6 +239,9 @@ def write_stimuli(
         modified = visibly_edited(plain, number, plan.seed) if is_edited else scramble(plain, plan.seed)
         for side, file in (("left", pair.left), ("right", pair.right)):
             (folder / file).write_bytes(plain_png(modified if side == pair.modified else plain))
+    for plate in plan.plates:
+        drawn = draw_plate(plate.digit, plate.deficiency, size, plan.seed)
+        (folder / plate.file).write_bytes(plain_png(drawn))
     if plan.example is not None:
         _, plain = read(plan.example)
         for name in ("", *EDITS):
@@ -300,6 +305,11 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         )
     # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
+    if plan.plates and min(size) < MIN_SIDE:
+        raise CleansetError(
+            f"plates: images of {size[0]} x {size[1]} pixels; expected {MIN_SIDE} a side or more for digits of dots: "
+            "choose a size with --side, or plates=0"
+        )
     outcome = PlanOutcome(plan, size, design, needed)
     with new_folder(out) as folder:
         sources = write_stimuli(

@@ -48,6 +48,9 @@ class Protocol:
     pair_change: PairChange = "tiles"
     """How one image of a pair is modified: cut into tiles with negatives, or edited as SCOOTER's instructions say."""
 
+    plates: Annotated[int, Field(ge=0, le=12)] = 0
+    """Plates of a test of colour vision before all else, each with a digit that has to be read correctly."""
+
     explanation: Explanation = "text"
     """Whether the first page explains "modified" in words alone, or with examples."""
 
@@ -68,6 +71,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
             min_correct_pairs=5,
             pair_change="edits",
             explanation="examples",
+            plates=6,
         ),
     }
 )

@@ -32,9 +32,13 @@ VIEW_COLUMNS = ("shown_width", "shown_height", "pixel_ratio", "window_width", "w
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds", *VIEW_COLUMNS)
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 """The columns of a plan's lists."""
-AnswerKind = Literal["real", "modified", "attention", "pair"]
-"""The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
+AnswerKind = Literal["real", "modified", "attention", "pair", "plate"]
+"""The kinds of a key's rows: images to be rated, attention checks, comprehension pairs, plates of colour vision."""
+SCREENING_KINDS = ("plate", "pair")
+"""The kinds of trials before the main part: their answers are final."""
 SIDES = ("left", "right")
+PLATE_ANSWERS = (*"123456789", "none")
+"""The digits that a plate may have, and that none is seen."""
 # a name is printed in messages and becomes part of keys
 MAX_PERSON = 200
 
@@ -274,7 +278,7 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
             "expected answers to this plan: name their own with --plan"
         )
     stimulus = key[row.stimulus]
-    choices = SIDES if stimulus.kind == "pair" else tuple(map(str, SCALE))
+    choices = choices_of(stimulus.kind)
     if row.answer not in choices:
         raise CleansetError(f"{at}, answer: {shown(row.answer)}; expected one of {', '.join(choices)}")
     is_rating = stimulus.kind in IMAGE_KINDS
@@ -290,6 +294,13 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
         milliseconds=row.milliseconds,
         view=row.view,
     )
+
+
+def choices_of(kind: str) -> tuple[str, ...]:
+    """The answers to a trial of a kind."""
+    if kind == "plate":
+        return PLATE_ANSWERS
+    return SIDES if kind == "pair" else tuple(map(str, SCALE))
 
 
 def _check_file(name: str, trial: Answer, at: str) -> None:
@@ -330,7 +341,7 @@ def _answer_before(
         return None
     before = answers[place]
     is_same_trial = (before.list_name, before.position) == (answer.list_name, answer.position)
-    if revision and answer.kind != "pair" and is_same_trial:
+    if revision and answer.kind not in SCREENING_KINDS and is_same_trial:
         return place
     raise CleansetError(
         f"{at}: person {shown(answer.person)} rates {what} twice; "
@@ -339,7 +350,7 @@ def _answer_before(
 
 
 NotNegativeInt = Annotated[int, Field(ge=0)]
-CHECK_RULES = {"attention": "attention", "comprehension": "pair"}
+CHECK_RULES = {"attention": "attention", "comprehension": "pair", "colour_vision": "plate"}
 """The rules that always apply, with the kind of their checks."""
 
 
@@ -352,6 +363,9 @@ class ExclusionLimits:
 
     comprehension: NotNegativeInt | None = None
     """Failed comprehension pairs that a person may have; None: as many as the plan's page lets pass, else none."""
+
+    colour_vision: NotNegativeInt = 0
+    """Plates of colour vision that a person may have read wrongly."""
 
     min_attention: NotNegativeInt = 0
     """Attention checks that a person must have answered."""
@@ -403,7 +417,12 @@ def exclusions(
     """
     limits = limits or ExclusionLimits()
     _check_judgeable(answers, limits)
-    found = {rule: _failed(answers, kind, getattr(limits, rule) or 0) for rule, kind in CHECK_RULES.items()}
+    has_plates = any(each.kind == "plate" for each in answers.checks)
+    found = {
+        rule: _failed(answers, kind, getattr(limits, rule) or 0)
+        for rule, kind in CHECK_RULES.items()
+        if kind != "plate" or has_plates
+    }
     if limits.min_attention:
         found["unchecked"] = _unchecked(answers, limits.min_attention)
     if limits.min_share:

@@ -50,7 +50,16 @@ from cleanset.studies.realness.plan_files import (
     read_texts,
 )
 from cleanset.studies.realness.planning import STATIC, static_file
-from cleanset.studies.realness.ratings import ANSWER_COLUMNS, SCALE, SIDES, TRIAL_COLUMNS, VIEW_COLUMNS, View, parse_key
+from cleanset.studies.realness.ratings import (
+    ANSWER_COLUMNS,
+    SCALE,
+    SCREENING_KINDS,
+    TRIAL_COLUMNS,
+    VIEW_COLUMNS,
+    View,
+    choices_of,
+    parse_key,
+)
 from cleanset.validation import first_problem, normal_text, shown
 from cleanset.web.guard import is_loopback
 from cleanset.web.pages import FRESH, new_application, run_page, usual_port
@@ -146,10 +155,9 @@ class StudyServer:
             found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
         ):
             self.trials.setdefault(number, []).append(trial)
+        key = parse_key(found.key, str(plan / KEY)).values()
         self.correct = {
-            each.stimulus: each.expected
-            for each in parse_key(found.key, str(plan / KEY)).values()
-            if each.kind == "pair"
+            kind: {each.stimulus: each.expected for each in key if each.kind == kind} for kind in SCREENING_KINDS
         }
         self.wanted = self.settings.people or len(self.trials)
         pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
@@ -217,7 +225,7 @@ class StudyServer:
 
     def _returned(self, known: Participant) -> dict[str, object]:
         if known.state == "refused":
-            return self._refused("screened_out", known.id)
+            return self._screened_out(known)
         if known.state == "complete":
             return _end("complete", "done", self.settings.completion)
         if self._resume(known):
@@ -242,7 +250,7 @@ class StudyServer:
             # also if the reply was lost, and the answer is sent again
             if known.state != "refused":
                 self._append(known, given)
-            return self._refused("screened_out", known.id) if known.state == "refused" else None
+            return self._screened_out(known) if known.state == "refused" else None
 
     def _append(self, known: Participant, given: GivenAnswer) -> None:
         trials = self.trials[known.number]
@@ -251,7 +259,7 @@ class StudyServer:
         if given.position <= done:
             # sent twice, as when a reply of the server was lost
             before = known.answers[given.position - 1]
-            if given.revises and self.protocol.revision and trials[given.position - 1].kind != "pair":
+            if given.revises and self.protocol.revision and trials[given.position - 1].kind not in SCREENING_KINDS:
                 self._revise(known, given, before)
             elif before != (given.stimulus, answer):
                 raise ValueError(f"trial {given.position} is answered already, perhaps in another tab: load it again")
@@ -274,7 +282,7 @@ class StudyServer:
 
     def _write(self, known: Participant, given: GivenAnswer, trial: Trial) -> None:
         answer = str(given.answer)
-        known_answers = SIDES if trial.kind == "pair" else tuple(map(str, SCALE))
+        known_answers = choices_of(trial.kind)
         if answer not in known_answers:
             raise ValueError(f"answer {answer[:20]!r}; expected one of {', '.join(known_answers)}")
         if given.milliseconds < self.shown_milliseconds:
@@ -285,12 +293,27 @@ class StudyServer:
         append_line(self.plan / ANSWERS_FOLDER / known.file, *_lines(ANSWER_COLUMNS, row))
 
     def _note_screening(self, one: Participant) -> None:
-        """Refuse a person who has answered all pairs, too few of them correctly: before the main part begins."""
-        pairs = [each for each in one.answers if each[0] in self.correct]
-        failed = sum(answer != self.correct[stimulus] for stimulus, answer in pairs)
-        needed = self.protocol.min_correct_pairs
-        if needed and len(pairs) == self.protocol.pairs and len(pairs) - failed < needed and one.state == "begun":
+        """Refuse a person who has failed a screening: before the main part begins."""
+        if one.state == "begun" and self._failed_screening(one) is not None:
             one.move("is_refused")
+
+    def _failed_screening(self, one: Participant) -> Refusal | None:
+        """The screening that a person has gone through to its end, and failed."""
+        protocol = self.protocol
+        if self._failed(one, "plate", protocol.plates) > 0:
+            return "colour_vision"
+        if protocol.min_correct_pairs and self._failed(one, "pair", protocol.pairs) > protocol.failed_pairs_allowed:
+            return "screened_out"
+        return None
+
+    def _failed(self, one: Participant, kind: str, asked: int) -> int:
+        """Number of failed trials of a kind; 0 until all of them are answered."""
+        correct = self.correct[kind]
+        given = [each for each in one.answers if each[0] in correct]
+        return sum(answer != correct[stimulus] for stimulus, answer in given) if len(given) == asked else 0
+
+    def _screened_out(self, one: Participant) -> dict[str, object]:
+        return self._refused(self._failed_screening(one) or "screened_out", one.id)
 
     def _note_complete(self, one: Participant) -> None:
         if one.state != "refused" and len(one.answers) >= len(self.trials[one.number]):

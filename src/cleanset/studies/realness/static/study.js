@@ -74,8 +74,9 @@
   }
 
   // From the disk, nobody is screened: the page does not know what is right.
-  const { pairs, min_correct_pairs: needed } = STUDY.protocol;
-  const SCREENING = STUDY.lists || !needed ? "" : `<p>${text(fill(TEXTS.screening, { pairs, needed }))}</p>`;
+  const { plates, pairs, min_correct_pairs: needed } = STUDY.protocol;
+  const told = (isTold, name) => (isTold && !STUDY.lists ? `<p>${text(fill(TEXTS[name], { plates, pairs, needed }))}</p>` : "");
+  const SCREENING = told(plates, "plates") + told(needed, "screening");
   const example = (file, place) => `<figure><img src="${addressOf(file)}" alt=""><figcaption>${text(TEXTS.example_images[place])}</figcaption></figure>`;
   const EXAMPLES = STUDY.examples.length === 0 ? "" : `<p>${text(TEXTS.examples)}</p><div class="examples">${STUDY.examples.map(example).join("")}</div>`;
   const INSTRUCTIONS = `${TEXTS.instructions}${EXAMPLES}${SCREENING}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
@@ -93,7 +94,7 @@
   // What is on the screen: its images, how many have to fit side by side, and whether they were seen long enough.
   const NOTHING = { images: [], needed: 0, seen: false, view: {} };
   let current = NOTHING;
-  const NEEDED = { pair: 2, image: 1, attention: 0 };
+  const NEEDED = { pair: 2, image: 1, plate: 1, attention: 0 };
   const factor = (images) =>
     pixelFactor(STUDY.size, images, {
       width: innerWidth - BESIDE.width - BESIDE.gap * (images - 1),
@@ -143,6 +144,7 @@
     if (trial.kind === "attention")
       return `${question(TEXTS.question)}<div class="check"><p>${text(TEXTS.check)}
         <strong>${text(TEXTS[STUDY.protocol.scale][trial.choose])}</strong></p></div>`;
+    if (trial.kind === "plate") return question(TEXTS.plate) + image(trial.file, text(TEXTS.plate_image), "shown plate");
     return question(TEXTS.question) + image(trial.file, text(TEXTS.image), "shown");
   }
 
@@ -196,8 +198,11 @@
 
   const named = (label) => `<button type="button">${text(label)}</button>`;
   const SCALE_LABELS = TEXTS[STUDY.protocol.scale];
-  const choicesOf = (trial) => (trial.kind === "pair" ? TEXTS.pair_answers : SCALE_LABELS);
-  const valuesOf = (trial) => (trial.kind === "pair" ? SIDES : STUDY.scale).map(String);
+  const DIGITS = [..."123456789"];
+  const CHOICES = { pair: TEXTS.pair_answers, plate: [...DIGITS, TEXTS.plate_none] };
+  const VALUES = { pair: SIDES, plate: [...DIGITS, "none"] };
+  const choicesOf = (trial) => CHOICES[trial.kind] ?? SCALE_LABELS;
+  const valuesOf = (trial) => VALUES[trial.kind] ?? STUDY.scale.map(String);
   // Buttons beside the answers, for those who may change them.
   const step = (name, isThere) => (isThere ? `<button type="button" class="${name}">${text(TEXTS[name])}</button>` : "");
 
@@ -205,7 +210,7 @@
   // the next trial waits for it; where it returns the end of a participant, that is the last. Where answers may be
   // changed, people can go back to all but the pairs.
   function asked(study, trials, given, save) {
-    const isRevisable = (place) => STUDY.protocol.revision && place >= 0 && place < given.length && trials[place].kind !== "pair";
+    const isRevisable = (place) => STUDY.protocol.revision && place >= 0 && place < given.length && !(trials[place].kind in VALUES);
     let place = given.length;
     let since;
     let began;
@@ -244,7 +249,7 @@
     async function answered({ response }) {
       const trial = trials[place];
       const value = valuesOf(trial)[response];
-      const answer = trial.kind === "pair" ? value : Number(value);
+      const answer = trial.kind in VALUES ? value : Number(value);
       const revises = place < given.length;
       if (!revises) {
         seconds += Math.min(MAX_SECONDS, (performance.now() - began) / 1000);
@@ -261,7 +266,7 @@
         type: jsPsychHtmlButtonResponse,
         stimulus: () => (isFinishing() ? finish() : shown(trials[place])),
         choices: () => (isFinishing() ? [TEXTS.finish[2]] : choicesOf(trials[place])),
-        button_html: (label, index) => (isFinishing() ? named(label) : numbered(label, index)),
+        button_html: (label, index) => (isFinishing() || trials[place].kind === "plate" ? named(label) : numbered(label, index)),
         button_layout: "flex",
         prompt: () => (isFinishing() ? steps() : `${steps()}<p class="progress">${text(progress())}</p>`),
         on_load: () => {
