@@ -22,6 +22,7 @@ from cleanset.studies.realness.plan import (
     sources_twice,
     trials_csv,
 )
+from cleanset.studies.realness.protocol import Protocol
 from tests.properties import examples
 
 
@@ -34,7 +35,7 @@ def images(real: int, modified: int, sources: bool = True) -> list[StudyImage]:
 
 
 def wish(seed: int, people: int, real: int = 50, modified: int = 50, attention: int = 3, pairs: int = 4) -> PlanRequest:
-    return PlanRequest(people, real, modified, attention, pairs, seed=seed)
+    return PlanRequest(people, real, modified, attention=attention, pairs=pairs, seed=seed)
 
 
 def test_an_order_is_that_of_digests() -> None:
@@ -120,7 +121,7 @@ def test_attention_checks_are_spread(count: int, checks: int, person: int) -> No
 def test_a_plan_tells_people_nothing() -> None:
     """Neither name nor kind nor source is in what the page and the survey tool get."""
     plan = make_plan(images(40, 40), wish(7, 6, 10, 10, 2, 3))
-    for text in (str(page_data(plan, {}, ImageLayout(size=(224, 224)))), trials_csv(plan)):
+    for text in (str(page_data(plan, {}, ImageLayout(size=(224, 224)), Protocol())), trials_csv(plan)):
         for word in ("JPEG", "n/", "a/", "id1", "'real'", ",real", "'modified'", ",modified"):
             assert word not in text
     assert Counter(trial.kind for trial in plan.lists[0]) == {"pair": 3, "image": 20, "attention": 2}

@@ -54,7 +54,10 @@ def test_a_whole_list(page: Page, planned: Path, tmp_path: Path) -> None:
     with page.expect_download() as download:
         for place, trial in enumerate(trials, start=1):
             assert position(page) == (place, len(trials))
-            shown = [page.evaluate("img => img.src.split('/').pop()", each) for each in page.query_selector_all("img")]
+            shown = [
+                page.evaluate("img => img.dataset.file.split('/').pop()", each)
+                for each in page.query_selector_all("img")
+            ]
             assert shown == [file for file in (trial["file"], trial["file_right"]) if file]
             page.wait_for_function("[...document.images].every(img => img.complete && img.naturalWidth === 40)")
             page.wait_for_selector(ANSWERABLE)
@@ -97,7 +100,7 @@ def test_the_list_is_asked_for(page: Page, planned: Path) -> None:
     page.get_by_text("Continue").click()
     page.get_by_text("Begin").click()
     (first, *_) = [each for each in rows(planned / "trials.csv") if each["list"] == "8"]
-    assert page.get_attribute(".pair img", "src") == f"images/{first['file']}"
+    assert page.get_attribute(".pair img", "data-file") == f"images/{first['file']}"
 
 
 def test_what_is_given_in_the_address_is_text(page: Page, planned: Path) -> None:

@@ -37,7 +37,7 @@ def page(serving: Server, browser: Browser) -> Page:
 def begin(page: Page, serving: Server) -> None:
     page.goto(serving.address)
     page.get_by_role("button", name="Begin").click()
-    page.wait_for_selector(BUTTONS)
+    page.locator(".progress").wait_for()
 
 
 def answered(plan: Path) -> list[dict[str, str]]:
@@ -62,6 +62,22 @@ def test_an_image_that_fails_is_fetched_again_and_not_rated_before(page: Page, s
     page.keyboard.press("1")
     page.locator(".progress", has_text="2 of 12").wait_for()
     assert len(answered(plan)) == 1
+
+
+def test_a_button_that_takes_no_answer_yet_looks_so(page: Page, serving: Server) -> None:
+    page.route("**/images/*", lambda _: None)
+    begin(page, serving)
+    colours = "all => all.map(getComputedStyle).map(style => [style.backgroundColor, style.color, style.cursor])"
+    disabled = page.locator(f"{BUTTONS}:disabled").evaluate_all(colours)
+    assert page.locator(".loading").all_inner_texts() == ["0 % loaded", "0 % loaded"]
+    page.unroute_all()
+    page.reload()
+    page.get_by_role("button", name="Continue").click()
+    page.wait_for_selector(ANSWERABLE)
+    enabled = page.locator(ANSWERABLE).evaluate_all(colours)
+    assert len(disabled) == len(enabled) == 2
+    for before, after in zip(disabled, enabled, strict=True):
+        assert all(one != two for one, two in zip(before, after, strict=True))
 
 
 def test_a_pair_whose_right_image_is_still_on_its_way(page: Page, serving: Server, plan: Path) -> None:

@@ -80,7 +80,11 @@ def test_each_answer_is_on_the_disk_and_the_same_person_comes_back_to_the_next(p
     assert (again["answered"], again["key"], again["trials"]) == (3, page["key"], page["trials"])
     assert server.visit(PageVisit(key=page["key"]))["answered"] == 3  # without an id: the key in the address
     complete(server, "ada")
-    assert server.visit(PageVisit(id="ada", key=key_of("ada"))) == {"state": "done", "completion": None}
+    assert server.visit(PageVisit(id="ada", key=key_of("ada"))) == {
+        "state": "complete",
+        "text": "done",
+        "address": None,
+    }
     assert (len(rows(file)), server.complete) == (12, 1)
 
 
@@ -94,7 +98,7 @@ def test_the_recruiters_id_is_apart_from_the_answers(plan: Path) -> None:
     assert "ada" not in file.read_text()
     assert page["key"] not in file.read_text()
     assert ((plan / "people.csv").stat().st_mode & 0o777) == 0o600
-    assert server.visit(PageVisit(key=row["person"]))["state"] == "consent"  # the pseudonym opens nothing
+    assert server.visit(PageVisit(key=row["person"]))["state"] == "looking"  # the pseudonym opens nothing
 
 
 def test_lists_are_balanced_and_the_number_wanted_is_a_bound(plan: Path) -> None:
@@ -103,12 +107,12 @@ def test_lists_are_balanced_and_the_number_wanted_is_a_bound(plan: Path) -> None
         complete(server, f"early{number}")
     server = restarted(server)
     for number in range(9):
-        assert opened(server, f"late{number}")["state"] == "open"
+        assert opened(server, f"late{number}")["state"] == "begun"
     assert sorted(Counter(lists(plan).values()).values()) == [2, 2, 2, 2, 2, 3, 3, 3]
-    assert opened(server, "one too many")["state"] == "taken"
+    assert opened(server, "one too many")["text"] == "taken"
     for number in range(9):
         complete(server, f"late{number}")
-    assert opened(server, "one too many")["state"] == "complete"
+    assert opened(server, "one too many")["text"] == "full"
     assert len(list((plan / "answers").iterdir())) == 19
 
 
@@ -117,7 +121,7 @@ def test_an_abandoned_list_goes_to_somebody_else(plan: Path) -> None:
     page = opened(server, "ada")
     give(server, page, 1)
     complete(server, "ben")
-    assert opened(server, "cy")["state"] == "taken"
+    assert opened(server, "cy")["text"] == "taken"
     time.sleep(0.4)
     assert opened(server, "ada")["answered"] == 1  # nobody else needed it
     time.sleep(0.4)
@@ -128,7 +132,7 @@ def test_an_abandoned_list_goes_to_somebody_else(plan: Path) -> None:
         give(server, page, 2)
     assert sorted(len(rows(file)) for file in (plan / "answers").iterdir()) == [1, 12]
     complete(server, "cy")
-    assert opened(server, "dan")["state"] == "complete"
+    assert opened(server, "dan")["text"] == "full"
 
 
 def test_a_list_that_was_abandoned_before_a_restart(plan: Path) -> None:
@@ -138,7 +142,7 @@ def test_a_list_that_was_abandoned_before_a_restart(plan: Path) -> None:
     os.utime(file, (0, 0))
     (row,) = rows(plan / "people.csv")
     (plan / "people.csv").write_text((plan / "people.csv").read_text().replace(row["began"], "0"))
-    assert opened(restarted(server), "ben")["state"] == "open"
+    assert opened(restarted(server), "ben")["state"] == "begun"
     assert lists(plan) == {"ada": "1", "ben": "1"}
 
 
@@ -148,7 +152,7 @@ def test_an_id_is_not_enough_to_go_on_with_a_list(plan: Path) -> None:
     page = opened(server, "ada")
     for key in ("", key_of("ben"), "0" * 32):
         for begins in (False, True):
-            assert server.visit(PageVisit(id="ada", key=key, begins=begins)) == {"state": "elsewhere"}
+            assert server.visit(PageVisit(id="ada", key=key, begins=begins))["text"] == "elsewhere"
     assert opened(server, "ada") == page
     assert lists(plan) == {"ada": "1"}
 
@@ -168,9 +172,9 @@ def test_only_those_invited_may_begin(plan: Path, tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("ada\nben\n\n")
     server = StudyServer(plan, ServeSettings(ids=tmp_path / "ids.txt"))
     for number in range(20):
-        assert opened(server, f"made-up-{number}")["state"] == "no_id"
-    assert server.visit(PageVisit(begins=True))["state"] == "no_id"
-    assert [opened(server, name)["state"] for name in ("ada", "ben")] == ["open", "open"]
+        assert opened(server, f"made-up-{number}")["text"] == "not_invited"
+    assert server.visit(PageVisit(begins=True))["text"] == "no_id"
+    assert [opened(server, name)["state"] for name in ("ada", "ben")] == ["begun", "begun"]
     assert list(lists(plan)) == ["ada", "ben"]
     server.close()
     for text, message in (
@@ -204,14 +208,14 @@ def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.M
     server = StudyServer(plan, ServeSettings(people=1))
     opened(server, "ada")
     now.wall -= 86_400
-    assert opened(server, "ben")["state"] == "taken"
+    assert opened(server, "ben")["text"] == "taken"
     now.passed = 3_601
-    assert opened(server, "ben")["state"] == "open"
+    assert opened(server, "ben")["state"] == "begun"
     server = restarted(server)
     now.wall -= 86_400
-    assert opened(server, "cy")["state"] == "taken"
+    assert opened(server, "cy")["text"] == "taken"
     now.passed += 3_601
-    assert opened(server, "cy")["state"] == "open"
+    assert opened(server, "cy")["state"] == "begun"
     assert list(lists(plan)) == ["ada", "ben", "cy"]
 
 
@@ -268,10 +272,9 @@ def test_a_line_torn_by_a_power_cut(plan: Path) -> None:
 
 def test_a_recruiters_id_is_needed_where_the_parameter_is_named(plan: Path) -> None:
     server = StudyServer(plan, ServeSettings(id_parameter="PROLIFIC_PID"))
-    for each in ("", "{{%PROLIFIC_PID%}}", "x" * 65):
-        assert opened(server, each)["state"] == "no_id"
-    assert server.visit(PageVisit(key="unknown", begins=True))["state"] == "no_id"
-    assert opened(server, "5f3c")["state"] == "open"
+    for begins in (False, True):
+        assert server.visit(PageVisit(key="unknown", begins=begins))["text"] == "no_id"
+    assert opened(server, "5f3c")["state"] == "begun"
 
 
 def test_what_the_server_gives(plan: Path, tmp_path: Path) -> None:
@@ -280,7 +283,13 @@ def test_what_the_server_gives(plan: Path, tmp_path: Path) -> None:
     with TestClient(application(server)) as client:
         assert client.get("/").status_code == client.get("/study.js").status_code == 200
         assert '"parameter": "PROLIFIC_PID"' in client.get("/lists.js").text
-        assert client.post("/visit", json={"id": "a"}).json() == {"state": "consent", "consent": "<p>I take part.</p>"}
+        assert client.post("/visit", json={"id": "a"}).json() == {
+            "state": "looking",
+            "consent": "<p>I take part.</p>",
+            "instructions": None,
+            "kinds": ["attention", "image", "pair"],
+            "declined": None,
+        }
         assert not (plan / "people.csv").read_text()  # who only looks takes no list
         page = client.post("/visit", json={"id": "a", "begins": True}).json()
         image = next(each["file"] for each in page["trials"] if "file" in each)
@@ -345,7 +354,7 @@ def test_a_folder_that_is_no_plan(tmp_path: Path) -> None:
     [
         ("people=0", "people: .*greater than or equal to 1"),
         ("completion=javascript:alert(1)", "completion"),
-        ("id=x", "unknown key of --settings 'id'; expected one of id_parameter, ids, people, minutes"),
+        ("id=x", "unknown key of --settings 'id'; expected one of completion, expired, refused, declined, full,"),
         ("consent=missing.html", r"missing.html: missing; expected a piece of HTML"),
     ],
 )
@@ -382,7 +391,7 @@ def test_200_people_at_once(plan: Path) -> None:
                 given = answer_of(page["trials"], position)
                 post(connection, "/answer", {"key": page["key"], "position": position, "stimulus": trial["stimulus"],
                                              "answer": given, "milliseconds": 500, "view": SEEN})  # fmt: skip
-            assert post(connection, "/visit", {"id": f"p{number}", "key": page["key"]})["state"] == "done"
+            assert post(connection, "/visit", {"id": f"p{number}", "key": page["key"]})["state"] == "complete"
             connection.close()
         except Exception as error:
             failed.append(error)

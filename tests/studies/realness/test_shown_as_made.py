@@ -79,8 +79,7 @@ def on_screen(page: Page, ratio: float) -> list[NDArray[np.uint8]]:
 
 def files(page: Page, plan: Path) -> list[NDArray[np.uint8]]:
     """The stored pixels of each image of the trial."""
-    addresses = page.locator("#study img").evaluate_all("all => all.map(each => each.src)")
-    names = [address.rpartition("/")[2].partition("?")[0] for address in addresses]
+    names = page.locator("#study img").evaluate_all("all => all.map(each => each.dataset.file.split('/').pop())")
     return [np.asarray(Image.open(plan / "page" / "images" / name).convert("RGB")) for name in names]
 
 

@@ -112,7 +112,8 @@ def test_who_does_not_agree_leaves_nothing(plan: Path, browser: Browser) -> None
     assert (page.evaluate("localStorage.length"), (plan / "people.csv").read_text()) == (0, "")
     page.reload()
     page.get_by_role("button", name="I agree").click()
-    page.get_by_role("button", name="Begin").wait_for()
+    page.get_by_role("button", name="Begin").click()
+    page.locator(".progress").wait_for()
     assert "key" not in page.url
     page.close()
     elsewhere = browser.new_page()
@@ -156,3 +157,78 @@ def test_texts_that_are_no_translation(
     path.write_text("[]")
     with pytest.raises(CleansetError, match=r"german\.yaml: missing or unknown: agree"):
         read_texts(path)
+
+
+def test_no_text_is_html_but_the_instructions(plan: Path, browser: Browser) -> None:
+    """Of a translation: elements of a text are shown as they stand there."""
+
+    def marked(text: Any) -> Any:
+        return [marked(each) for each in text] if isinstance(text, list) else f"<i class='x'>&amp;</i> {text}"
+
+    kept = ("language", "direction", "instructions")
+    texts = {name: text if name in kept else marked(text) for name, text in USUAL.items()}
+    (plan / "texts.yaml").write_text(yaml.safe_dump(texts))
+    (plan.parent / "consent.html").write_text("<p>Consent</p>")
+    settings = f"consent={plan.parent / 'consent.html'},completion=https://example.org/done"
+    server = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--settings", settings)
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+
+    def check() -> None:
+        assert page.locator("i").count() == 0
+        assert "<i class='x'>&amp;</i>" in page.inner_text("main")
+
+    page.goto(server.address)
+    page.get_by_role("button", name="I agree").click()
+    page.get_by_role("button", name="Begin").wait_for()
+    check()
+    page.get_by_role("button", name="Begin").click()
+    for place in range(1, 13):
+        page.locator(".progress", has_text=f"{place} of 12").wait_for()
+        page.wait_for_selector(ANSWERABLE)
+        check()
+        page.keyboard.press("1")
+    page.get_by_role("link").wait_for()
+    check()
+    page.goto(f"{server.address}?person=%5BID%5D")
+    page.get_by_text("was to be filled in").wait_for()
+    check()
+    page.close()
+    server.kill()
+
+
+GERMAN_SCALE = [
+    "sicher verändert",
+    "wahrscheinlich verändert",
+    "nicht zu entscheiden",
+    "wahrscheinlich echt",
+    "sicher echt",
+]
+FINNISH_SCALE = ["epäjärjestelmällistyttämättömyys", "todennäköisesti", "en osaa sanoa", "luultavasti", "varmasti aito"]
+
+
+@pytest.mark.parametrize("scale", [GERMAN_SCALE, FINNISH_SCALE], ids=["german", "finnish"])
+def test_a_scale_of_long_words_is_one_row(plan: Path, browser: Browser, scale: list[str]) -> None:
+    """On a desktop, a tablet and a phone, with all words within their buttons."""
+    (plan / "texts.yaml").write_text(yaml.safe_dump(USUAL | {"language": "de", "scale": scale}))
+    server = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(PATIENCE)
+    page.goto(server.address)
+    page.get_by_role("button", name="Begin").click()
+    for place in range(1, 4):
+        page.locator(".progress", has_text=f"{place} of 12").wait_for()
+        page.wait_for_selector(ANSWERABLE)
+        if page.locator(ANSWERABLE).count() == 5:
+            break
+        page.keyboard.press("1")
+    for width in (1920, 1280, 768, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(FITS)
+        boxes = page.locator(ANSWERABLE).evaluate_all(
+            "all => all.map(e => [e.getBoundingClientRect().top, e.scrollWidth <= e.clientWidth])"
+        )
+        assert len(boxes) == 5
+        assert {tuple(box) for box in boxes} == {(boxes[0][0], True)}, width
+    page.close()
+    server.kill()

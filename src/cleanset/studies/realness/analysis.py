@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Annotated, Any, NamedTuple
@@ -27,6 +27,7 @@ from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound, Eq
 from cleanset.studies.realness.mixed import Degrees, Effect, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal
 from cleanset.studies.realness.plan_files import KEY, SHOWN_MILLISECONDS, TRIALS, read_plan
+from cleanset.studies.realness.protocol import Protocol, protocol_in_words
 from cleanset.studies.realness.published_formula import PublishedFormula, published_formula
 from cleanset.studies.realness.ratings import (
     CHECK_RULES,
@@ -160,7 +161,7 @@ class Analysis:
     `published`: the result of the published formula; None but for one file of the published form.
     `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid. `fast`: the
     number of answers before the time after which today's page takes them. `shown`: of those who are not excluded; None
-    for ratings that no page took.
+    for ratings that no page took. `protocol`: of the plan. `revised`: number of answers that were changed.
     """
 
     settings: AnalysisSettings
@@ -176,6 +177,8 @@ class Analysis:
     invalid: tuple[str, ...] = ()
     fast: int = 0
     shown: ShownSizes | None = None
+    protocol: Protocol | None = None
+    revised: int = 0
 
     @property
     def enough(self) -> list[ImageRatings]:
@@ -183,8 +186,13 @@ class Analysis:
         return [each for each in self.images if each.kind == "real" and each.ratings >= self.settings.min_ratings]
 
 
-def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mapping[str, int] | None = None) -> Analysis:
-    """Analyse all answers; `list_sizes`: number of trials of each list of the plan.
+def analyse(
+    answers: StudyAnswers,
+    settings: AnalysisSettings,
+    list_sizes: Mapping[str, int] | None = None,
+    protocol: Protocol | None = None,
+) -> Analysis:
+    """Analyse all answers; `list_sizes`: number of trials of each list of the plan, which follows `protocol`.
 
     Raises CleansetError if everyone is excluded, or if no model can be fitted to the ratings that remain.
     """
@@ -213,6 +221,8 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
         invalid=answers.invalid,
         fast=sum(each.milliseconds is not None and each.milliseconds < SHOWN_MILLISECONDS for each in answers.trials),
         shown=shown_sizes(kept),
+        protocol=protocol,
+        revised=answers.revised,
     )
 
 
@@ -271,10 +281,13 @@ def run(
     else:
         files = read_plan(plan)
         key = parse_key(files.key, str(plan / KEY))
-        answers = read_ratings(texts, key, files.shown_milliseconds)
+        answers = read_ratings(texts, key, files.shown_milliseconds, revision=files.protocol.revision)
         if settings.limits.min_share:
             sizes = list_sizes(files.trials, str(plan / TRIALS))
-    analysis = analyse(answers, settings, sizes)
+    if files is not None and settings.limits.comprehension is None:
+        limits = replace(settings.limits, comprehension=files.protocol.failed_pairs_allowed)
+        settings = replace(settings, limits=limits)
+    analysis = analyse(answers, settings, sizes, None if files is None else files.protocol)
     if out is not None:
         with new_folder(out) as folder:
             folder.mkdir()
@@ -308,6 +321,9 @@ def content(analysis: Analysis) -> dict[str, Any]:
         optional["published_formula"] = analysis.published._asdict()
     if analysis.shown is not None:
         optional["shown"] = asdict(analysis.shown)
+    if analysis.protocol is not None:
+        optional["protocol"] = {"name": protocol_in_words(analysis.protocol), **asdict(analysis.protocol)}
+        optional["revised_answers"] = {"replaced": analysis.revised}
     return {
         "people": analysis.people,
         "invalid_rows": {"left_out": len(analysis.invalid), "first": list(analysis.invalid[:MAX_TOLD])},
@@ -421,10 +437,13 @@ def _people(analysis: Analysis) -> list[str]:
         )
     if analysis.fast:
         lines.append(f"answers before {SHOWN_MILLISECONDS} ms, too early to see an image: {analysis.fast:,}, kept")
+    if analysis.protocol is not None:
+        changed = f"; {analysis.revised:,} answers were changed" if analysis.protocol.revision else ""
+        lines.append(f"protocol: {protocol_in_words(analysis.protocol)}{changed}")
     if analysis.shown is not None:
         lines += _sizes(analysis.shown)
     found = analysis.exclusions
-    if not found.checked and len(found.by_rule) == len(CHECK_RULES):
+    if not found.checked and found.by_rule.keys() <= CHECK_RULES.keys():
         return [*lines, "no checks among the ratings: nobody excluded"]
     rules = ", ".join(f"{rule} {len(people)}" for rule, people in found.by_rule.items())
     lines.append(f"excluded by rule: {rules}; of {analysis.people + len(found.people):,} people")

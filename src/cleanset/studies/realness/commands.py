@@ -32,6 +32,18 @@ def settings_of(kind: type[Settings], text: str, option: str, **more: object) ->
         raise CleansetError(f"{option}: {first_problem(error)}") from None
 
 
+def with_protocol(settings: str) -> str:
+    """The settings of a plan, behind those of the protocol that they name; what they name themselves counts."""
+    from dataclasses import asdict
+
+    from cleanset.studies.realness.protocol import named_protocol
+
+    given = [each.strip() for each in settings.split(",")]
+    names = [each.partition("=")[2] for each in given if each.partition("=")[0] == "protocol"]
+    usual = [f"{name}={value}" for name, value in asdict(named_protocol(names[-1])).items()] if names else []
+    return ",".join([*usual, *(each for each in given if each.partition("=")[0] != "protocol")])
+
+
 @app.command()
 def plan(
     set_folder: Annotated[Path, typer.Option("--set", help="The folder of a finished set.")],
@@ -46,9 +58,10 @@ def plan(
     settings: Annotated[
         str,
         typer.Option(
-            help="Of a list: real, modified, attention, pairs; of the test: bound, alpha, power, effect; "
+            help="protocol (or as_published), or its parts scale, revision, attention, pairs, min_correct_pairs, "
+            "pair_change, explanation, plates; of a list: real, modified; of the test: bound, alpha, power, effect; "
             "width_mm of images, else whole pixels; a file texts.",
-            show_default="real=50,modified=50,attention=3,pairs=4,bound=0.2,alpha=0.05,power=0.8,effect=0",
+            show_default="protocol=own,real=50,modified=50,bound=0.2,alpha=0.05,power=0.8,effect=0",
         ),
     ] = "",
     pilot: Annotated[
@@ -77,7 +90,7 @@ def plan(
     from cleanset.studies.realness import planning
     from cleanset.studies.realness.plan import PlanRequest
 
-    wish = settings_of(PlanRequest, settings, "--settings", people=people, side=side, seed=seed)
+    wish = settings_of(PlanRequest, with_protocol(settings), "--settings", people=people, side=side, seed=seed)
     typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot=pilot), out))
 
 
@@ -124,9 +137,9 @@ def analyse(
     exclude: Annotated[
         str,
         typer.Option(
-            help="Limits of the exclusion rules: also min_attention, min_share, max_same, "
+            help="Limits of the exclusion rules: also colour_vision, min_attention, min_share, max_same, "
             "min_milliseconds, min_shown, max_shown, one_person_a_list=yes.",
-            show_default="attention=1,comprehension=0",
+            show_default="attention=1; comprehension as the plan's page",
         ),
     ] = "",
     ordinal: Annotated[

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -21,7 +22,9 @@ from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
-from cleanset.studies.realness.ratings import IMAGE_KINDS, LABELS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
+from cleanset.studies.realness.plates import DEFICIENCIES, PLATE_DIGITS, Deficiency
+from cleanset.studies.realness.protocol import SCALE_LABELS, Protocol, ScaleName
+from cleanset.studies.realness.ratings import IMAGE_KINDS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 
 MAX_FAILED = 100
 """Failed searches for a swap, each through all lists, after which no more are tried."""
@@ -40,8 +43,8 @@ class StudyImage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """The organiser's settings: the sizes of a list, and the test whose power is wanted.
+class PlanRequest(Protocol):
+    """The organiser's settings: the parts of the protocol, the sizes of a list, and the test whose power is wanted.
 
     `people` None: as many as the bound needs. `effect`: the difference, modified minus real, that is assumed to be
     true. `width_mm`: the width of images on every screen, in millimetres; None: whole device pixels for each pixel.
@@ -51,8 +54,6 @@ class PlanRequest:
     people: int | None = None
     real: Annotated[int, Field(ge=1)] = 50
     modified: Annotated[int, Field(ge=1)] = 50
-    attention: Annotated[int, Field(ge=0)] = 3
-    pairs: Annotated[int, Field(ge=0)] = 4
     bound: Bound = BOUND
     alpha: Alpha = ALPHA
     power: Annotated[float, Field(ge=0.01, le=0.999)] = 0.8
@@ -197,6 +198,8 @@ def attention_places(images: int, checks: int, seed: int, person: int) -> list[i
 
 # 64 bits: among the thousands of stimuli of a study no two names are equal
 NAME_DIGITS = 16
+SCALE_TEXTS: Mapping[ScaleName, str] = MappingProxyType({"surely": "scale", "definitely": "scale_definitely"})
+"""The text of the page with the words of each scale."""
 PAIRS_FOR_EACH = 3
 """Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""
 
@@ -213,15 +216,29 @@ class ComprehensionPair:
 
 
 @dataclass(frozen=True, slots=True)
+class Plate:
+    """A plate of colour vision."""
+
+    stimulus: str
+    digit: str
+    deficiency: Deficiency
+
+    @property
+    def file(self) -> str:
+        """Its file on the page."""
+        return f"{self.stimulus}.png"
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One step of a list."""
 
     kind: str
-    """image, attention or pair; never reveals which image is real."""
+    """image, attention, pair or plate; never reveals which image is real."""
 
     stimulus: str
     file: str = ""
-    """The image, or the left one of a pair; empty for an attention check."""
+    """The image or plate, or the left one of a pair; empty for an attention check."""
 
     file_right: str = ""
     """The right image of a pair."""
@@ -234,8 +251,10 @@ class Trial:
         content = {"kind": self.kind, "stimulus": self.stimulus}
         if self.kind == "pair":
             return content | {"left": self.file, "right": self.file_right}
-        chosen = {"choose": str(LABELS.index(self.choose))} if self.kind == "attention" else {"file": self.file}
-        return content | chosen
+        if self.kind == "attention":
+            labels = next(each for each in SCALE_LABELS.values() if self.choose in each)
+            return content | {"choose": str(labels.index(self.choose))}
+        return content | {"file": self.file}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +267,9 @@ class StudyPlan:
     shown: dict[ImageKind, tuple[int, int]]
     sources_twice: int
     seed: int
+    plates: tuple[Plate, ...] = ()
+    example: StudyImage | None = None
+    """The real image whose edited copies explain "modified", if there are any."""
 
     def stimulus(self, image: StudyImage) -> str:
         """The name of an image's stimulus."""
@@ -264,21 +286,59 @@ def make_plan(images: Sequence[StudyImage], wish: PlanRequest) -> StudyPlan:
     lists = rated_lists(images, wish)
     seed = wish.seed
     pairs = _pairs([each for each in images if each.kind == "real"], wish.pairs * PAIRS_FOR_EACH, seed)
+    plates = _plates(wish.plates, seed)
     trials = tuple(
         (
+            *_plate_trials(plates, seed, person),
             *_pair_trials(pairs, chosen, wish.pairs, seed=seed, person=person),
-            *_mixed(chosen, wish.attention, seed, person),
+            *_mixed(chosen, wish, person),
         )
         for person, chosen in enumerate(lists)
     )
     return StudyPlan(
         images=tuple(images),
         pairs=tuple(pairs),
+        plates=tuple(plates),
         lists=trials,
         shown=show_counts(lists, images),
         sources_twice=sources_twice(lists),
         seed=seed,
+        example=_example(images, lists, pairs, seed) if wish.explanation == "examples" else None,
     )
+
+
+def _example(
+    images: Sequence[StudyImage],
+    lists: Sequence[Sequence[StudyImage]],
+    pairs: Sequence[ComprehensionPair],
+    seed: int,
+) -> StudyImage:
+    """A real image for the examples: one that nobody rates, and that no pair has, if there is one."""
+    real = {each.name: each for each in images if each.kind == "real"}
+    rated = {each.name for chosen in lists for each in chosen if each.kind == "real"}
+    paired = {each.image.name for each in pairs}
+    order = seeded_order(list(real), seed, "example")
+    return real[min(order, key=lambda name: (name in rated, name in paired))]
+
+
+def example_file(seed: int, image: StudyImage, edit: str) -> str:
+    """The file of the page with the copy of the example's image to which an edit was made; "" is the image itself."""
+    return f"{stimulus_name(seed, 'example', image.name, edit)}.png"
+
+
+def _plates(count: int, seed: int) -> list[Plate]:
+    """Plates for both deficiencies in turn, with as many different digits as there are."""
+    digits = seeded_order(PLATE_DIGITS, seed, "digits")
+    chosen = [(digits[place % len(digits)], DEFICIENCIES[place % 2], str(place)) for place in range(count)]
+    return [
+        Plate(stimulus_name(seed, "plate", digit, deficiency, place), digit, deficiency)
+        for digit, deficiency, place in chosen
+    ]
+
+
+def _plate_trials(plates: Sequence[Plate], seed: int, person: int) -> list[Trial]:
+    by_name = {each.stimulus: each for each in plates}
+    return [Trial("plate", name, by_name[name].file) for name in seeded_order(list(by_name), seed, "plates", person)]
 
 
 def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
@@ -320,23 +380,25 @@ def _pair_trials(
     return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order if pair.stimulus in best]
 
 
-def _mixed(chosen: Sequence[StudyImage], checks: int, seed: int, person: int) -> list[Trial]:
+def _mixed(chosen: Sequence[StudyImage], wish: PlanRequest, person: int) -> list[Trial]:
     """The images in their order, and the attention checks between them."""
-    places = attention_places(len(chosen), checks, seed, person)
+    seed = wish.seed
+    places = attention_places(len(chosen), wish.attention, seed, person)
     trials = []
     for place, image in enumerate(chosen):
         for check in (number for number, at in enumerate(places) if at == place):
             ends = seeded_order([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
             # both ends in turn: whoever always gives the same answer fails a check
-            trials.append(attention(seed, int(ends[check % 2])))
+            trials.append(attention(seed, int(ends[check % 2]), wish.scale))
         name = stimulus_name(seed, image.kind, image.name)
         trials.append(Trial("image", name, f"{name}.png"))
     return trials
 
 
-def attention(seed: int, rating: int) -> Trial:
-    """The attention check that asks for this rating."""
-    return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=LABELS[SCALE.index(rating)])
+def attention(seed: int, rating: int, scale: ScaleName = "surely") -> Trial:
+    """The attention check that asks for this rating, in the words of a scale."""
+    label = SCALE_LABELS[scale][SCALE.index(rating)]
+    return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=label)
 
 
 def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str], classes: ClassTable) -> str:
@@ -346,6 +408,7 @@ def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str], classe
         for each in plan.images
     ]
     rows += [(pair.stimulus, "pair", pair.image.name, pair.modified, "", "") for pair in plan.pairs]
+    rows += [(plate.stimulus, "plate", "", plate.digit, "", "") for plate in plan.plates]
     rows += [(attention(plan.seed, end).stimulus, "attention", "", str(end), "", "") for end in (SCALE[0], SCALE[-1])]
     return csv_text(key_columns(classes.key_column), sorted(rows))
 
@@ -362,12 +425,34 @@ def trials_csv(plan: StudyPlan) -> str:
     )
 
 
-def page_data(plan: StudyPlan, texts: Mapping[str, object], layout: ImageLayout) -> dict[str, object]:
-    """The data of the page: its texts, the ratings, the time before an answer, the layout, and the trials by list."""
+def page_data(
+    plan: StudyPlan,
+    texts: Mapping[str, object],
+    layout: ImageLayout,
+    protocol: Protocol,
+    examples: Sequence[str] = (),
+) -> dict[str, object]:
+    """The data of the page: its texts, the ratings, the time before an answer, the layout, and the trials by list.
+
+    `examples`: the files of the explanation.
+    """
     return {
         "texts": texts,
         "scale": SCALE,
         "shown_milliseconds": SHOWN_MILLISECONDS,
         **layout.data(),
+        "protocol": page_protocol(protocol),
+        "examples": list(examples),
         "lists": [[each.data() for each in trials] for trials in plan.lists],
+    }
+
+
+def page_protocol(protocol: Protocol) -> dict[str, object]:
+    """The parts of a protocol that the page follows."""
+    return {
+        "scale": SCALE_TEXTS[protocol.scale],
+        "revision": protocol.revision,
+        "pairs": protocol.pairs,
+        "plates": protocol.plates,
+        "min_correct_pairs": protocol.min_correct_pairs,
     }

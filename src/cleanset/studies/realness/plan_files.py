@@ -11,6 +11,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, sha256_of
 from cleanset.json_files import check_digest, parse_json
 from cleanset.studies.realness.layout import ImageLayout
+from cleanset.studies.realness.protocol import Protocol
 from cleanset.validation import join_names, shown, validate
 from cleanset.yaml_files import read_yaml
 
@@ -52,6 +53,8 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     images: _Images
+    protocol: Protocol
+    examples: tuple[str, ...]
     sha256: dict[str, str]
     shown_milliseconds: Annotated[int, Field(ge=0)]
 
@@ -65,6 +68,11 @@ class PlanFiles(NamedTuple):
     """The time for which all images of a trial are visible before it can be answered."""
 
     layout: ImageLayout
+
+    protocol: Protocol
+
+    examples: tuple[str, ...]
+    """The files of the explanation's examples: the image itself, then each edit; none without examples."""
 
 
 def read_texts(path: Path) -> dict[str, Any]:
@@ -107,6 +115,8 @@ def read_plan(plan: Path, *, images: bool = False) -> PlanFiles:
         trials=read_text(plan / TRIALS, _EXPECTED),
         shown_milliseconds=record.shown_milliseconds,
         layout=ImageLayout(size=record.images.pixels, width_mm=record.images.width_mm),
+        protocol=record.protocol,
+        examples=record.examples,
     )
     if images and not (plan / PAGE_IMAGES).is_dir():
         raise CleansetError(f"{plan / PAGE_IMAGES}: missing; {_EXPECTED}")

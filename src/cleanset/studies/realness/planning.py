@@ -38,12 +38,14 @@ from cleanset.json_files import with_digest
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
+from cleanset.studies.realness.edits import EDITS, visibly_edited
 from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.mixed import Variances, fit
 from cleanset.studies.realness.plan import (
     PlanRequest,
     StudyImage,
     StudyPlan,
+    example_file,
     key_csv,
     make_plan,
     page_data,
@@ -62,6 +64,9 @@ from cleanset.studies.realness.plan_files import (
     digests,
     read_texts,
 )
+from cleanset.studies.realness.plates import MIN_SIDE
+from cleanset.studies.realness.plates import plate as draw_plate
+from cleanset.studies.realness.protocol import Protocol, check_parts, parts_of, protocol_in_words
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 
 MAX_SIDE = 2048
@@ -204,7 +209,14 @@ def common_size(paths: Mapping[str, Path]) -> Size:
 
 
 def write_stimuli(
-    folder: Path, plan: StudyPlan, size: Size, set_folder: Path, entries: Mapping[str, Entry], attacked: Path
+    folder: Path,
+    plan: StudyPlan,
+    size: Size,
+    protocol: Protocol,
+    *,
+    set_folder: Path,
+    entries: Mapping[str, Entry],
+    attacked: Path,
 ) -> dict[tuple[ImageKind, str], str]:
     """Write all images in the order of their new names; the SHA-256 of the bytes that each was made from."""
     folder.mkdir(parents=True)
@@ -222,23 +234,39 @@ def write_stimuli(
         data, shown = read(image)
         digests[image.kind, image.name] = sha256(data)
         (folder / f"{plan.stimulus(image)}.png").write_bytes(plain_png(shown))
-    for pair in plan.pairs:
+    for number, pair in enumerate(plan.pairs):
         _, plain = read(pair.image)
+        is_edited = protocol.pair_change == "edits"
+        modified = visibly_edited(plain, number, plan.seed) if is_edited else scramble(plain, plan.seed)
         for side, file in (("left", pair.left), ("right", pair.right)):
-            content = scramble(plain, plan.seed) if side == pair.modified else plain
-            (folder / file).write_bytes(plain_png(content))
+            (folder / file).write_bytes(plain_png(modified if side == pair.modified else plain))
+    for plate in plan.plates:
+        drawn = draw_plate(plate.digit, plate.deficiency, size, plan.seed)
+        (folder / plate.file).write_bytes(plain_png(drawn))
+    if plan.example is not None:
+        _, plain = read(plan.example)
+        for name in ("", *EDITS):
+            edited = EDITS[name](plain, plan.seed) if name else plain
+            (folder / example_file(plan.seed, plan.example, name)).write_bytes(plain_png(edited))
     return digests
 
 
+def example_files(plan: StudyPlan) -> list[str]:
+    """The files of the examples: the image as it was, then each edit of EDITS."""
+    if plan.example is None:
+        return []
+    return [example_file(plan.seed, plan.example, name) for name in ("", *EDITS)]
+
+
 STATIC = (
-    "index.html", "study.css", "study.js", "card.js", "seen.js", "pixels.js", "jspsych.min.js",
+    "index.html", "study.css", "study.js", "card.js", "seen.js", "pixels.js", "loader.js", "jspsych.min.js",
     "html-button-response.min.js", "jspsych.LICENSE",
 )  # fmt: skip
 
 
 def static_file(name: str) -> bytes:
     """A file of the page that is the same in every plan."""
-    package = "web" if name in ("seen.js", "pixels.js") else "studies.realness"
+    package = "web" if name in ("seen.js", "pixels.js", "loader.js") else "studies.realness"
     return (files(f"cleanset.{package}") / "static" / name).read_bytes()
 
 
@@ -253,6 +281,7 @@ class PlanOutcome(NamedTuple):
 
 def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
+    check_parts(wish)
     texts = wish.texts or USUAL_TEXTS
     data = read_texts(texts)
     found = read_set(set_folder)
@@ -277,11 +306,16 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         )
     # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
+    if plan.plates and min(size) < MIN_SIDE:
+        raise CleansetError(
+            f"plates: images of {size[0]} x {size[1]} pixels; expected {MIN_SIDE} a side or more for digits of dots: "
+            "choose a size with --side, or plates=0"
+        )
     layout = ImageLayout(size=size, width_mm=wish.width_mm)
     outcome = PlanOutcome(plan=plan, layout=layout, design=design, needed=needed)
     with new_folder(out) as folder:
         sources = write_stimuli(
-            folder / PAGE_IMAGES, plan, size, set_folder=set_folder, entries=entries, attacked=attacked
+            folder / PAGE_IMAGES, plan, size, wish, set_folder=set_folder, entries=entries, attacked=attacked
         )
         write_text(folder / KEY, key_csv(plan, sources, classes))
         write_text(folder / TRIALS, trials_csv(plan))
@@ -290,7 +324,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         for name in STATIC:
             (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)
-        content = json.dumps(page_data(plan, data, layout), separators=(",", ":"))
+        content = json.dumps(page_data(plan, data, layout, wish, example_files(plan)), separators=(",", ":"))
         write_text(folder / PAGE_FOLDER / "lists.js", f"const STUDY = {content};\n")
     return outcome
 
@@ -321,7 +355,9 @@ def record(outcome: PlanOutcome) -> dict[str, object]:
             "pixels": list(outcome.layout.size),
             "width_mm": wish.width_mm,
         },
-        "list": {"real": wish.real, "modified": wish.modified, "attention": wish.attention, "pairs": wish.pairs},
+        "list": {"real": wish.real, "modified": wish.modified},
+        "protocol": asdict(parts_of(wish)),
+        "examples": example_files(plan),
         "people_of_an_image": {kind: list(ends) for kind, ends in plan.shown.items()},
         "people_who_see_two_of_one_source": plan.sources_twice,
         "test": {"bound": wish.bound, "alpha": wish.alpha, "effect": wish.effect},
@@ -345,6 +381,7 @@ def plan_summary(outcome: PlanOutcome, out: Path) -> str:
     lines = [
         f"{out}: {len(plan.lists):,} lists of {wish.real} real and {wish.modified} modified images, "
         f"{wish.attention} attention checks and {wish.pairs} pairs",
+        f"protocol: {protocol_in_words(parts_of(wish))}",
         f"people who see it: {shown}",
         f"power for a bound of ±{wish.bound:g} at alpha {wish.alpha:g}: {design.power(len(plan.lists)):.2f} (standard "
         f"error {design.standard_error(len(plan.lists)):.3f}); {wish.power:g} needs {needed}",

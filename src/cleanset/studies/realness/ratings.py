@@ -20,28 +20,31 @@ from pydantic import AfterValidator, Field
 from cleanset.csv_files import csv_rows, parse_rows
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
+from cleanset.studies.realness.participants import is_participant_id
 from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]
 IMAGE_KINDS: tuple[ImageKind, ...] = ("real", "modified")
 SCALE = (-2, -1, 0, 1, 2)
-LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
-"""The ratings of SCALE in words."""
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 VIEW_COLUMNS = ("shown_width", "shown_height", "pixel_ratio", "window_width", "window_height", "pixels_per_mm")
 """The columns of a `View`."""
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds", *VIEW_COLUMNS)
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 """The columns of a plan's lists."""
-AnswerKind = Literal["real", "modified", "attention", "pair"]
-"""The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
+AnswerKind = Literal["real", "modified", "attention", "pair", "plate"]
+"""The kinds of a key's rows: images to be rated, attention checks, comprehension pairs, plates of colour vision."""
+SCREENING_KINDS = ("plate", "pair")
+"""The kinds of trials before the main part: their answers are final."""
 SIDES = ("left", "right")
+PLATE_ANSWERS = (*"123456789", "none")
+"""The digits that a plate may have, and that none is seen."""
 # a name is printed in messages and becomes part of keys
 MAX_PERSON = 200
 
 CORRECT = "correct the file, or leave it out"
 
-_ANSWERS_FILE = re.compile(r"answers-([0-9]+)-([A-Za-z0-9._-]{1,64})")
+_ANSWERS_FILE = re.compile(r"answers-([0-9]+)-(.+)")
 _Name = Annotated[
     str,
     AfterValidator(normal_text),
@@ -162,11 +165,13 @@ class StudyAnswers(NamedTuple):
     """All answers of people.
 
     `published`: number of files of ratings in the published form. `invalid`: the message of each row left out.
+    `revised`: number of answers that a later one to the same trial replaced.
     """
 
     answers: tuple[Answer, ...]
     published: int = 0
     invalid: tuple[str, ...] = ()
+    revised: int = 0
 
     @property
     def ratings(self) -> tuple[Answer, ...]:
@@ -195,11 +200,16 @@ def texts_of(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def read_ratings(
-    texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None, shown_milliseconds: int = 0
+    texts: Mapping[str, str],
+    key: Mapping[str, Stimulus] | None = None,
+    shown_milliseconds: int = 0,
+    *,
+    revision: bool = False,
 ) -> StudyAnswers:
     """The ratings in files, from their texts by name; `key` is the plan's, by stimulus.
 
     `shown_milliseconds`: the time before which the plan's page takes no answer; an answer before it is not valid.
+    `revision`: whether people could change their answers: the last one to a trial then counts.
 
     In several files of ratings, equal names of people or modified images mean different ones, equal ids of real images
     the same image. A row that is not valid is left out, and so is the second rating of an image by one person. Raises
@@ -207,7 +217,8 @@ def read_ratings(
     """
     answers: list[Answer] = []
     invalid: list[str] = []
-    seen: set[tuple[str, ...]] = set()
+    seen: dict[tuple[str, ...], int] = {}
+    revised = 0
     published = 0
     for name, text in sorted(texts.items()):
         # the header tells the files of the page from those of published studies
@@ -224,17 +235,21 @@ def read_ratings(
         for at, row in rows:
             try:
                 answer = _answered(row, at, key or {}) if isinstance(row, _Answered) else _published(row, prefix)
-                _check_once(answer, at, seen)
                 if is_page:
                     _check_file(name, answer, at)
                     _check_time(answer, shown_milliseconds, at)
+                before = _answer_before(answer, answers, seen, at, revision=revision and is_page)
             except CleansetError as error:
                 invalid.append(str(error))
             else:
-                answers.append(answer)
+                if before is None:
+                    answers.append(answer)
+                else:
+                    answers[before] = answer
+                    revised += 1
     if invalid and not answers:
         raise CleansetError(invalid[0])
-    return StudyAnswers(tuple(answers), published, tuple(invalid))
+    return StudyAnswers(tuple(answers), published, tuple(invalid), revised)
 
 
 def key_columns(class_column: str) -> tuple[str, ...]:
@@ -270,7 +285,7 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
             "expected answers to this plan: name their own with --plan"
         )
     stimulus = key[row.stimulus]
-    choices = SIDES if stimulus.kind == "pair" else tuple(map(str, SCALE))
+    choices = choices_of(stimulus.kind)
     if row.answer not in choices:
         raise CleansetError(f"{at}, answer: {shown(row.answer)}; expected one of {', '.join(choices)}")
     is_rating = stimulus.kind in IMAGE_KINDS
@@ -288,10 +303,18 @@ def _answered(row: _Answered, at: str, key: Mapping[str, Stimulus]) -> Answer:
     )
 
 
+def choices_of(kind: str) -> tuple[str, ...]:
+    """The answers to a trial of a kind."""
+    if kind == "plate":
+        return PLATE_ANSWERS
+    return SIDES if kind == "pair" else tuple(map(str, SCALE))
+
+
 def _check_file(name: str, trial: Answer, at: str) -> None:
     """Raise CleansetError for an answer in the file of somebody else, named as the page names it."""
-    of = _ANSWERS_FILE.fullmatch(name)
-    if of and of.groups() != (trial.list_name, trial.person):
+    of = _ANSWERS_FILE.fullmatch(normal_text(name))
+    # a browser that has the file already calls the next one "… (1)"
+    if of and is_participant_id(of[2]) and of.groups() != (trial.list_name, trial.person):
         raise CleansetError(
             f"{at}: of person {shown(trial.person)} and list {shown(trial.list_name)}; expected the ones in the "
             "file's name: move it to the file of this person"
@@ -303,8 +326,14 @@ def _check_time(trial: Answer, least: int, at: str) -> None:
         raise CleansetError(f"{at}: answered after {trial.milliseconds:g} ms; expected at least the plan's {least} ms")
 
 
-def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
-    """Raise CleansetError for a second answer to one trial, or a second rating of an image; note what is seen."""
+def _answer_before(
+    answer: Answer, answers: list[Answer], seen: dict[tuple[str, ...], int], at: str, *, revision: bool
+) -> int | None:
+    """The place, among `answers`, of the earlier answer that this one replaces; None: there is none.
+
+    Notes in `seen` where this one will be. Raises CleansetError for a second answer to one trial, or a second rating of
+    an image, that is no revision.
+    """
     found: tuple[str, ...]
     if answer.kind in IMAGE_KINDS:
         found = (answer.person, answer.kind, answer.image)
@@ -313,17 +342,22 @@ def _check_once(answer: Answer, at: str, seen: set[tuple[str, ...]]) -> None:
         found = (answer.person, answer.list_name, "", answer.position)
         what = f"trial {shown(answer.position)}"
     else:
-        return
-    if found in seen:
-        raise CleansetError(
-            f"{at}: person {shown(answer.person)} rates {what} twice; "
-            f"expected once: remove one, or name the files of different studies apart"
-        )
-    seen.add(found)
+        return None
+    place = seen.setdefault(found, len(answers))
+    if place == len(answers):
+        return None
+    before = answers[place]
+    is_same_trial = (before.list_name, before.position) == (answer.list_name, answer.position)
+    if revision and answer.kind not in SCREENING_KINDS and is_same_trial:
+        return place
+    raise CleansetError(
+        f"{at}: person {shown(answer.person)} rates {what} twice; "
+        f"expected once: remove one, or name the files of different studies apart"
+    )
 
 
 NotNegativeInt = Annotated[int, Field(ge=0)]
-CHECK_RULES = {"attention": "attention", "comprehension": "pair"}
+CHECK_RULES = {"attention": "attention", "comprehension": "pair", "colour_vision": "plate"}
 """The rules that always apply, with the kind of their checks."""
 
 
@@ -334,8 +368,11 @@ class ExclusionLimits:
     attention: NotNegativeInt = 1
     """Failed attention checks that a person may have."""
 
-    comprehension: NotNegativeInt = 0
-    """Failed comprehension checks that a person may have."""
+    comprehension: NotNegativeInt | None = None
+    """Failed comprehension pairs that a person may have; None: as many as the plan's page lets pass, else none."""
+
+    colour_vision: NotNegativeInt = 0
+    """Plates of colour vision that a person may have read wrongly."""
 
     min_attention: NotNegativeInt = 0
     """Attention checks that a person must have answered."""
@@ -387,7 +424,12 @@ def exclusions(
     """
     limits = limits or ExclusionLimits()
     _check_judgeable(answers, limits)
-    found = {rule: _failed(answers, kind, getattr(limits, rule)) for rule, kind in CHECK_RULES.items()}
+    has_plates = any(each.kind == "plate" for each in answers.checks)
+    found = {
+        rule: _failed(answers, kind, getattr(limits, rule) or 0)
+        for rule, kind in CHECK_RULES.items()
+        if kind != "plate" or has_plates
+    }
     if limits.min_attention:
         found["unchecked"] = _unchecked(answers, limits.min_attention)
     if limits.min_share:

@@ -1,10 +1,12 @@
 // What the pages share: the server draws #view anew after each key, and counts there the keys that it answered.
 import "./seen.js";
+import "./loader.js";
 
 const RESEND_MILLISECONDS = 3000;
 const TICK_MILLISECONDS = 100;
 const SLOW_MILLISECONDS = 2000;
 const REACH_MILLISECONDS = 3000;
+const LOADING_MILLISECONDS = 1000;
 const LOST = "No connection to the server. The page goes on by itself; what you press now is not saved yet.";
 
 export const view = () => document.querySelector("#view");
@@ -12,8 +14,10 @@ export const view = () => document.querySelector("#view");
 // Seconds for which something has to be in sight, unchanged, until it is answered.
 export const needed = () => Number(view().dataset.needed ?? 0);
 
+const shownImages = () => [...document.querySelectorAll("#view img[data-image]")];
+
 // Seconds for which the person has had all images of the view in sight; each class or question begins anew.
-export const secondsShown = () => secondsSeen(view().dataset.subject ?? "", [...document.querySelectorAll("#view img[data-image]")]);
+export const secondsShown = () => secondsSeen(view().dataset.subject ?? "", shownImages());
 
 // What else of a page is in sight, as values by name.
 let others = () => ({});
@@ -33,7 +37,7 @@ function look() {
   if (!view()) return;
   secondsShown();
   const values = {};
-  for (const image of document.querySelectorAll("#view img[data-image]")) {
+  for (const image of shownImages()) {
     const name = `image ${image.dataset.image}`;
     const isThere = (image.complete && image.naturalWidth > 0) || settledInSight(name, 0) === image.src;
     if (isThere && isOnScreen(image)) values[name] = image.src;
@@ -53,7 +57,7 @@ addEventListener("scroll", look, true);
 export function sight(more = [], button = null) {
   look();
   const isNew = button !== null && secondsInSight(`button ${button.dataset.key}`) < needed();
-  const images = [...document.querySelectorAll("#view img[data-image]")].map(({ dataset }) => [dataset.image, `image ${dataset.image}`]);
+  const images = shownImages().map(({ dataset }) => [dataset.image, `image ${dataset.image}`]);
   const seconds = [...images, ...more.map((name) => [name, name])].map(([sent, name]) => [sent, secondsInSight(name)]);
   const seen = seconds.map(([name, each]) => [name, isNew ? 0 : each]);
   return { subject: view().dataset.subject ?? "", shown: isNew ? 0 : secondsShown(), seen: Object.fromEntries(seen) };
@@ -122,19 +126,37 @@ export function announce(text) {
   if (told.textContent !== text) told.textContent = text;
 }
 
-// Images that come next, decoded and held.
-const ahead = new Map();
-export function loadAhead(urls = "") {
-  const wanted = urls.split(" ").filter(Boolean);
-  for (const url of ahead.keys()) if (!wanted.includes(url)) ahead.delete(url);
-  for (const url of wanted) {
-    if (ahead.has(url)) continue;
-    const image = new Image();
-    image.src = url;
-    ahead.set(url, image);
-    image.decode().catch(() => ahead.delete(url));
-  }
+// An image that failed at first is shown when it comes.
+async function loadShown(file) {
+  const address = await loadElement(file);
+  const isBroken = (image) => image.src === address && image.complete && image.naturalWidth === 0;
+  for (const image of shownImages().filter(isBroken)) image.src = address;
+  return address;
 }
+const loader = imageLoader(loadShown);
+const absolute = (url) => new URL(url, document.baseURI).href;
+// The images of the view, and behind them those that come next, decoded and held.
+export function loadAhead(urls = "") {
+  loader.want(shownImages().map(({ src }) => src), urls.split(" ").filter(Boolean).map(absolute));
+}
+
+// How many images of the view are there, if they take long.
+let loadingSince = null;
+function tellLoading() {
+  const images = shownImages();
+  const there = images.filter(({ complete }) => complete).length;
+  if (there === images.length) loadingSince = null;
+  else loadingSince ??= performance.now();
+  const isLong = loadingSince !== null && performance.now() - loadingSince >= LOADING_MILLISECONDS;
+  let line = document.querySelector("#loading");
+  if (!isLong) return line?.remove();
+  if (line === null) {
+    line = document.body.appendChild(Object.assign(document.createElement("p"), { id: "loading" }));
+    line.style.cssText = "position: fixed; z-index: 25; inset: auto 0 0 auto; margin: 0; padding: 6px 12px; background: #1c1c1c; color: #fff";
+  }
+  line.textContent = `Loading images: ${there} of ${images.length}.`;
+}
+setInterval(tellLoading, TICK_MILLISECONDS);
 
 // Call `changed` now and after each drawing of the view.
 export function whenDrawn(changed) {

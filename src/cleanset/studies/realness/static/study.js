@@ -26,18 +26,17 @@
     const bytes = crypto.getRandomValues(new Uint8Array(size));
     return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   }
-  const person = () => {
-    const named = parameters.get("person");
-    return named !== null && /^[A-Za-z0-9._-]{1,64}$/.test(named) ? named : random(8);
-  };
   const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
   function notice(id, message) {
     if (!document.querySelector(`#${id}`))
-      main.insertAdjacentHTML("afterbegin", `<p id="${id}" class="error" role="alert">${text(message)}</p>`);
+      main.insertAdjacentHTML("afterbegin", `<p id="${id}" class="error" role="alert"></p>`);
+    const line = document.querySelector(`#${id}`);
+    if (line.textContent !== message) line.textContent = message;
   }
+  const addressOf = (file) => `images/${encodeURIComponent(file)}`;
   const image = (file, alt, kind) =>
-    `<span class="frame ${kind}"><img src="images/${encodeURIComponent(file)}" alt="${alt}"></span>`;
-  const button = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
+    `<span class="frame ${kind}"><img data-file="${addressOf(file)}" alt="${alt}"></span>`;
+  const numbered = (label, index) => `<button type="button"><span>${text(label)}</span><kbd>${index + 1}</kbd></button>`;
 
   // What had the keyboard's focus is gone with the page before.
   function focusHeading() {
@@ -72,7 +71,15 @@
     if (chosen && !chosen.disabled) chosen.click();
   }
 
-  const INSTRUCTIONS = `${TEXTS.instructions}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
+  // From the disk, nobody is screened: the page does not know what is right.
+  const { plates, pairs, min_correct_pairs: needed } = STUDY.protocol;
+  const told = (isTold, name) => (isTold && !STUDY.lists ? `<p>${text(fill(TEXTS[name], { plates, pairs, needed }))}</p>` : "");
+  const SCREENING = told(plates, "plates") + told(needed, "screening");
+  const example = (file, place) => `<figure><img src="${addressOf(file)}" alt=""><figcaption>${text(TEXTS.example_images[place])}</figcaption></figure>`;
+  const EXAMPLES = STUDY.examples.length === 0 ? "" : `<p>${text(TEXTS.examples)}</p><div class="examples">${STUDY.examples.map(example).join("")}</div>`;
+  const INSTRUCTIONS = `${TEXTS.instructions}${EXAMPLES}${SCREENING}<p>${text(STUDY.lists ? TEXTS.saved_at_the_end : TEXTS.saved_at_once)}</p>`;
+  // `instructions`: the organizers' own, which have neither the examples nor the screening.
+  const firstPage = (instructions) => (instructions === null ? INSTRUCTIONS : instructions + EXAMPLES + SCREENING);
   // A piece of HTML as a page, which has a heading.
   function piece(html) {
     const page = document.createElement("div");
@@ -83,8 +90,9 @@
   }
 
   // What is on the screen: its images, how many have to fit side by side, and whether they were seen long enough.
-  let current = { images: [], needed: 0, seen: false, view: {} };
-  const NEEDED = { pair: 2, image: 1, attention: 0 };
+  const NOTHING = { images: [], needed: 0, seen: false, view: {} };
+  let current = NOTHING;
+  const NEEDED = { pair: 2, image: 1, plate: 1, attention: 0 };
   // Device pixels in a millimetre of this screen, where images have a fixed width in millimetres; else 0.
   let pixelsPerMm = 0;
   const isFixed = () => STUDY.width_mm !== null;
@@ -136,7 +144,7 @@
     };
   }
   function bringUp(needed, { seen }) {
-    current = { images: [...main.querySelectorAll("#study img")], needed, seen, view: {} };
+    current = { images: [...main.querySelectorAll("#study .frame img")], needed, seen, view: {} };
     layOut();
   }
 
@@ -147,28 +155,50 @@
       return `${question(TEXTS.pair)}<div class="pair">${image(trial.left, left, "")}${image(trial.right, right, "")}</div>`;
     if (trial.kind === "attention")
       return `${question(TEXTS.question)}<div class="check"><p>${text(TEXTS.check)}
-        <strong>${text(TEXTS.scale[trial.choose])}</strong></p></div>`;
+        <strong>${text(TEXTS[STUDY.protocol.scale][trial.choose])}</strong></p></div>`;
+    if (trial.kind === "plate") return question(TEXTS.plate) + image(trial.file, text(TEXTS.plate_image), "shown plate");
     return question(TEXTS.question) + image(trial.file, text(TEXTS.image), "shown");
   }
 
-  // Resolves when the image is decoded. One that fails, or does not come, is fetched again, and the page says so.
+  // From the disk, where nothing can be fetched, as elements.
+  const loader = imageLoader(location.protocol === "file:" ? loadElement : loadBytes, {
+    troubled: (url) => main.querySelector(`[data-file="${url}"]`) && notice("no-image", TEXTS.not_arrived),
+    progressed: (url, share) => {
+      const frame = main.querySelector(`[data-file="${url}"]`)?.parentElement;
+      if (frame) tellLoading(frame, Math.floor(100 * share));
+    },
+  });
+  // In the frame, whose size is that of the image: nothing moves when it arrives.
+  function tellLoading(frame, percent) {
+    const told = frame.querySelector(".loading");
+    if (!told) return;
+    told.textContent = fill(TEXTS.loading, { percent });
+    told.setAttribute("aria-valuenow", percent);
+  }
+  const filesOf = (trial) => [trial?.file, trial?.left, trial?.right].filter(Boolean).map(addressOf);
+
   async function arrived(element) {
-    const decoded = () => element.decode().then(() => true, () => false);
-    for (let tries = 1; !(await Promise.race([decoded(), wait(20000 * tries)])); tries++) {
-      notice("no-image", TEXTS.not_arrived);
-      await wait(1000 * Math.min(tries, 10));
-      element.src = element.src.split("?")[0] + `?try=${tries}`;
-    }
+    const frame = element.parentElement;
+    frame.insertAdjacentHTML("beforeend", '<span class="loading" role="progressbar" aria-valuemin="0" aria-valuemax="100"></span>');
+    frame.querySelector(".loading").setAttribute("aria-label", element.alt);
+    tellLoading(frame, 0);
+    element.src = await loader.arrived(element.dataset.file);
+    await element.decode();
   }
 
   // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when.
-  async function seen(trial) {
+  async function seen(trial, next) {
     bringUp(NEEDED[trial.kind], { seen: false });
     const { images } = current;
+    loader.want(filesOf(trial), filesOf(next));
     await Promise.all(images.map(arrived));
     document.querySelector("#no-image")?.remove();
     layOut();
-    for (const each of images) each.style.visibility = "visible"; // a pair at once
+    // a pair at once
+    for (const each of images) {
+      each.parentElement.querySelector(".loading").remove();
+      each.style.visibility = "visible";
+    }
     await new Promise(requestAnimationFrame);
     // in a window that is too small an image is seen in parts: the time begins anew
     const milliseconds = () => 1000 * secondsSeen(isLargeEnough() ? trial : {}, images);
@@ -178,38 +208,94 @@
     return performance.now() - milliseconds();
   }
 
-  // `save` is called with each answer, and the next trial waits for it
-  function asked(trials, answered, save) {
+  const named = (label) => `<button type="button">${text(label)}</button>`;
+  const SCALE_LABELS = TEXTS[STUDY.protocol.scale];
+  const DIGITS = [..."123456789"];
+  const CHOICES = { pair: TEXTS.pair_answers, plate: [...DIGITS, TEXTS.plate_none] };
+  const VALUES = { pair: SIDES, plate: [...DIGITS, "none"] };
+  const choicesOf = (trial) => CHOICES[trial.kind] ?? SCALE_LABELS;
+  const valuesOf = (trial) => VALUES[trial.kind] ?? STUDY.scale.map(String);
+  // Buttons beside the answers, for those who may change them.
+  const step = (name, isThere) => (isThere ? `<button type="button" class="${name}">${text(TEXTS[name])}</button>` : "");
+
+  // The trials, one after another, from the first that has no answer in `given`. `save` is called with each answer, and
+  // the next trial waits for it; where it returns the end of a participant, that is the last. Where answers may be
+  // changed, people can go back to all but the pairs.
+  function asked(study, trials, given, save) {
+    const isRevisable = (place) => STUDY.protocol.revision && place >= 0 && place < given.length && !(trials[place].kind in VALUES);
+    let place = given.length;
     let since;
-    let seconds = GUESSED_TRIALS * GUESSED_SECONDS;
     let began;
-    function progress(index) {
-      const left = Math.ceil(((seconds / (GUESSED_TRIALS + index - answered)) * (trials.length - index)) / 60);
-      const values = { position: index + 1, all: trials.length, minutes: left };
+    let isEnded = false;
+    let seconds = GUESSED_TRIALS * GUESSED_SECONDS;
+    let timed = 0;
+    function progress() {
+      const left = Math.ceil(((seconds / (GUESSED_TRIALS + timed)) * (trials.length - given.length)) / 60);
+      const values = { position: place + 1, all: trials.length, minutes: left };
       return `${fill(TEXTS.progress, values)} · ${fill(TEXTS.time_left, values)}`;
     }
-    return trials.slice(answered).map((trial, place) => [trial, answered + place]).map(([trial, index]) => ({
-      type: jsPsychHtmlButtonResponse,
-      stimulus: shown(trial),
-      choices: trial.kind === "pair" ? TEXTS.pair_answers : TEXTS.scale,
-      button_html: button,
-      button_layout: "flex",
-      prompt: () => `<p class="progress">${text(progress(index))}</p>`,
-      on_load: async () => {
-        began = performance.now();
-        focusHeading();
-        document.querySelector("#told").textContent = progress(index);
-        const next = trials[index + 1];
-        for (const file of next ? [next.file, next.left, next.right] : [])
-          if (file) new Image().src = `images/${encodeURIComponent(file)}`;
-        since = await seen(trial);
-      },
-      on_finish: (data) => {
-        const answer = trial.kind === "pair" ? SIDES[data.response] : STUDY.scale[data.response];
+    const isFinishing = () => place >= trials.length;
+    function steps() {
+      const buttons = step("back", isRevisable(place - 1)) + step("next", isRevisable(place));
+      return buttons && `<p class="steps">${buttons}</p>`;
+    }
+    function go(to) {
+      place = to;
+      study().finishTrial({ moved: true });
+    }
+    function connectSteps() {
+      main.querySelector(".back")?.addEventListener("click", () => go(place - 1), { once: true });
+      main.querySelector(".next")?.addEventListener("click", () => go(place + 1), { once: true });
+    }
+    async function shownTrial() {
+      const mine = place;
+      began = performance.now();
+      focusHeading();
+      connectSteps();
+      document.querySelector("#told").textContent = progress();
+      const chosen = valuesOf(trials[place]).indexOf(given[place]);
+      main.querySelectorAll(BUTTONS)[chosen]?.setAttribute("aria-pressed", "true");
+      const from = await seen(trials[place], trials[place + 1]);
+      if (mine === place) since = from;
+    }
+    async function answered({ response }) {
+      const trial = trials[place];
+      const value = valuesOf(trial)[response];
+      const answer = trial.kind in VALUES ? value : Number(value);
+      const revises = place < given.length;
+      if (!revises) {
         seconds += Math.min(MAX_SECONDS, (performance.now() - began) / 1000);
-        return save(index + 1, trial.stimulus, answer, Math.round(performance.now() - since), current.view);
-      },
-    }));
+        timed++;
+      }
+      const reply = await save(place + 1, trial.stimulus, answer, Math.round(performance.now() - since), current.view, revises);
+      given[place] = value;
+      isEnded = Boolean(reply);
+      place++;
+    }
+    const finish = () => `<h1>${text(TEXTS.finish[0])}</h1><p>${text(TEXTS.finish[1])}</p>`;
+    return {
+      timeline: [{
+        type: jsPsychHtmlButtonResponse,
+        stimulus: () => (isFinishing() ? finish() : shown(trials[place])),
+        choices: () => (isFinishing() ? [TEXTS.finish[2]] : choicesOf(trials[place])),
+        button_html: (label, index) => (isFinishing() || trials[place].kind === "plate" ? named(label) : numbered(label, index)),
+        button_layout: "flex",
+        prompt: () => (isFinishing() ? steps() : `${steps()}<p class="progress">${text(progress())}</p>`),
+        on_load: () => {
+          if (!isFinishing()) return shownTrial();
+          focusHeading();
+          connectSteps();
+          return bringUp(0, { seen: true });
+        },
+        on_finish: (data) => {
+          if (data.moved) return undefined;
+          if (!isFinishing()) return answered(data);
+          isEnded = true;
+          return undefined;
+        },
+      }],
+      loop_function: () => !isEnded && (place < trials.length || STUDY.protocol.revision),
+    };
   }
 
   function giveFile(name, csv) {
@@ -234,6 +320,7 @@
       type: jsPsychHtmlButtonResponse,
       stimulus: () => (differ ? `<p class="error" role="alert">${text(TEXTS.card_again)}</p>` : "") + cardPiece(TEXTS.card, text),
       choices: [TEXTS.card_button],
+      button_html: named,
       button_layout: "flex",
       on_load: () => {
         focusHeading();
@@ -253,39 +340,59 @@
     return [{ timeline: [trial], loop_function: isAgain }];
   }
 
-  function run(first, label, trials, answered, save, finish) {
+  // Resolves when all is shown.
+  function show(made) {
     main.innerHTML = '<div id="study"></div>';
-    const study = initJsPsych({
-      display_element: "study",
-      override_safe_mode: true, // which only concerns sound and video
-      on_finish: finish,
+    return new Promise((resolve) => {
+      const study = initJsPsych({
+        display_element: "study",
+        override_safe_mode: true, // which only concerns sound and video
+        on_finish: () => {
+          current = NOTHING;
+          resolve();
+        },
+      });
+      study.run(made(() => study));
     });
-    addEventListener("keydown", onDigit);
-    // a zoom, and another screen, change the pixel ratio; a line more or less moves the images
-    addEventListener("resize", layOut);
-    new ResizeObserver(layOut).observe(main);
-    const start = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_layout: "flex",
-      on_load: () => {
-        focusHeading();
-        // before the study begins: what its largest trial needs
-        bringUp(Math.max(...trials.map((trial) => NEEDED[trial.kind])), { seen: true });
-      },
-    };
-    return study.run([...(isFixed() ? cardTrials() : []), start, ...asked(trials, answered, save)]);
+  }
+  // The page before the first trial. `kinds`: of trials; before the study begins, the window has to fit the largest.
+  const introduce = (first, label, kinds) =>
+    show(() => {
+      const page = { type: jsPsychHtmlButtonResponse, stimulus: piece(first), choices: [label], button_html: named, button_layout: "flex",
+        on_load: () => {
+          focusHeading();
+          bringUp(Math.max(...kinds.map((kind) => NEEDED[kind])), { seen: true });
+        },
+      };
+      return isFixed() && pixelsPerMm === 0 ? [...cardTrials(), page] : [page];
+    });
+  const rate = (trials, given, save) => show((study) => [asked(study, trials, given, save)]);
+
+  function refuse(name, values) {
+    const [title, message] = TEXTS[name];
+    say(title, fill(message, values));
   }
 
-  function begin() {
+  // Who answers a list from the disk: their id becomes part of the name of their file.
+  const FILE_NAME_PART = /^[\p{L}\p{M}\p{N} ._@+-]{1,64}$/u;
+
+  async function begin() {
     const list = Number(parameters.get("list"));
     if (!Number.isInteger(list) || list < 1 || list > STUDY.lists.length) return askForList();
-    const who = person();
+    const id = (parameters.get("person") ?? "").normalize("NFC").replace(/\s+/g, " ").trim();
+    if (/[{}[\]<>$%]/.test(id)) return refuse("unfilled_id", { id });
+    if (id && !FILE_NAME_PART.test(id)) return refuse("unusable_id", { id });
+    const who = id || random(8);
+    const trials = STUDY.lists[list - 1];
     const answers = [COLUMNS];
     addEventListener("beforeunload", onLeaving);
-    const save = (position, stimulus, answer, milliseconds, seenAs) =>
+    const save = (position, stimulus, answer, milliseconds, seenAs) => {
       answers.push([who, list, position, stimulus, answer, milliseconds, ...VIEW_COLUMNS.map((name) => seenAs[name])]);
-    return run(INSTRUCTIONS, TEXTS.begin, STUDY.lists[list - 1], 0, save, () => {
-      removeEventListener("beforeunload", onLeaving);
-      giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
-    });
+    };
+    await introduce(INSTRUCTIONS, TEXTS.begin, trials.map((trial) => trial.kind));
+    await rate(trials, [], save);
+    removeEventListener("beforeunload", onLeaving);
+    return giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
   }
 
   const say = (title, message) => {
@@ -293,75 +400,137 @@
     focusHeading();
   };
 
+  // Statuses of a proxy that limits requests, or of a server that cannot save; and of all after which the page asks again.
+  const isBusy = (status) => status === 429 || status === 503;
+  const isPassing = (status) => status === 408 || status === 429 || status >= 500;
+
+  async function send(path, body) {
+    const options = { method: "POST", body: JSON.stringify(body), keepalive: true, signal: AbortSignal.timeout(20000) };
+    try {
+      const reply = await fetch(path, options);
+      const isText = reply.headers.get("content-type")?.startsWith("text/plain");
+      if (reply.ok) return { status: reply.status, content: await reply.json() };
+      return { status: reply.status, message: isText ? await reply.text() : `HTTP ${reply.status}` }; // a proxy sends pages
+    } catch {
+      return { status: null };
+    }
+  }
+
   // Resolves to the server's reply. Asks again while there is none: without a network, or while the server restarts.
-  async function ask(path, body) {
+  // `lost`: what is told without a connection; `failed`: the heading where the server says no.
+  async function ask(path, body, lost, failed) {
     for (let seconds = 1; ; seconds = Math.min(2 * seconds, 10)) {
-      const options = { method: "POST", body: JSON.stringify(body), keepalive: true, signal: AbortSignal.timeout(20000) };
-      const reply = await fetch(path, options)
-        .then(async (response) => ({ status: response.status, text: await response.text() }))
-        .catch(() => null);
-      if (reply && reply.status < 500) {
+      const reply = await send(path, body);
+      if (reply.status !== null && !isPassing(reply.status)) {
         document.querySelector("#waiting")?.remove();
-        if (reply.status === 200) return JSON.parse(reply.text);
-        say(TEXTS.not_saved, reply.text);
+        if (reply.message === undefined) return reply.content;
+        say(failed, reply.message);
         main.insertAdjacentHTML("beforeend", `<p><button>${text(TEXTS.load)}</button></p>`);
         main.querySelector("button").addEventListener("click", () => location.reload());
         return new Promise(() => {});
       }
-      notice("waiting", TEXTS.no_connection);
-      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+      notice("waiting", isBusy(reply.status) ? TEXTS.busy : lost);
+      await wait(1000 * seconds);
     }
   }
 
-  // The key by which this browser comes back: kept beside the recruiter's id, or without one in the address.
-  const id = parameters.get(STUDY.parameter) ?? "";
-  function keptKey() {
+  // The key by which this browser comes back, to this study alone: kept in its storage; where that keeps nothing, in the
+  // state of the tab's history. In the address it stands only in a link from the organizers, until it is opened.
+  const id = (parameters.get(STUDY.parameter) ?? "").slice(0, 200);
+  const place = `study ${STUDY.study} ${id}`;
+  function stored() {
     try {
-      return (id && localStorage.getItem(`study ${id}`)) || parameters.get("key") || "";
+      return localStorage.getItem(place);
     } catch {
-      return parameters.get("key") ?? ""; // a browser that keeps nothing
+      return null;
     }
   }
+  const ownKey = () => stored() || (history.state?.place === place && history.state.key) || "";
+  const keptKey = () => parameters.get("key") || ownKey();
   function keepKey(key) {
-    parameters.set("key", key);
     try {
-      if (id) return localStorage.setItem(`study ${id}`, key);
+      if (key) localStorage.setItem(place, key);
+      else localStorage.removeItem(place);
     } catch {
-      // the address remains
+      // the tab remains
     }
-    return history.replaceState(null, "", `?${parameters}`);
+    parameters.delete("key");
+    history.replaceState({ place, key }, "", `?${parameters}`);
   }
 
-  async function visit(begins) {
-    if (begins && !keptKey()) keepKey(random(16));
-    const found = await ask("visit", { id, key: keptKey(), begins });
-    if (found.state in TEXTS) {
-      say(...TEXTS[found.state]);
-      if (found.completion) {
-        main.querySelector("p").textContent = TEXTS.completion[0];
-        main.insertAdjacentHTML("beforeend", `<p><a class="button">${text(TEXTS.completion[1])}</a></p>`);
-        main.querySelector("a").href = found.completion;
-      }
-      return undefined;
+  // Several people at one computer are told apart by their links' ids; without them, they say so.
+  function offerAnother() {
+    if (id) return;
+    main.insertAdjacentHTML("beforeend", `<p><button type="button" class="another">${text(TEXTS.another)}</button></p>`);
+    main.querySelector(".another").addEventListener("click", () => {
+      keepKey("");
+      location.reload();
+    });
+  }
+
+  function end({ text: name, address, ...values }) {
+    refuse(name, values);
+    if (address) {
+      const isDone = name === "done";
+      if (isDone) main.querySelector("p").textContent = TEXTS.completion[0];
+      const label = isDone ? TEXTS.completion[1] : TEXTS.leave;
+      main.insertAdjacentHTML("beforeend", `<p><a class="button">${text(label)}</a></p>`);
+      main.querySelector("a").href = address;
     }
-    if (found.state === "open") {
-      keepKey(found.key);
-      const save = (position, stimulus, answer, milliseconds, seenAs) =>
-        ask("answer", { key: found.key, position, stimulus, answer, milliseconds, view: seenAs });
-      const label = found.answered ? TEXTS.continue : TEXTS.begin;
-      return run(found.instructions ?? INSTRUCTIONS, label, found.trials, found.answered, save, () => visit(false));
-    }
-    if (!found.consent) return visit(true);
-    main.innerHTML = `${piece(found.consent)}<p><button>${text(TEXTS.agree)}</button>
+    if (["done", "expired"].includes(name)) offerAnother();
+  }
+
+  const visit = (begins) => ask("visit", { id, key: keptKey(), begins }, TEXTS.no_connection, TEXTS.not_opened);
+
+  function agrees(consent) {
+    main.innerHTML = `${piece(consent)}<p><button>${text(TEXTS.agree)}</button>
       <button>${text(TEXTS.disagree)}</button></p>`;
     const [agree, disagree] = main.querySelectorAll("p:last-child button");
-    agree.addEventListener("click", () => visit(true), { once: true });
-    disagree.addEventListener("click", () => say(...TEXTS.declined));
-    return undefined;
+    return new Promise((resolve) => {
+      agree.addEventListener("click", () => resolve(true), { once: true });
+      disagree.addEventListener("click", () => resolve(false), { once: true });
+    });
   }
 
+  // Who looks has no place yet: it is taken when they begin.
+  async function look({ consent, instructions, kinds, declined }) {
+    if (consent && !(await agrees(consent))) return end({ text: "declined", address: declined });
+    await introduce(firstPage(instructions), TEXTS.begin, kinds);
+    // not that of the address, which the server does not know: several people may have it
+    keepKey(ownKey() || random(16));
+    const found = await visit(true);
+    return found.state === "begun" ? answer(found) : end(found);
+  }
+
+  async function goOn(found) {
+    const introduced = introduce(firstPage(found.instructions), TEXTS.continue, found.kinds);
+    offerAnother();
+    await introduced;
+    return answer(found);
+  }
+
+  async function answer({ key, trials, answered, given }) {
+    keepKey(key);
+    const save = (position, stimulus, chosen, milliseconds, seenAs, revises) =>
+      ask("answer", { key, position, stimulus, answer: chosen, milliseconds, view: seenAs, revises }, TEXTS.not_sent, TEXTS.not_saved);
+    // where answers cannot be changed, only their number is known
+    await rate(trials, Array.from({ length: answered }, (_, place) => given[place] ?? ""), save);
+    return open();
+  }
+
+  // The page of a participant's state.
+  async function open() {
+    const found = await visit(false);
+    if (found.state === "looking") return look(found);
+    return found.state === "begun" ? goOn(found) : end(found);
+  }
+
+  addEventListener("keydown", onDigit);
+  // a zoom, and another screen, change the pixel ratio; a line more or less moves the images
+  addEventListener("resize", layOut);
+  new ResizeObserver(layOut).observe(main);
   document.title = TEXTS.title;
   Object.assign(document.documentElement, { lang: TEXTS.language, dir: TEXTS.direction });
   if (STUDY.lists) begin();
-  else visit(false);
+  else open();
 })();
