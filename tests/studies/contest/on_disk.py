@@ -122,7 +122,7 @@ class OnDisk:
         red = png((200, 0, 0))
         self.sha256 = self.put(red)
         submission = {
-            "team": "red", "received": "2026-11-02T12:00:00Z", "target": "gold/wall", "images": [named("x.png", red)],
+            "team": "red", "target": "gold/wall", "images": [named("x.png", red)],
         }  # fmt: skip
         self.story: list[tuple[str, str, Mapping[str, Any]]] = [
             ("2026-11-01T08:00:00Z", "contest", rules()),
@@ -189,7 +189,7 @@ class OnDisk:
     def mail(self, name: str, images: Mapping[str, bytes], team: str = "blue", **changed: object) -> Path:
         """The folder of a submission as it comes by mail."""
         folder = self.edition / "mail" / name
-        content = {"team": team, "received": "2026-11-09T10:00:00Z", "target": "gold/wall"}
+        content = {"team": team, "target": "gold/wall"}
         self.yaml(f"{name}/manifest.yaml", content | changed)
         for file, data in images.items():
             (folder / file).write_bytes(data)

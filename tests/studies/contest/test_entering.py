@@ -173,11 +173,9 @@ def linked(name: str) -> Change:
         (lambda _, folder: (folder / "x.png").unlink(), "manifest.yaml: images: expected at least 1 item"),
         (lambda _, folder: (folder / "y.txt").write_text("note"), "y.txt: cannot be read"),
         (lambda _, folder: (folder / "x.png").rename(folder / "x y.png"), "images.0.file: expected a match of"),
-        (manifest_with(received="2026-11-10T00:00:00Z"), "received on 2026-11-10; expected a day up to 2026-11-09"),
-        (manifest_with(received="2026-11-10"), "manifest.yaml: received: expected an instant in UTC such as"),
         (manifest_with(team="pink"), "pink's submission: unknown team pink; expected one of the contest's teams"),
         (manifest_with(target="gold/moat"), "unknown target gold/moat; expected a defence team/name"),
-        (manifest_with(note="ours"), "manifest.yaml: unknown key 'note'; expected team, received, target, images"),
+        (manifest_with(note="ours"), "manifest.yaml: unknown key 'note'; expected team, target, images"),
         (linked("x.png"), "x.png: a link; expected a file or folder: put a copy"),
         (linked("manifest.yaml"), "manifest.yaml: a link; expected a file or folder"),
     ],
@@ -199,6 +197,15 @@ def test_eleven_images_a_day(made: OnDisk) -> None:
     second = made.mail("red-2", {f"z{n}.png": png((0, 0, n)) for n in range(5)}, "red")
     made.enter(first)
     refused(made, "red's submission: 11 images of red on 2026-11-09; expected at most 10", second)
+    assert made.enter(second, at="2026-11-10T12:00:00Z")
+
+
+def test_the_day_is_that_of_entering(made: OnDisk) -> None:
+    """No instant in a manifest gives a team another ten images of one day."""
+    first = made.mail("red-1", {f"y{n}.png": png((0, n, 0)) for n in range(10)}, "red")
+    made.enter(first)
+    early = made.mail("red-2", {"z.png": png((0, 0, 9))}, "red", received="2000-01-01T00:00:00Z")
+    refused(made, "unknown key 'received'; expected team, target, images", early)
 
 
 def test_a_control_is_no_submission(made: OnDisk) -> None:

@@ -92,9 +92,6 @@ def check(
 def enter(
     paths: Annotated[list[Path] | None, typer.Argument(help="Files, and folders of submissions and defences.")] = None,
     publish: Annotated[bool, typer.Option("--publish", help="End the week: its images are published.")] = False,
-    onto: Annotated[
-        Path | None, typer.Option("--onto", help="Another organizer's log, after which your own new lines are put.")
-    ] = None,
     key: KeyFile = OWN_KEY,
     at: At = None,
     contest: ContestFolder = HERE,
@@ -106,7 +103,7 @@ def enter(
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.enter(contest, paths or [], publish=publish, key=key.expanduser(), at=at, onto=onto):
+    for line in entering.enter(contest, paths or [], publish=publish, key=key.expanduser(), at=at):
         typer.echo(line)
 
 

@@ -19,7 +19,7 @@ from cleanset.sets.archive import sign
 from cleanset.studies.contest import log
 from cleanset.studies.contest.eligibility_lists import clean_images, unpublished_yaml
 from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
-from cleanset.studies.contest.images import can_hash, copied, decode_submitted, known_images, lookalikes
+from cleanset.studies.contest.images import KnownImages, can_hash, decode_submitted
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
@@ -129,18 +129,16 @@ def enter(
     publish: bool = False,
     key: Path | None = None,
     at: datetime.datetime | None = None,
-    onto: Path | None = None,
 ) -> list[str]:
     """Enter the files in some paths, and end the week; a line for each entry, and notes for the organizers.
 
-    Without a key everything is checked, and nothing is written. `onto`: another organizer's log; your own lines are
-    first put on top of it.
+    Without a key everything is checked, and nothing is written.
     """
     edition = edition_of(contest)
     drafts = [draft_of(path, edition) for path in paths] + ([DraftLine("publish", {})] if publish else [])
-    if not drafts and onto is None:
+    if not drafts:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
-    return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at, theirs=onto)
+    return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at)
 
 
 def enter_runs(
@@ -267,8 +265,8 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
             paths = {f"{each}, {one.file}": _there(objects, one.sha256) for one in images}
             (known if each.n < published else beside).update(paths)
     clean_pixels = {entry.pixels_sha256 for _, entry in clean}
-    old = known_images(known)
-    alike = known_images(known | beside)
+    old = KnownImages(known)
+    alike = KnownImages(known | beside)
     for image in line.entry.images:
         path = objects.path(image.sha256)
         if image_entry(_there(objects, image.sha256)) | {"file": image.file} != image.model_dump():
@@ -276,10 +274,10 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
         # by pixels: an image of the clean set that was only saved again is not a new one
         if image.pixels_sha256 in clean_pixels:
             raise CleansetError(f"{path}: an image of the clean set; expected a new image")
-        copy = copied(path, old)
+        copy = old.copied(path)
         if copy is not None:
             raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
-        near = lookalikes(path, alike)[:1]
+        near = alike.lookalikes(path)[:1]
         yield from (f"for the board: {line}, {image.file} looks like {one}, PDQ distance {bits}" for bits, one in near)
     if not can_hash():
         yield f"images that look alike are not looked for without PDQ: {install_command('review')}"

@@ -14,7 +14,7 @@ from cleanset.images.codec import MAX_AREA
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import Confidence, Eligibility, ImageCount
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
-from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Instant, Name, PublicKey
+from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Name, PublicKey
 from cleanset.validation import Role, Section, Sha256
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
@@ -119,9 +119,6 @@ class SubmissionManifest(Section):
     """A submission; all but its images is in manifest.yaml."""
 
     team: Name
-    received: Instant
-    """By its team's word, which decides no order."""
-
     target: DefenceName
     images: Annotated[list[SubmittedImage], Field(min_length=1, max_length=1000)]
 

@@ -517,29 +517,17 @@ def append(
     *,
     key: Path | None,
     at: datetime.datetime | None = None,
-    theirs: Path | None = None,
 ) -> list[str]:
     """Add entries to the log, sign it, and return the notes of `check`; without a key nothing is written.
 
-    `at`: the instant, for a made-up contest; otherwise this machine's clock. `theirs`: another organizer's
-    log, with its signature beside it; your own new lines are put on top of it. Raises CleansetError for own
-    lines that name others of them, which have other numbers then.
+    `at`: the instant, for a made-up contest; otherwise this machine's clock.
     """
     if not contest.is_dir():
         raise CleansetError(f"{contest}: no folder; expected the folder of a contest")
     with locked(contest):
         begins = [each.kind for each in drafts[:1]] == [RULES] and not (contest / LOG).exists()
-        own = [] if begins else read(contest) if theirs is None else parse(read_text(contest / LOG, _REMEDY), contest)
-        lines = own if theirs is None else _read(theirs)
-        common = sum(one.digest == other.digest for one, other in zip(lines, own, strict=False))
-        if own and not common:
-            raise CleansetError(f"{theirs}: the log of another contest; expected the log of {contest}")
+        lines = [] if begins else read(contest)
         new = len(lines)
-        for line in own[common:]:
-            named = line.entry.lines if line.kind == "void" else [getattr(line.entry, "since", None) or 0]
-            if max(named) >= common:
-                raise CleansetError(f"{line}: names line {max(named)}, whose number changes; sign and enter it anew")
-            _add_draft(lines, DraftLine(line.kind, line.data, line.signatures), max(line.at, lines[-1].at))
         for draft in drafts:
             _add_draft(lines, draft, at or datetime.datetime.now(datetime.UTC).replace(microsecond=0))
         if at is not None and not lines[0].entry.made_up:

@@ -127,19 +127,16 @@ def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[s
         team = submission.team
         day = submission.day
         target = submission.manifest.target
-        received = submission.manifest.received.date()
         if team not in files.rules.teams:
             yield f"{submission}: unknown team {team}; expected one of the contest's teams"
-        if received > day:
-            yield f"{submission}: received on {received}; expected a day up to {day}, on which it was entered"
         if target not in files.defences:
             yield f"{submission}: unknown target {target}; expected a defence team/name"
         if target not in staked or staked[target] > day:
             found = f"staked on {staked[target]}" if target in staked else "not staked"
             yield f"{submission}: {target} is {found}; expected a target that is staked by {day}"
-        a_day[team, received] += len(submission.manifest.images)
-        if a_day[team, received] > limits.images_a_day:
-            images = f"{a_day[team, received]} images of {team} on {received}"
+        a_day[team, day] += len(submission.manifest.images)
+        if a_day[team, day] > limits.images_a_day:
+            images = f"{a_day[team, day]} images of {team} on {day}"
             yield f"{submission}: {images}; expected at most {limits.images_a_day}"
         yield from _images(submission, files)
     for repeat in repeats(files.submissions):
