@@ -21,7 +21,7 @@ from cleanset.studies.contest.command_defences import CommandDefence
 from cleanset.studies.contest.entering import check, enter
 from cleanset.studies.contest.files import ContestFiles, DefenceRun
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
-from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, Objects, read, read_content, read_state
+from cleanset.studies.contest.log import LOG, OBJECTS, Objects, read, read_content, read_state
 from cleanset.studies.contest.page import write_page
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import run_defence
@@ -134,8 +134,7 @@ def test_the_log_is_built_from_what_came_by_mail(
     (copy / OBJECTS / next(iter(sorted(path.name for path in (copy / OBJECTS).iterdir())))).unlink()
     monkeypatch.chdir(repository)
     runpy.run_path(str(repository / "sample" / "contest_log.py"))["main"]([str(copy)])
-    for name in (LOG, LOG_SIGNATURE):
-        assert (copy / name).read_bytes() == (repository / CONTEST / name).read_bytes()
+    assert (copy / LOG).read_bytes() == (repository / CONTEST / LOG).read_bytes()
     assert {path.name for path in (copy / OBJECTS).iterdir()} == {
         path.name for path in (repository / CONTEST / OBJECTS).iterdir()
     }

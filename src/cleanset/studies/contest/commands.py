@@ -109,15 +109,20 @@ def enter(
 
 @app.command()
 def sign(
-    entry: Annotated[Path, typer.Argument(help="The file of a decision of the board, or of a judge's answers.")],
-    name: Annotated[str, typer.Option("--name", help="Your name on the board, or your id as a judge.")],
+    entries: Annotated[list[Path], typer.Argument(help="Files, and folders of submissions and defences, in order.")],
+    name: Annotated[str, typer.Option("--name", help="Your team, your name on the board, or your id as a judge.")],
     key: KeyFile = OWN_KEY,
     contest: ContestFolder = HERE,
 ) -> None:
-    """Sign your decision or answers, in a file beside them."""
-    from cleanset.studies.contest.entering import sign_entry
+    """Sign what you say in a contest, in a file beside it: mail both.
 
-    typer.echo(str(sign_entry(contest, entry, name, key.expanduser())))
+    A signature is of one place in the log: entries count in the order in which
+    they were signed, and each once.
+    """
+    from cleanset.studies.contest.entering import sign_entries
+
+    for path in sign_entries(contest, entries, name, key.expanduser()):
+        typer.echo(str(path))
 
 
 @app.command()

@@ -7,6 +7,7 @@ import base64
 import datetime
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
 from cleanset.images.codec import pixels_sha256
-from cleanset.sets.archive import sign
+from cleanset.json_files import parse_json
 from cleanset.studies.contest import log
 from cleanset.studies.contest.eligibility_lists import clean_images, unpublished_yaml
 from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
@@ -25,12 +26,14 @@ from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_co
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import different_answers, run_defence
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import check_known, shown
+from cleanset.validation import check_known, shown, validate
 
 CONTEST_YAML = "contest.yaml"
 DEFENCE_YAML = "defence.yaml"
 MANIFEST_YAML = "manifest.yaml"
 MAX_IMAGE_BYTES = 100_000_000
+MAX_DEPTH = 100
+"""Folders in one another of a defence: a path in an entry has 200 characters."""
 
 
 def draft_of(path: Path, edition: Edition) -> DraftLine:
@@ -38,6 +41,23 @@ def draft_of(path: Path, edition: Edition) -> DraftLine:
 
     Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to no entry.
     """
+    return replace(_unsigned(path, edition), signatures=_signatures_beside(path))
+
+
+def _signatures_beside(path: Path) -> dict[str, log.Signature]:
+    """The signatures of an entry, in files named after it, by the names of those who have signed it."""
+    path = path.absolute()
+    found = {}
+    for each in sorted(path.parent.glob("*.sig")):
+        name = each.name.removeprefix(f"{path.name}.").removesuffix(".sig")
+        if each.name == f"{path.name}.{name}.sig" and "." not in name:
+            refuse_link(each)
+            content = parse_json(read_text(each, "sign again"), str(each), "a signature of cleanset contest sign")
+            found[name] = validate(log.Signature, content, each)
+    return found
+
+
+def _unsigned(path: Path, edition: Edition) -> DraftLine:
     refuse_link(path)
     for name, kind in ((MANIFEST_YAML, "submission"), (DEFENCE_YAML, "defence")):
         if (path / name).is_file():
@@ -50,9 +70,7 @@ def draft_of(path: Path, edition: Edition) -> DraftLine:
         there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
         files = {digest: each for digest, each in there.items() if digest in shown_images}
         data = {kind: {digest: _with_mask(path, digest, one) for digest, one in shown_images.items()}}
-    beside = [each for each in sorted(path.parent.glob("*.sig")) if each.name.startswith(f"{path.name}.")]
-    signatures = {each.name[len(path.name) + 1 : -4]: read_text(each, "sign again") for each in beside}
-    return DraftLine(kind, data, signatures, files)
+    return DraftLine(kind, data, files=files)
 
 
 def kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, object]]:
@@ -65,7 +83,7 @@ def kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, obje
             f"{CONTEST_YAML}, or a file with one of {', '.join(log.ENTRIES)} at its top"
         )
     # a list by judge or image has the name of its kind itself
-    return kinds[0], content if kinds[0] in log.ENTRIES[kinds[0]].model_fields else data
+    return kinds[0], content if kinds[0] in log.WHOLE else data
 
 
 def _with_mask(path: Path, digest: str, one: object) -> object:
@@ -78,7 +96,7 @@ def _with_mask(path: Path, digest: str, one: object) -> object:
 
 def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> DraftLine:
     data = read_content(file)
-    there = {each.relative_to(folder).as_posix(): each for each in _below(folder)}
+    there = {each.relative_to(folder).as_posix(): each for each in _below(folder, flat=kind == "submission")}
     del there[file.name]
     if kind == "submission":
         data = data | {"images": [image_entry(path) for path in there.values()]}
@@ -105,8 +123,21 @@ def image_entry(path: Path) -> dict[str, str | int]:
     return {"file": path.name, **digests, "width": found.width, "height": found.height}
 
 
-def _below(folder: Path) -> list[Path]:
-    return [file for path in visible(folder) for file in (_below(path) if path.is_dir() else [path])]
+def _below(folder: Path, *, flat: bool) -> list[Path]:
+    """The files in a folder and in those below it; `flat`: raise CleansetError for a folder in it."""
+    found: list[Path] = []
+    folders = [folder]
+    while folders:
+        for path in visible(folders.pop()):
+            if not path.is_dir():
+                found.append(path)
+            elif flat:
+                raise CleansetError(f"{path}: a folder; expected all images beside {MANIFEST_YAML}: put them there")
+            elif len(path.relative_to(folder).parts) > MAX_DEPTH:
+                raise CleansetError(f"{path}: more than {MAX_DEPTH} folders in one another; expected fewer")
+            else:
+                folders.append(path)
+    return sorted(found)
 
 
 def share_seen(edition: Edition, role: str) -> float:
@@ -325,10 +356,15 @@ def _check_public(edition: Edition, defence: Defence) -> None:
         )
 
 
-def sign_entry(contest: Path, path: Path, name: str, key: Path) -> Path:
-    """Sign an entry as a member of the board or a judge, in a file beside it, whose path is returned."""
-    draft = draft_of(path, edition_of(contest))
-    first = read(contest)[0].digest
-    to = path.with_name(f"{path.name}.{name}.sig")
-    write_text(to, sign(log.signed_text(first, draft.kind, draft.data), key, log.NAMESPACE).decode())
-    return to
+def sign_entries(contest: Path, paths: Sequence[Path], name: str, key: Path) -> list[Path]:
+    """Sign entries as a team, a judge or a member of the board, each in a file beside it, whose paths are returned.
+
+    They have to be entered in this order.
+    """
+    edition = edition_of(contest)
+    signatures = log.sign_drafts(contest, [_unsigned(path, edition) for path in paths], name, key)
+    written = []
+    for path, signature in zip((each.absolute() for each in paths), signatures, strict=True):
+        written.append(path.with_name(f"{path.name}.{name}.sig"))
+        write_text(written[-1], f"{signature.model_dump_json(indent=1)}\n")
+    return written

@@ -124,9 +124,9 @@ class SubmissionManifest(Section):
 
 
 class Roster(Section):
-    """Judges by their ids, without names; one with a key has to sign every answer."""
+    """Judges by their ids, without names, and the keys with which they sign their answers."""
 
-    roster: dict[JudgeId, PublicKey | None]
+    roster: dict[JudgeId, PublicKey]
 
 
 class ControlsFile(Section):
@@ -361,6 +361,29 @@ def counted(submissions: Sequence[Submission]) -> list[Submission]:
     return [each for each in found if each.manifest.images]
 
 
+class Withdrawal(NamedTuple):
+    """A line that makes others void."""
+
+    line: str
+    date: datetime.date
+    members: frozenset[str]
+    """Those who have signed it."""
+
+    images: frozenset[str]
+    """The SHA-256 of the images that were answered, appealed or decided in the void lines."""
+
+    teams: frozenset[str]
+    """The teams that the void lines name."""
+
+
+class SeenHead(NamedTuple):
+    """The line that published a week."""
+
+    digest: str
+    teams: frozenset[str]
+    """The teams, without the organizers', that have signed since that they had seen it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ContestFiles:
     """Everything that the standing is computed from, in any order."""
@@ -388,6 +411,13 @@ class ContestFiles:
     examples: Mapping[str, JudgeExample] = field(default_factory=dict)
     draws: Mapping[datetime.date, tuple[frozenset[str], int]] = field(default_factory=dict)
     """By week, the controls that could be drawn when it was published, and the number of its images."""
+
+    conflicts: Sequence[tuple[datetime.date, str, str]] = ()
+    """The declared conflicts of interest: day, member of the board, team."""
+
+    withdrawals: Sequence[Withdrawal] = ()
+    seen: Mapping[datetime.date, SeenHead] = field(default_factory=dict)
+    """By the day on which a week was published."""
 
     head: str = ""
     """The digest of the last line of the log."""

@@ -28,7 +28,7 @@ from cleanset.studies.contest.files import (
 )
 from cleanset.studies.contest.judges import ImageCourse, ImageState, events_by_image, left_out
 from cleanset.studies.contest.judging import points_outside
-from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestRules, after
+from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, after
 from cleanset.validation import shown
 
 
@@ -62,11 +62,19 @@ class Parties:
         breaks: as the judges answer, as the board decides, and without either as any of the two groups. A defence that
         has not answered the image yet, though it can be run, counts as broken, since its team may know the answer.
         """
-        sha256 = decision.image
-        on = decision.date
+        return self.concerned(submission, decision.image, decision.date, self._groups(decision))
+
+    def withdrawing(self, submission: Submission, sha256: str, on: datetime.date) -> frozenset[str]:
+        """The teams that may not take part in making void what was said of an image, whichever group it has."""
+        return self.concerned(submission, sha256, on, self._files.rules.classes)
+
+    def concerned(
+        self, submission: Submission, sha256: str, on: datetime.date, groups: Iterable[str]
+    ) -> frozenset[str]:
+        """The teams that gain or lose if the group of an image changes, on a day, from or to one of some groups."""
         found = {submission.team, team_of(submission.manifest.target)}
         found |= {each.team for each in self._files.appeals if each.image == sha256}
-        for group in self._groups(decision):
+        for group in groups:
             found |= self.breaking(sha256, group, on)
         unknown = (name for name, day in self._known_on.items() if day <= on and not self._given(name, sha256, on))
         return frozenset(found | {team_of(name) for name in unknown})
@@ -86,7 +94,7 @@ def check_files(files: ContestFiles) -> None:
     # of an image that was submitted twice the first submission counts
     first_last = reversed(in_order(files.submissions))
     images = {image.sha256: each for each, image in submitted_images(first_last)}
-    checks = (_defences, _stakes, _submissions, _answers, _board, _runs)
+    checks = (_defences, _stakes, _submissions, _answers, _board, _conflicts, _runs)
     for problem in chain(*(find(files, images) for find in checks)):
         raise CleansetError(problem)
 
@@ -198,7 +206,7 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
         decided.add((decision.image, decision.date))
         if decision.verdict not in (*rules.classes, INVALID, None):
             yield f"{where}: verdict {decision.verdict}; expected one of {', '.join((*rules.classes, INVALID))}"
-        yield from _members(rules, decision, parties.deciding(images[decision.image], decision), where)
+        yield from _members(files, decision, parties.deciding(images[decision.image], decision), where)
     for appeal in sorted(files.appeals, key=lambda each: (each.date, each.image, each.team)):
         where = f"appeal of {appeal.team} on {appeal.image[:12]}…"
         if appeal.image not in images or images[appeal.image].week > appeal.date:
@@ -210,7 +218,41 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
             yield f"acceptance of an unknown defence {accepted.defence}; expected one submitted by then"
 
 
-def _members(rules: ContestRules, decision: BoardDecision, parties: frozenset[str], where: str) -> Iterator[str]:
+def _has_conflict(files: ContestFiles, member: str, teams: frozenset[str], on: datetime.date) -> bool:
+    """Whether a member of the board has a conflict of interest with one of some teams, declared before a day."""
+    declared = {team for day, name, team in files.conflicts if name == member and day < on}
+    return files.rules.board[member].has_conflict_with(teams) or not teams.isdisjoint(declared)
+
+
+def _conflicts(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
+    rules = files.rules
+    parties = Parties(files)
+    for each in files.withdrawals:
+        concerned = (parties.withdrawing(images[one], one, each.date) for one in each.images if one in images)
+        teams = each.teams.union(*concerned)
+        for member in sorted(each.members & rules.board.keys()):
+            if _has_conflict(files, member, teams, each.date):
+                yield (
+                    f"{each.line}: signed by {member}, who has a conflict with {', '.join(sorted(teams))}; expected "
+                    "others"
+                )
+    yield from _declared(files)
+
+
+def _declared(files: ContestFiles) -> Iterator[str]:
+    rules = files.rules
+    for day, member, team in sorted(files.conflicts):
+        where = f"conflict of {member} with {team}, declared on {day}"
+        if member not in rules.board or team not in rules.teams:
+            yield f"{where}: unknown; expected a member of the board and a team"
+            return
+        left = [one for one in rules.board if not _has_conflict(files, one, frozenset({team}), datetime.date.max)]
+        if len(left) < rules.quorum:
+            yield f"{where}: {len(left)} members are left; expected a quorum of {rules.quorum} without this conflict"
+
+
+def _members(files: ContestFiles, decision: BoardDecision, parties: frozenset[str], where: str) -> Iterator[str]:
+    rules = files.rules
     count = len(decision.members)
     if count < rules.quorum:
         yield f"{where}: signed by {count} members; expected at least {rules.quorum}, the contest's quorum"
@@ -219,7 +261,7 @@ def _members(rules: ContestRules, decision: BoardDecision, parties: frozenset[st
             yield f"{where}: {member} is not a member of the board; expected one of {', '.join(rules.board)}"
     # of a team that gains or loses by the decision
     for member in sorted(decision.members):
-        if rules.board[member].has_conflict_with(parties):
+        if _has_conflict(files, member, parties, decision.date):
             yield (
                 f"{where}: signed by {member}, who has a conflict with {', '.join(sorted(parties))}; "
                 "expected the member under recused, and the decision of others"
@@ -354,6 +396,11 @@ def notes(files: ContestFiles) -> tuple[str, ...]:
     if files.rules.unpublished is None:
         found.append(
             "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too."
+        )
+    for week, head in sorted(files.seen.items())[-1:]:
+        found.append(
+            f"The line that published the week on {week}, digest {head.digest[:12]}…, was seen by "
+            f"{', '.join(sorted(head.teams)) or 'no team'} since; at least two teams should."
         )
     if files.rules.made_up:
         found.append("This contest is made up: none of it has happened, and its dates were chosen.")
