@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from cleanset.files import sha256
 from cleanset.studies.contest.entering import check_lines, edition_of, enter, enter_runs, sign_entries
 from cleanset.studies.contest.log import LOG, OBJECTS, DraftLine, append
+from cleanset.studies.contest.memory import forget
 from cleanset.studies.contest.rules import parse_instant
 
 CONTEST = Path("studies", "contest")
@@ -58,6 +60,8 @@ def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY)
     # not by the reader: what it expects may have changed, which is why the log is built anew
     written = (contest / LOG).read_text().splitlines() if (contest / LOG).exists() else []
     runs = [each["data"] for each in map(json.loads, written) if each.get("kind") == "run"]
+    if written:
+        forget(sha256(written[0].encode()))
     (contest / LOG).unlink(missing_ok=True)
     shutil.rmtree(contest / OBJECTS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.contest.on_disk import OnDisk
+from tests.studies.contest.on_disk import OnDisk, forget_all
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_seen() -> None:
+    """Tests have different logs that begin with the same line."""
+    forget_all()
 
 
 @pytest.fixture

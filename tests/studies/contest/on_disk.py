@@ -24,6 +24,7 @@ from cleanset.sets.manifest import file_name, manifest_csv
 from cleanset.studies.contest.entering import draft_of, enter, sign_entries
 from cleanset.studies.contest.files import ContestFiles, team_of
 from cleanset.studies.contest.log import LOG, START, read_state, statement
+from cleanset.studies.contest.memory import seen_file
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.signatures import armoured, signed_text
 from tests.studies.contest.made import BIRD, JUDGES, RULES, day
@@ -128,9 +129,17 @@ def signed_by(name: str, first: str, seen: str, mine: int, kind: str, data: Mapp
 
 
 def write_log(contest: Path, text: str, name: str = "staff", by: str = "staff") -> None:
-    """Write a log, signed."""
+    """Write a log, signed, which nobody has seen before."""
+    forget_all()
     contest.mkdir(parents=True, exist_ok=True)
     (contest / LOG).write_text(text + last_line(text, name, by))
+
+
+def forget_all() -> None:
+    """Forget what was seen of all contests."""
+    path = seen_file(START)
+    assert path is not None
+    shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def last_line(text: str, name: str = "staff", by: str = "staff") -> str:

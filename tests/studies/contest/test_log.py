@@ -22,6 +22,7 @@ from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
 from tests.studies.contest.on_disk import (
     OnDisk,
     digest,
+    forget_all,
     key,
     last_line,
     named,
@@ -496,15 +497,96 @@ def test_two_organizers(made: OnDisk, tmp_path: Path) -> None:
     team = made.yaml("t.yaml", {"team": PINK})
     enter(theirs, [team], key=key("staff"), at=parse_instant("2026-11-10T12:00:00Z"))
     mail = made.yaml("decision.yaml", {"decision": decision(made)})
+    forget_all()
     made.enter(mail)
     shutil.copyfile(theirs / LOG, made.path(LOG))
+    refused(made, "its last line is 11, .*, in it, which this machine has seen: it is an older or a forked log")
+    forget_all()
     enter(made.folder, [mail], key=key("staff"), at=parse_instant("2026-11-11T12:00:00Z"))
     found = read(made.folder)
     assert [(each.kind, str(each.day)) for each in found[common:]] == [
         ("team", "2026-11-10"),
         ("decision", "2026-11-11"),
     ]
+    forget_all()
     assert [each.digest for each in found][: common + 1] == [each.digest for each in read(theirs)]
+
+
+def test_an_older_log(made: OnDisk) -> None:
+    """Put back by somebody without a key: who has seen the newer one is told, and enters nothing after the older."""
+    older, old = made.path(LOG).read_bytes(), read(made.folder)[-1]
+    made.enter(made.yaml("t.yaml", {"team": PINK}))
+    new = read(made.folder)[-1]
+    made.path(LOG).write_bytes(older)
+    message = (
+        rf"its last line is 10, {old.digest[:12]}…; expected line 11, {new.digest[:12]}…, in it, which this machine"
+    )
+    refused(made, message)
+    with pytest.raises(CleansetError, match=message):
+        check(made.folder)
+    with pytest.raises(CleansetError, match=message):
+        made.enter(made.yaml("t.yaml", {"team": PINK}))
+    forget_all()
+    assert check(made.folder)
+    with pytest.raises(
+        CleansetError, match=rf"--since {new.digest[:12]}…: in no line of log.jsonl, whose last line is"
+    ):
+        check(made.folder, since=new.digest)
+    assert check(made.folder, since=old.digest[:12])
+    with pytest.raises(CleansetError, match="--since …: in no line"):
+        check(made.folder, since="")
+
+
+def test_a_forked_log(made: OnDisk, tmp_path: Path) -> None:
+    """Signed by the organizers, after the same lines: the one that was seen first stays."""
+    theirs = tmp_path / "theirs"
+    shutil.copytree(made.folder, theirs)
+    made.enter(made.yaml("t.yaml", {"team": PINK}))
+    here = read(made.folder)[-1].digest
+    forget_all()
+    grey = made.yaml("grey.yaml", {"team": {"name": "grey", "key": public("grey")}})
+    enter(theirs, [grey], key=key("staff"), at=parse_instant("2026-11-10T12:00:00Z"))
+    there = read(theirs)[-1].digest
+    refused(made, f"its last line is 11, {here[:12]}…; expected line 11, {there[:12]}…, in it, which this machine has")
+
+
+def test_the_contest_that_is_named_outside_the_log(made: OnDisk) -> None:
+    """By its first line, and by one of the last: also where nobody has seen it."""
+    params = made.path("params.yaml")
+    older = made.path(LOG).read_bytes()
+    params.write_text('# kept\nday: "2026-11-14"\ncontest: ""\nhead: ""\n')
+    made.enter(made.yaml("t.yaml", {"team": PINK}))
+    lines = read(made.folder)
+    assert (
+        params.read_text() == f'# kept\nday: "2026-11-14"\ncontest: "{lines[0].digest}"\nhead: "{lines[-1].digest}"\n'
+    )
+    forget_all()
+    made.path(LOG).write_bytes(older)
+    refused(made, rf"names the line {lines[-1].digest[:12]}…, which is not in log\.jsonl, whose last line is ")
+    made.changed("contest", drawings_are_real=True)
+    refused(made, rf"names the contest {lines[0].digest[:12]}…, but the first line of log\.jsonl has the digest ")
+
+
+def test_what_is_seen_once_is_verified_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the lines up to that one; what comes after them is, and so is the chain."""
+    read(made.folder)
+    asked: list[bytes] = []
+
+    def counted(data: bytes, given: str, of: str) -> None:
+        asked.append(data)
+        check_signature(data, given, of)
+
+    monkeypatch.setattr("cleanset.studies.contest.log.check_signature", counted)
+    read(made.folder)
+    assert len(asked) == 1  # the organizers'
+    text = made.path(LOG).read_text()
+    made.path(LOG).write_text(text.replace('"first"', '"other"'))
+    refused(made, "line 5: number 5 after [0-9a-f]{12}…; expected 5 after")
+    made.path(LOG).write_text(text)
+    made.add("2026-11-09T12:00:00Z", "decision", decision(made))
+    asked.clear()
+    read(made.folder)
+    assert len(asked) == 8
 
 
 def test_what_is_read_through_no_link(made: OnDisk, tmp_path: Path) -> None:

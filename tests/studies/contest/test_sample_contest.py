@@ -174,7 +174,8 @@ def test_dvc_runs_standing_and_page_for_another_day(built: Checkout, tmp_path: P
     """In a clone without anything that is not in git but the data of the sample."""
     clone = built.clone_with_data(tmp_path / "clone")
     assert clone.run("dvc", "status", cwd=str(CONTEST)).stdout == "Data and pipelines are up to date.\n"
-    (clone.folder / CONTEST / "params.yaml").write_text('day: "2026-11-12"\n')
+    params = clone.folder / CONTEST / "params.yaml"
+    params.write_text(params.read_text().replace('day: "2026-11-14"', 'day: "2026-11-12"'))
     printed = clone.run("dvc", "repro", cwd=str(CONTEST)).stdout
     assert "Standing on 2026-11-12" in printed
     assert "results/page.html" in printed

@@ -72,6 +72,9 @@ def check(
         typer.Argument(help="An entry that is to be entered, or an unpublished list.", show_default="the whole log"),
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", help="The digest of a line that you have kept, and that has to be there.")
+    ] = None,
     at: At = None,
     contest: ContestFolder = HERE,
 ) -> None:
@@ -84,7 +87,7 @@ def check(
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.check(contest, path, at, runs=runs):
+    for line in entering.check(contest, path, at, runs=runs, since=since):
         typer.echo(line)
 
 

@@ -230,11 +230,16 @@ def check_lines(edition: Edition, lines: Sequence[Line], new: int, objects: Obje
 
 
 def check(
-    contest: Path, path: Path | None = None, at: datetime.datetime | None = None, *, runs: bool = False
+    contest: Path,
+    path: Path | None = None,
+    at: datetime.datetime | None = None,
+    *,
+    runs: bool = False,
+    since: str | None = None,
 ) -> list[str]:
     """Check an entry before it is entered, an unpublished list, or all that has been entered.
 
-    `runs`: compute the answers of models in all runs again.
+    `runs`: compute the answers of models in all runs again. `since`: the digest of a line that has to be in the log.
     """
     if path is not None:
         rules: ContestRules | None = read(contest)[0].entry if path.is_dir() else None
@@ -242,6 +247,8 @@ def check(
             return [unpublished_yaml(rules, path)]
         return enter(contest, [path], at=at)
     lines = read(contest)
+    if since is not None:
+        log.check_since(lines, since)
     files = log.state(lines)
     notes = check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
     images = sum(len(each.manifest.images) for each in files.submissions)

@@ -419,6 +419,9 @@ class ContestFiles:
     seen: Mapping[datetime.date, SeenHead] = field(default_factory=dict)
     """By the day on which a week was published."""
 
+    contest: str = ""
+    """The digest of the first line of the log, which is the contest's identity."""
+
     head: str = ""
     """The digest of the last line of the log."""
 

@@ -16,19 +16,20 @@ on. `state` is all that follows on a day, and everything else reads that.
 import base64
 import datetime
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from cleanset.errors import CleansetError
-from cleanset.files import locked, read_bytes, read_text, replace_file, sha256
+from cleanset.files import locked, read_bytes, read_text, replace_file, sha256, write_text
 from cleanset.images.codec import decode
 from cleanset.json_files import parse_json
 from cleanset.machine import without_garbage_collection
@@ -37,6 +38,7 @@ from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
 from cleanset.studies.contest.judges import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
+from cleanset.studies.contest.memory import SeenLine, last_seen, remember, seen_file
 from cleanset.studies.contest.rules import (
     BOARD,
     BoardMember,
@@ -52,6 +54,10 @@ from cleanset.validation import EachOnce, Section, Sha256, check_known, shown, v
 from cleanset.yaml_files import read_yaml
 
 LOG = "log.jsonl"
+PARAMS = "params.yaml"
+"""Of the contest's DVC project."""
+SHORT_DIGEST = 12
+"""Characters of a digest that are enough to name a line."""
 OBJECTS = "objects"
 MAX_CHARACTERS = 2**26
 """Size limit of a YAML file: one has a judge's answers of a week."""
@@ -330,6 +336,7 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
         conflicts=[(each.day, each.entry.member, each.entry.team) for each in counting if each.kind == "conflict"],
         withdrawals=[_withdrawal(lines, each) for each in counting if _voided_by(lines, each)],
         seen=_seen(lines),
+        contest=lines[0].digest,
         head=lines[-1].digest,
     )
     check_drawn(found)
@@ -543,7 +550,59 @@ def _read(contest: Path) -> "_Reader":
             f"{path}.sig: a signature beside the log, as of earlier versions; expected it in the log's last line: "
             "begin the contest anew with cleanset contest enter contest.yaml"
         )
-    return parse(read_text(path, _REMEDY), path)
+    found = parse(read_text(path, _REMEDY), path)
+    _check_named(contest / PARAMS, found.lines)
+    remember(found.lines[0].digest, len(found.lines) - 1, found.lines[-1].digest)
+    return found
+
+
+class _Named(NamedTuple):
+    """What the params.yaml of a contest's DVC project names: its first line, and a later one."""
+
+    contest: str
+    head: str
+
+
+def _named(path: Path) -> _Named:
+    refuse_link(path)
+    content = read_content(path) if path.is_file() else {}
+    return _Named(*(str(content.get(key) or "") for key in _Named._fields))
+
+
+def _check_named(path: Path, lines: Sequence[Line]) -> None:
+    """Raise CleansetError for the log of another contest than params.yaml names, and for an older or forked one."""
+    named = _named(path)
+    first, head = lines[0].digest, lines[-1].digest
+    if named.contest not in ("", first):
+        raise CleansetError(
+            f"{path}: names the contest {named.contest[:12]}…, but the first line of {LOG} has the digest "
+            f"{first[:12]}…; expected the log of that contest: {_REMEDY}"
+        )
+    if named.head and all(each.digest != named.head for each in lines):
+        raise CleansetError(
+            f"{path}: names the line {named.head[:12]}…, which is not in {LOG}, whose last line is {head[:12]}…; "
+            f"expected a log that goes on after it, not an older or a forked one: {_REMEDY}"
+        )
+
+
+def check_since(lines: Sequence[Line], digest: str) -> None:
+    """Raise CleansetError unless a line has a digest, or its beginning, which somebody has kept."""
+    if len(digest) < SHORT_DIGEST or not any(each.digest.startswith(digest) for each in lines):
+        raise CleansetError(
+            f"--since {digest[:12]}…: in no line of {LOG}, whose last line is {lines[-1].digest[:12]}…; expected a log "
+            f"that goes on after it, not an older or a forked one: {_REMEDY}"
+        )
+
+
+def _check_seen(log: "_Reader", seen: SeenLine | None, where: object) -> None:
+    """Raise CleansetError for a log without the line that this machine has seen last."""
+    lines = log.lines
+    if seen is not None and not (seen.n < len(lines) and lines[seen.n].digest == seen.digest):
+        raise CleansetError(
+            f"{where}: its last line is {len(lines) - 1}, {lines[-1].digest[:12]}…; expected line {seen.n}, "
+            f"{seen.digest[:12]}…, in it, which this machine has seen: it is an older or a forked log: {_REMEDY}; or "
+            f"remove {seen_file(lines[0].digest)}"
+        )
 
 
 def _without_log(contest: Path) -> str:
@@ -561,8 +620,11 @@ def parse(text: str, where: object) -> "_Reader":
     if rest or len(texts) < 2:
         raise CleansetError(f"{where}: does not end with a whole line; expected the log of a contest: {_REMEDY}")
     found = _Reader()
+    seen = last_seen(sha256(texts[0].encode()))
     for number, each in enumerate(texts[:-1]):
-        found.add(each, f"{where}, line {number}")
+        # up to the line that was seen all signatures were verified before, if it is this line: see _check_seen
+        found.add(each, f"{where}, line {number}", is_verified=seen is not None and number <= seen.n)
+    _check_seen(found, seen, where)
     signed = validate(
         LogSignature, parse_json(texts[-1], str(where), "the organizers' signature"), f"{where}, last line"
     )
@@ -594,8 +656,8 @@ class _Reader:
         self._seen: dict[str, int] = {}
         self._latest = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
-    def add(self, text: str, where: str) -> None:
-        """Add a line, checked by itself and against those before it."""
+    def add(self, text: str, where: str, *, is_verified: bool = False) -> None:
+        """Add a line, checked by itself and against those before it; `is_verified`: its signatures were, before."""
         content = parse_json(text, where, "a line of the log")
         line = validate(Line, {**content, "text": text} if isinstance(content, dict) else content, where)
         prev = self.lines[-1].digest if self.lines else START
@@ -617,7 +679,7 @@ class _Reader:
             raise CleansetError(f"{where}: at {line.at:%FT%TZ}; expected no instant before the previous line's")
         check_signers(self.lines[0].entry if self.lines else line.entry, line)
         for name, signature in sorted(line.signatures.items()):
-            self._check_signature(line, name, signature, where)
+            self._check_signature(line, name, signature, where, is_verified=is_verified)
         self._latest = line.at
         self.lines.append(line)
         self._numbers[line.digest] = line.n
@@ -629,7 +691,7 @@ class _Reader:
         else:
             _give(self.keys, line)
 
-    def _check_signature(self, line: Line, name: str, given: Signature, where: str) -> None:
+    def _check_signature(self, line: Line, name: str, given: Signature, where: str, *, is_verified: bool) -> None:
         if name not in self.keys:
             raise CleansetError(f"{where}: signed by {name}, who has no key; expected a key in a line before it")
         seen = self._numbers.get(given.seen)
@@ -644,6 +706,8 @@ class _Reader:
                 f"{where}: statement {given.mine} of {name}; expected {self.signed[name]}, as many as {name} has "
                 "signed before: none may be left out or entered twice; sign it anew: cleanset contest sign"
             )
+        if is_verified:
+            return
         text = statement(self.lines[0].digest, given.seen, given.mine, line.kind, line.data)
         try:
             check_signature(text, given.signature, self.keys[name])
@@ -760,3 +824,15 @@ def _write(contest: Path, log: _Reader, objects: Objects, key: Path) -> None:
             replace_file(contest / OBJECTS / digest, objects.read(digest))
     # one file, so that a kill or a full disk leaves the old log or the new one
     replace_file(contest / LOG, text.encode())
+    first, head = log.lines[0].digest, log.lines[-1].digest
+    remember(first, len(log.lines) - 1, head)
+    _name(contest / PARAMS, first, head)
+
+
+def _name(path: Path, first: str, head: str) -> None:
+    """Write the first and the last line of a log into a params.yaml that has keys for them."""
+    if path.is_file():
+        text = read_text(path, _REMEDY)
+        for key, digest in (("contest", first), ("head", head)):
+            text = re.sub(rf'(?m)^{key}: "[0-9a-f]*"', f'{key}: "{digest}"', text)
+        write_text(path, text)

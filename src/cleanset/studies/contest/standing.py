@@ -364,6 +364,9 @@ class Standing:
     notes: tuple[str, ...] = ()
     """Sentences on the limits of this contest's checks."""
 
+    contest: str = ""
+    """The digest of the first line of the log, which is the contest's identity."""
+
     head: str = ""
     """The digest of the last line of the log."""
 
@@ -386,6 +389,7 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
         defenders=_shares_of_batches(files, defences),
         left_out=left_out(files, on),
         notes=said,
+        contest=files.contest,
         head=files.head,
     )
 
