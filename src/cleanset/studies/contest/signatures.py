@@ -6,6 +6,7 @@ signature; OpenSSL refuses the second value (R, S + L) that ssh-keygen takes for
 
 import base64
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 
 from cleanset.errors import CleansetError
@@ -39,12 +40,13 @@ def check_signature(data: bytes, signature: str, key: str) -> None:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    public = base64.b64decode(key.split()[1])[-_KEY_BYTES:]
+    public, before = _of_key(key)
     try:
-        raw = base64.b64decode("".join(signature.split("\n")[1:-2]), validate=True)[-_SIGNATURE_BYTES:]
+        body = base64.b64decode("".join(signature.split("\n")[1:-2]), validate=True)
     except ValueError:
         raise SignatureError("not as ssh-keygen writes it") from None
-    if signature != armoured(public, raw):
+    raw = body[-_SIGNATURE_BYTES:]
+    if body != before + raw or signature != _armoured(body):
         raise SignatureError("not by that key, or not as ssh-keygen writes it")
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(raw, signed_text(data))
@@ -54,14 +56,28 @@ def check_signature(data: bytes, signature: str, key: str) -> None:
 
 def signed_text(data: bytes) -> bytes:
     """The text of which ssh-keygen makes the signature of some data."""
-    return _PRE + _string(NAMESPACE.encode()) + _string(b"") + _string(_HASH) + _string(hashlib.sha512(data).digest())
+    return _SIGNED + _string(hashlib.sha512(data).digest())
 
 
 def armoured(public: bytes, raw: bytes) -> str:
     """A signature of 64 bytes by a public key of 32 bytes, as ssh-keygen writes it."""
+    return _armoured(_before(public) + raw)
+
+
+@lru_cache(1000)
+def _of_key(key: str) -> tuple[bytes, bytes]:
+    """The bytes of a public key, and what comes before the last 64 bytes in its signatures."""
+    public = base64.b64decode(key.split()[1])[-_KEY_BYTES:]
+    return public, _before(public)
+
+
+def _before(public: bytes) -> bytes:
     key = _string(_KIND) + _string(public)
-    of_key = _string(_string(_KIND) + _string(raw))
-    body = _PRE + _VERSION + _string(key) + _string(NAMESPACE.encode()) + _string(b"") + _string(_HASH) + of_key
+    of_key = _string(_string(_KIND) + _string(bytes(_SIGNATURE_BYTES)))[:-_SIGNATURE_BYTES]
+    return _PRE + _VERSION + _string(key) + _string(NAMESPACE.encode()) + _string(b"") + _string(_HASH) + of_key
+
+
+def _armoured(body: bytes) -> str:
     text = base64.b64encode(body).decode()
     lines = [text[start : start + _LINE_CHARACTERS] for start in range(0, len(text), _LINE_CHARACTERS)]
     return "\n".join(("-----BEGIN SSH SIGNATURE-----", *lines, "-----END SSH SIGNATURE-----", ""))
@@ -69,3 +85,6 @@ def armoured(public: bytes, raw: bytes) -> str:
 
 def _string(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
+
+
+_SIGNED = _PRE + _string(NAMESPACE.encode()) + _string(b"") + _string(_HASH)
