@@ -148,7 +148,7 @@ def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) ->
     assert last == f"35 lines, the last with digest {read(copy)[-1].digest}"
     assert runs == [
         "reef/colors: 3 runs of a command, not recomputable",
-        *(f"{name}: 3 runs with the answers that were computed again" for name in sorted(DEFENCES)[1:]),
+        *(f"{name}: 3 runs with the answers and figures that were computed again" for name in sorted(DEFENCES)[1:]),
     ]
     for path in (copy / OBJECTS).iterdir():
         assert Objects(copy).read(path.name)

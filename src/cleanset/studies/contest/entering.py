@@ -18,13 +18,20 @@ from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.json_files import parse_json
 from cleanset.studies.contest import log
-from cleanset.studies.contest.eligibility_lists import clean_images, unpublished_yaml
+from cleanset.studies.contest.eligibility_lists import (
+    check_published,
+    clean_digest,
+    clean_images,
+    eligibility_list,
+    list_digest,
+    unpublished_yaml,
+)
 from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
 from cleanset.studies.contest.images import KnownImages, can_hash, decode_submitted
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import different_answers, run_defence
+from cleanset.studies.contest.runs import recomputed, run_defence
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import check_known, shown, validate
 
@@ -64,13 +71,23 @@ def _unsigned(path: Path, edition: Edition) -> DraftLine:
             return _draft_of_folder(path, path / name, kind, edition)
     content = read_content(path)
     files: dict[str, Path] = {}
-    kind, data = (log.RULES, content) if path.name == CONTEST_YAML else kind_of(path, content)
+    kind, data = (log.RULES, _whole(content, edition, path)) if path.name == CONTEST_YAML else kind_of(path, content)
     shown_images = data.get(kind)
     if kind in ("controls", "examples") and isinstance(shown_images, dict):
         there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
         files = {digest: each for digest, each in there.items() if digest in shown_images}
         data = {kind: {digest: _with_mask(path, digest, one) for digest, one in shown_images.items()}}
     return DraftLine(kind, data, files=files)
+
+
+def _whole(content: dict[str, object], edition: Edition, where: Path) -> dict[str, object]:
+    """The rules with every default, and the digests of the clean set and of the eligibility list, if there is one."""
+    rules = validate(ContestRules, content, where)
+    found: dict[str, object] = rules.model_dump(mode="json", exclude_none=True)
+    if clean_images(edition):
+        published = list_digest(eligibility_list(edition, rules.groups()))
+        found |= {"clean_set": clean_digest(edition), "published": published}
+    return found
 
 
 def kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, object]]:
@@ -239,7 +256,8 @@ def check(
 ) -> list[str]:
     """Check an entry before it is entered, an unpublished list, or all that has been entered.
 
-    `runs`: compute the answers of models in all runs again. `since`: the digest of a line that has to be in the log.
+    `runs`: compute the answers and figures of models in all runs again. `since`: the digest of a line that
+    has to be there.
     """
     if path is not None:
         rules: ContestRules | None = read(contest)[0].entry if path.is_dir() else None
@@ -256,7 +274,7 @@ def check(
         f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
         f"{len(lines)} lines, the last with digest {lines[-1].digest}",
     ]
-    return [*found, *notes, *(different_answers(contest, files) if runs else ())]
+    return [*found, *notes, *(recomputed(contest, files) if runs else ())]
 
 
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
@@ -293,6 +311,7 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
             f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
             "run dvc pull or dvc repro in the edition"
         )
+    check_published(edition, lines[0].entry)
     known = {f"clean image {path.parent.name}/{path.name}": path for path, _ in clean}
     beside: dict[str, Path] = {}
     for each in before:

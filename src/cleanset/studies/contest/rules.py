@@ -113,6 +113,9 @@ class ContestLimits(Section):
     appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
     """Days for appeals, from the day on which the last judge that is needed has answered."""
 
+    defences: Annotated[int, Field(ge=1, le=1000)] = 10
+    """The most defences of a team: each run tells something of the unpublished list."""
+
     unbroken_days: Annotated[int, Field(ge=1, le=3650)] = 90
     """Days until a staked defence wins."""
 
@@ -164,6 +167,15 @@ class ContestRules(Section):
 
     eligibility: Reading = "accuracy_80"
     """Which of the source's two readings decides who is eligible."""
+
+    version: Literal[1] = 1
+    """Of these rules: what the entries of a log come to."""
+
+    clean_set: Sha256 | None = None
+    """The digest of the edition's finished sets (`eligibility_lists.clean_digest`), entered with the first line."""
+
+    published: Sha256 | None = None
+    """The digest of the eligibility list (`eligibility_lists.list_digest`), entered with the first line."""
 
     unpublished: Sha256 | None = None
     """The digest of the unpublished list that decides who is eligible (`eligibility_lists.list_digest`)."""

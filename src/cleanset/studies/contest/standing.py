@@ -101,6 +101,10 @@ def check_files(files: ContestFiles) -> None:
 
 # The functions below yield a problem and go on as if there were none: nothing is asked for after the first one.
 def _defences(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
+    most = files.rules.limits.defences
+    for team, count in sorted(Counter(map(team_of, files.defences)).items()):
+        if count > most:
+            yield f"{count} defences of {team}; expected at most {most}, limits.defences of the contest"
     for name in sorted(files.defences):
         if team_of(name) not in files.rules.teams:
             yield f"defence {name}: unknown team {team_of(name)}; expected one of the contest's teams"
