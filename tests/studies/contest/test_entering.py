@@ -441,6 +441,8 @@ def test_the_commands(made: OnDisk) -> None:
     done = cleanset(made, *given, "noon")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("error: --at 'noon'; expected an instant such as 2026-11-27T12:00:00Z")
+    done = cleanset(made, "sign", str(mail), "--name", "blue", "--key", str(key("blue")))
+    assert (done.returncode, done.stdout) == (0, f"{mail}.blue.sig\n")
     done = cleanset(made, *given, "2026-11-09T12:00:00Z")
     assert (done.returncode, done.stderr) == (0, "")
     lines = cleanset(made, "log").stdout.splitlines()

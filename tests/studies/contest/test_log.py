@@ -1,6 +1,7 @@
 """The log: whatever is changed in it is found, who may enter and sign what, weeks, mistakes taken back, attacks."""
 
 import base64
+import errno
 import json
 import random
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.files import replace_file
 from cleanset.sets.archive import SignatureError
 from cleanset.studies.contest.entering import check, enter, sign_entries
 from cleanset.studies.contest.log import LOG, Objects, parse, read
@@ -565,6 +567,30 @@ def test_the_contest_that_is_named_outside_the_log(made: OnDisk) -> None:
     refused(made, rf"names the line {lines[-1].digest[:12]}…, which is not in log\.jsonl, whose last line is ")
     made.changed("contest", drawings_are_real=True)
     refused(made, rf"names the contest {lines[0].digest[:12]}…, but the first line of log\.jsonl has the digest ")
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_full_disk_leaves_the_log_as_it_was(written: int, made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a kill: objects come first, and the log with its signature is one file."""
+    before = made.path(LOG).read_bytes()
+    mail = made.mail("blue-1", {"x.png": png((1, 0, 0))})
+    made.sign(mail)
+    done: list[Path] = []
+
+    def until_full(path: Path, data: bytes) -> None:
+        if len(done) == written:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        done.append(path)
+        replace_file(path, data)
+
+    monkeypatch.setattr("cleanset.studies.contest.log.replace_file", until_full)
+    with pytest.raises(OSError, match="No space left"):
+        enter(made.folder, [mail], key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))
+    monkeypatch.undo()
+    assert [path.parent.name for path in done] == ["objects"] * written
+    assert made.path(LOG).read_bytes() == before
+    assert check(made.folder)
+    assert enter(made.folder, [mail], key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))
 
 
 def test_what_is_seen_once_is_verified_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
