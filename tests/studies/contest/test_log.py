@@ -337,6 +337,10 @@ def test_a_stolen_key(made: OnDisk) -> None:
     made.signers["key"] = ()
     made.write()
     refused(made, r"line 12 \(key\): signed by nobody; expected 1 of bob, eve")
+    made.signers["key"] = ("bob",)
+    made.story[-1] = ("2026-11-20T12:00:00Z", "key", new_key(void_from=12))
+    made.write()
+    refused(made, r"line 12 \(key\): void_from 12; expected a line before it")
 
 
 def test_what_a_stolen_key_made_void(made: OnDisk) -> None:
@@ -415,6 +419,13 @@ def test_a_members_own_team(made: OnDisk) -> None:
     """Known by its key."""
     made.enter(made.yaml("team.yaml", {"team": {"name": "adas", "key": public("ada")}}))
     assert made.state().rules.board["ada"].teams == ["adas"]
+    again = made.yaml("team.yaml", {"team": {"name": "others", "key": public("blue")}})
+    with pytest.raises(CleansetError, match="others: the key of blue, too; expected a key of each person's own"):
+        made.enter(again)
+    made.changed("contest", teams=rules()["teams"] | {"adas": public("ada")})
+    assert made.state().rules.board["ada"].teams == ["adas"]
+    made.changed("contest", teams=rules()["teams"] | {"adas": public("blue")})
+    refused(made, "adas: the key of blue, too; expected a key of each person's own")
 
 
 def test_who_has_seen_a_week(made: OnDisk) -> None:

@@ -207,22 +207,31 @@ def keys_of(lines: Sequence[Line]) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in lines:
         if line.n not in void:
-            _give(found, line)
+            _give(found, line, lines[0].entry)
     return found
 
 
-def _give(keys: dict[str, str], line: Line) -> None:
+def _give(keys: dict[str, str], line: Line, rules: ContestRules) -> None:
     for name, key in _given_keys(line):
         if line.kind not in (RULES, "key") and name in keys:
             raise CleansetError(f"{line}: {name} was entered before; expected each once: void the first one")
         if line.kind == "key" and name not in keys:
             raise CleansetError(f"{line}: {name}, who has no key; expected one who has")
-        kinds = {each for each, one in keys.items() if one.split()[1] == key.split()[1] and each != name}
-        if kinds and line.kind != "team":
-            raise CleansetError(f"{line}: {name}: the key of {min(kinds)}, too; expected a key of each person's own")
+        others = {each for each, one in keys.items() if one.split()[1] == key.split()[1] and each != name}
+        if others and not _is_own_team(line, name, others, rules):
+            raise CleansetError(f"{line}: {name}: the key of {min(others)}, too; expected a key of each person's own")
         if line.kind == RULES and keys.get(name, key).split()[1] != key.split()[1]:
             raise CleansetError(f"{line}: {name}: two keys; expected one key of a name")
         keys[name] = key
+
+
+def _is_own_team(line: Line, name: str, others: set[str], rules: ContestRules) -> bool:
+    """Whether a key is that of a team and of a member of the board alone, so that the team is the member's own."""
+    if line.kind == "team":
+        return others <= rules.board.keys()
+    is_member, is_team = name in rules.board, name in rules.teams
+    both = (is_member and others <= rules.teams.keys()) or (is_team and others <= rules.board.keys())
+    return line.kind == RULES and both
 
 
 def _given_keys(line: Line) -> Iterator[tuple[str, str]]:
@@ -696,7 +705,7 @@ class _Reader:
         if lines:
             self.keys = keys_of(lines)
         else:
-            _give(self.keys, line)
+            _give(self.keys, line, self.lines[0].entry)
 
     def _check_signature(self, line: Line, name: str, given: Signature, where: str, *, is_verified: bool) -> None:
         if name not in self.keys:
@@ -731,6 +740,8 @@ def _may_void(line: Line) -> bool:
 
 def _check_voided(lines: Sequence[Line], line: Line) -> None:
     """Raise CleansetError for lines that cannot be void: later ones, and some kinds unless their clock was wrong."""
+    if line.kind == "key" and line.entry.void_from >= line.n:
+        raise CleansetError(f"{line}: void_from {line.entry.void_from}; expected a line before it")
     for n in _voided_by(lines, line):
         if not n < line.n or (
             line.kind == "void" and lines[n].kind in ("void", "key", "publish") and lines[n].at <= line.at
