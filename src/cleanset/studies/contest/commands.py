@@ -152,6 +152,9 @@ def defend(
     unconfined: Annotated[
         bool, typer.Option("--unconfined", help="Run a command even where it can read whatever this machine has.")
     ] = False,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Also the counts on the unpublished list: once the contest is over.")
+    ] = False,
     key: KeyFile = OWN_KEY,
     at: At = None,
     contest: ContestFolder = HERE,
@@ -163,7 +166,9 @@ def defend(
     from cleanset.studies.contest.entering import enter_runs
 
     signing = key.expanduser() if enter else None
-    for line in enter_runs(contest, defence, unpublished=unpublished, unconfined=unconfined, key=signing, at=at):
+    for line in enter_runs(
+        contest, defence, unpublished=unpublished, unconfined=unconfined, counts=counts, key=signing, at=at
+    ):
         typer.echo(line)
 
 

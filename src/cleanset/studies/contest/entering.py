@@ -195,6 +195,7 @@ def enter_runs(
     *,
     unpublished: Path | None = None,
     unconfined: bool = False,
+    counts: bool = False,
     key: Path | None = None,
     at: datetime.datetime | None = None,
 ) -> Iterator[str]:
@@ -211,7 +212,7 @@ def enter_runs(
     problems: dict[str, CleansetError] = {}
     for name in names or sorted(files.defences):
         try:
-            run = run_defence(contest, files, name, on, unpublished=unpublished, unconfined=unconfined)
+            run = run_defence(contest, files, name, on, unpublished=unpublished, unconfined=unconfined, counts=counts)
             data = run.model_dump(mode="json", exclude_none=True)
             if key is None:
                 yield json.dumps(data)

@@ -208,11 +208,27 @@ class Acceptance(Section):
     date: Day
 
 
-class UnpublishedFigures(Eligibility):
-    """Counts on an unpublished list."""
+class UnpublishedResult(Section):
+    """What a run over an unpublished list comes to; counts of many defences would give the list away."""
 
     list_sha256: Sha256
     """The list's digest, which tells nothing of its images."""
+
+    against: list[Name]
+    """The reasons against eligibility; none for a defence that is eligible by this list."""
+
+    figures: Eligibility | None = None
+    """Its counts, once the contest is over."""
+
+
+def reasons_against(eligibility: Eligibility, rules: ContestRules) -> list[str]:
+    """The reasons in the counts on a list why a defence is not eligible."""
+    found = {
+        "abstains": not eligibility.answers_enough,
+        "accuracy": eligibility.answers_enough and not eligibility.fulfils(rules.eligibility),
+        "too_few_images": rules.eligibility == "perfect_at_80" and eligibility.images < rules.limits.eligibility_images,
+    }
+    return [reason for reason, applies in found.items() if applies]
 
 
 class WarningSign(Section):
@@ -240,8 +256,8 @@ class DefenceRun(Section):
     eligibility: Eligibility
     """Counts on the eligibility list."""
 
-    unpublished: UnpublishedFigures | None = None
-    """Counts on the unpublished list, if there is one."""
+    unpublished: UnpublishedResult | None = None
+    """The result on the unpublished list, if there is one."""
 
     coverage: list[CoverageStep] | None = None
     """The result of `coverage_steps` on the eligibility list."""

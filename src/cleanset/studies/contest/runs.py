@@ -23,8 +23,9 @@ from cleanset.studies.contest.eligibility_lists import (
 from cleanset.studies.contest.files import (
     ContestFiles,
     DefenceRun,
-    UnpublishedFigures,
+    UnpublishedResult,
     coverage_steps,
+    reasons_against,
     submitted_images,
 )
 from cleanset.studies.contest.log import Objects
@@ -40,11 +41,13 @@ def run_defence(
     *,
     unpublished: Path | None = None,
     unconfined: bool = False,
+    counts: bool = False,
 ) -> DefenceRun:
     """One run of a defence, dated `on`: all images answered, its rate measured.
 
     `unpublished`: the folder of the list that contest.yaml names as unpublished. `unconfined`: a command may run where
-    this machine cannot confine it.
+    this machine cannot confine it. `counts`: the counts on the unpublished list are in the run, once the contest is
+    over.
 
     Raises CleansetError for a defence that fails, and for an image or a file of it that is missing or has changed.
     """
@@ -84,8 +87,12 @@ def run_defence(
     of_known = _flags(known, answers, confidences)
     of_hidden = None
     if hidden:
-        figures = eligibility(*_flags(hidden, answers, confidences)).model_dump()
-        of_hidden = UnpublishedFigures(**figures, list_sha256=list_digest(hidden))
+        figures = eligibility(*_flags(hidden, answers, confidences))
+        of_hidden = UnpublishedResult(
+            list_sha256=list_digest(hidden),
+            against=reasons_against(figures, files.rules),
+            figures=figures if counts else None,
+        )
     return DefenceRun(
         defence=name,
         date=on,

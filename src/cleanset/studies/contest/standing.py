@@ -14,14 +14,16 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.coverage import Eligibility, overfitting
+from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.files import (
     BoardDecision,
     ContestFiles,
     DefenceRun,
     Submission,
+    UnpublishedResult,
     counted,
     in_order,
+    reasons_against,
     repeats,
     submitted_images,
     team_of,
@@ -502,7 +504,9 @@ class _Contest:
     def defence(self, name: str) -> DefenceStanding:
         """The standing of one defence."""
         found = (
-            overfitting(run.eligibility, run.unpublished) for run in self._runs[name] if run.unpublished is not None
+            overfitting(run.eligibility, run.unpublished.figures)
+            for run in self._runs[name]
+            if run.unpublished is not None and run.unpublished.figures is not None
         )
         return replace(self._status(name), overfitting=next(found, None))
 
@@ -613,13 +617,16 @@ class _Contest:
             return "missing verdicts"
         return str(max(each.appeals_until for each in last if each.appeals_until)) if last else "a run over that week"
 
-    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, Eligibility]]:
-        """The runs over the list that decides who is eligible, with the figures on it."""
+    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, Sequence[str]]]:
+        """The runs over the list that decides who is eligible, with the reasons against it in their results on it."""
         wanted = self._files.rules.unpublished
         if wanted is None:
-            return [(run, run.eligibility) for run in self._runs[name]]
+            return [(run, reasons_against(run.eligibility, self._files.rules)) for run in self._runs[name]]
         hidden = [(run, run.unpublished) for run in self._runs[name] if run.unpublished is not None]
-        return [each for each in hidden if each[1].list_sha256 == wanted]
+        return [(run, self._on_hidden(each)) for run, each in hidden if each.list_sha256 == wanted]
+
+    def _on_hidden(self, result: UnpublishedResult) -> Sequence[str]:
+        return result.against if result.figures is None else reasons_against(result.figures, self._files.rules)
 
     def _why_ineligible(self, name: str, ends: datetime.date = datetime.date.max) -> tuple[str, ...]:
         """The reasons against eligibility, by the first run; one of a staked defence has to be before `ends`."""
@@ -627,19 +634,12 @@ class _Contest:
         first = next((self._against(*each) for each in self._counting_runs(name) if each[0].date < ends), ("not_run",))
         return (*reasons, *first)
 
-    def _against(self, run: DefenceRun, eligibility: Eligibility) -> tuple[str, ...]:
-        """The reasons against eligibility in one run over the list that decides."""
-        rules = self._files.rules
-        too_few = rules.eligibility == "perfect_at_80" and eligibility.images < rules.limits.eligibility_images
-        found = {
-            "abstains": not eligibility.answers_enough,
-            "accuracy": eligibility.answers_enough and not eligibility.fulfils(rules.eligibility),
-            "too_few_images": too_few,
-            "too_slow": run.images_per_minute < rules.limits.images_per_minute,
-        }
-        return tuple(reason for reason, applies in found.items() if applies)
+    def _against(self, run: DefenceRun, on_list: Sequence[str]) -> tuple[str, ...]:
+        """The reasons against eligibility in one run, with those on the list that decides."""
+        too_slow = run.images_per_minute < self._files.rules.limits.images_per_minute
+        return (*on_list, "too_slow") if too_slow else tuple(on_list)
 
-    def _last_run(self, name: str, ends: datetime.date) -> tuple[DefenceRun, Eligibility] | None:
+    def _last_run(self, name: str, ends: datetime.date) -> tuple[DefenceRun, Sequence[str]] | None:
         """The run that decides a win: the first one from `ends` on over all images submitted before, and the list."""
         if self._on < ends:
             return None
