@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from cleanset.studies.contest.entering import check_lines, edition_of, enter, enter_runs, sign_entry
-from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, OBJECTS, DraftLine, append
+from cleanset.files import sha256
+from cleanset.studies.contest.entering import check_lines, edition_of, enter, enter_runs, sign_entries
+from cleanset.studies.contest.log import LOG, OBJECTS, DraftLine, append
+from cleanset.studies.contest.memory import forget
 from cleanset.studies.contest.rules import parse_instant
 
 CONTEST = Path("studies", "contest")
@@ -42,19 +44,25 @@ STORY: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("2026-11-14T17:00:00Z", (*(f"answers/{judge}/2026-11-13.yaml" for judge in JUDGES), RUNS)),
 )
 """Entries by their instant: paths below sample/contest, the end of a week, or a run of all defences."""
-SIGNED = {"board/accept.yaml": "ada", "board/stake.yaml": "ada", "board/decision.yaml": "ada"} | {
-    f"answers/3f9c2a71/{week}.yaml": "3f9c2a71" for week in ("2026-11-06", "2026-11-13")
-}
-"""The signer of each file."""
+BOARD, APPEAL, APPEALING = "ada", "board/appeal.yaml", "tide"
+
+
+def author(thing: str) -> str | None:
+    """Who signs a file or folder of the mail; None for what the organizers enter themselves."""
+    kind, *names = thing.split("/")
+    if kind == "board":
+        return APPEALING if thing == APPEAL else BOARD
+    return names[0] if kind in ("defences", "submissions", "answers") else None
 
 
 def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY) -> None:
     """Enter a story into the folder of a contest, in place of what is there."""
     # not by the reader: what it expects may have changed, which is why the log is built anew
     written = (contest / LOG).read_text().splitlines() if (contest / LOG).exists() else []
-    runs = [each["data"] for each in map(json.loads, written) if each["kind"] == "run"]
-    for name in (LOG, LOG_SIGNATURE):
-        (contest / name).unlink(missing_ok=True)
+    runs = [each["data"] for each in map(json.loads, written) if each.get("kind") == "run"]
+    if written:
+        forget(sha256(written[0].encode()))
+    (contest / LOG).unlink(missing_ok=True)
     shutil.rmtree(contest / OBJECTS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         mail = Path(folder, "mail")
@@ -72,8 +80,9 @@ def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY)
                 elif thing == RUNS:
                     list(enter_runs(contest, key=staff, at=at))
                 else:
-                    if thing in SIGNED:
-                        sign_entry(contest, mail / thing, SIGNED[thing], mail / "keys" / SIGNED[thing])
+                    name = author(thing)
+                    if name is not None:
+                        sign_entries(contest, [mail / thing], name, mail / "keys" / name)
                     paths = [] if thing == PUBLISH else [mail / thing]
                     print("\n".join(enter(contest, paths, publish=thing == PUBLISH, key=staff, at=at)))
 

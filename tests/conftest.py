@@ -5,6 +5,7 @@ import importlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -27,6 +28,8 @@ from tests.ten_images import FORK_SERVER, PRELOADED, PRELOADED_WITH_TORCH, Made
 
 # pages read text in every image that they show, which takes longer than the tests; those of text unset it
 os.environ[NO_TEXT] = "1"
+# what a machine has seen of contests is none of a test's business; each process has its own
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="state")
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",

@@ -42,6 +42,7 @@ MINIATURES = {
             }
         },
     ),
+    "contest": Miniature("Processor seconds of the check of a log", ("300",)),
     "effort": Miniature("Processor time"),
     "estimators": Miniature(
         "2 data sets whose levels are equal",

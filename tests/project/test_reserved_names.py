@@ -17,7 +17,8 @@ from cleanset.studies.robustness.families import read_study_params
 from cleanset.validation import Role, first_problem, validate
 
 RULES = {
-    "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]}, "teams": ["red", "blue"], "board": {"ada": {}},
+    "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]}, "teams": {"red": None, "blue": None},
+    "board": {"ada": {}},
 }  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def group(name: str, _: Path) -> None:
 
 
 def team(name: str, _: Path) -> None:
-    validate(ContestRules, RULES | {"teams": ["red", name]}, "rules.yaml")
+    validate(ContestRules, RULES | {"teams": {"red": None, name: None}}, "rules.yaml")
 
 
 def further_model(name: str, folder: Path) -> None:
@@ -90,7 +91,7 @@ REFUSED = [
         (group, name, f"rules.yaml: classes: {name} cannot name a group; expected a name other than abstain, inva")
         for name in ("abstain", "invalid", "board")
     ),
-    (team, "board", "rules.yaml: teams: one is named board, or listed twice"),
+    (team, "board", "rules.yaml: teams: one is named board"),
     (further_model, "alexnet", "params.yaml: further_models: alexnet names the published table; choose another role"),
     (further_model, "standard", "params.yaml: further_models.standard: the edition has this role; choose another one"),
     (wrapped_model, "standard", "wrapped.standard: a model has this name; expected another than standard, more"),

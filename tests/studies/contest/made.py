@@ -43,7 +43,7 @@ SIDE = 100
 OF_BOARD = ("decisions", "appeals", "stakes", "accepted")
 RULES: dict[str, Any] = {
     "classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]},
-    "teams": ["blue", "gold", "green", "red", "staff", "union"],
+    "teams": dict.fromkeys(("blue", "gold", "green", "red", "staff", "union")),
     "organizers": ["staff"],
     "board": {"ada": {}, "bob": {"teams": ["union"]}, "eve": {"conflicts": ["red"]}},
 }
@@ -85,10 +85,12 @@ def submission(
     **changed: Any,
 ) -> Submission:
     """Entered at an instant, so that its number follows from that; published on the Friday of its week."""
-    manifest = {"team": team, "received": at, "target": target}
+    manifest = {"team": team, "target": target}
     content = manifest | {"images": [image(name, **changed) for name in images]}
     instant = parse_instant(at)
-    place = (int(instant.timestamp()) * 10 + number) * 10 + RULES["teams"].index(team) if team in RULES["teams"] else 0
+    place = (
+        (int(instant.timestamp()) * 10 + number) * 10 + [*RULES["teams"]].index(team) if team in RULES["teams"] else 0
+    )
     week = week_of_day(instant.date())
     return Submission(place, instant.date(), week, SubmissionManifest.model_validate(content))
 

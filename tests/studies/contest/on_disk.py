@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,16 +13,20 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from PIL import Image
 
 from cleanset.classes import imagenet
+from cleanset.edition.paths import Edition
 from cleanset.images.codec import pixels_sha256
-from cleanset.sets.archive import sign
 from cleanset.sets.manifest import file_name, manifest_csv
-from cleanset.studies.contest.entering import enter
-from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, NAMESPACE, START, read_state, signed_text
+from cleanset.studies.contest.entering import draft_of, enter, sign_entries
+from cleanset.studies.contest.files import ContestFiles, team_of
+from cleanset.studies.contest.log import LOG, START, read_state, statement
+from cleanset.studies.contest.memory import seen_file
 from cleanset.studies.contest.rules import parse_instant
+from cleanset.studies.contest.signatures import armoured, signed_text
 from tests.studies.contest.made import BIRD, JUDGES, RULES, day
 from tests.studies.robustness.entries import entry
 
@@ -71,24 +76,46 @@ def public(name: str) -> str:
 
 
 @cache
+def private(name: str) -> Ed25519PrivateKey:
+    found = load_ssh_private_key(key(name).read_bytes(), None)
+    assert isinstance(found, Ed25519PrivateKey)
+    return found
+
+
+@cache
 def signature(text: bytes, name: str) -> str:
-    return sign(text, key(name), NAMESPACE).decode()
+    """As ssh-keygen makes it, without starting a program."""
+    owner = private(name)
+    return armoured(owner.public_key().public_bytes_raw(), owner.sign(signed_text(text)))
 
 
 def rules(**changed: Any) -> dict[str, Any]:
     """contest.yaml: made up, so that instants can be chosen."""
     board = {name: {**member, "key": public(name)} for name, member in RULES["board"].items()}
-    return {**RULES, "made_up": True, "signers": {"staff": public("staff")}, "board": board, **changed}
+    teams = {name: public(name) for name in RULES["teams"]}
+    return {**RULES, "teams": teams, "made_up": True, "signers": {"staff": public("staff")}, "board": board, **changed}
+
+
+def authors(kind: str, data: Mapping[str, Any], board: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Those who sign an entry: teams and judges by the entry, members of the board by its kind."""
+    if kind in board and data.get("by", "board") == "board":
+        return board[kind]
+    if kind == "defence":
+        return (team_of(data["name"]),)
+    found = {"answers": "judge", "submission": "team", "appeal": "team", "witness": "team", "stake": "by"}
+    return (data[found[kind]],) if kind in found else ()
 
 
 def text_of(story: Sequence[tuple[str, str, Mapping[str, Any]]], signers: Mapping[str, Sequence[str]]) -> str:
-    """The lines of a log, each signed by those who are named for its kind, whatever is wrong with them."""
+    """The lines of a log, each signed by its authors, whatever is wrong with them."""
     lines, prev, first = "", START, ""
+    signed = Counter[str]()
     for n, (at, kind, data) in enumerate(story):
         content: dict[str, Any] = {"n": n, "at": at, "kind": kind, "prev": prev, "data": data}
-        names = () if data.get("by", "board") != "board" else signers.get(kind, ())
+        names = authors(kind, data, signers)
         if names:
-            content["signatures"] = {name: signature(signed_text(first, kind, data), name) for name in names}
+            content["signatures"] = {name: signed_by(name, first, prev, signed[name], kind, data) for name in names}
+            signed.update(names)
         text = json.dumps(content)
         prev = digest(text.encode())
         first = first or prev
@@ -96,11 +123,30 @@ def text_of(story: Sequence[tuple[str, str, Mapping[str, Any]]], signers: Mappin
     return lines
 
 
-def write_log(contest: Path, text: str, name: str = "staff") -> None:
-    """Write a log, signed."""
+def signed_by(name: str, first: str, seen: str, mine: int, kind: str, data: Mapping[str, Any]) -> dict[str, str | int]:
+    text = statement(first, seen, mine, kind, data)
+    return {"seen": seen, "mine": mine, "signature": signature(text, name)}
+
+
+def write_log(contest: Path, text: str, name: str = "staff", by: str = "staff") -> None:
+    """Write a log, signed, which nobody has seen before."""
+    forget_all()
     contest.mkdir(parents=True, exist_ok=True)
-    (contest / LOG).write_text(text)
-    (contest / LOG_SIGNATURE).write_text(signature(text.encode(), name))
+    (contest / LOG).write_text(text + last_line(text, name, by))
+
+
+def forget_all() -> None:
+    """Forget what was seen of all contests."""
+    path = seen_file(START)
+    assert path is not None
+    shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def last_line(text: str, name: str = "staff", by: str = "staff") -> str:
+    """The signature in the last line of a log with these entries."""
+    digests = [digest(each.encode()) for each in text.splitlines()] or [START]
+    signed = json.dumps({"contest": digests[0], "head": digests[-1], "lines": len(digests)}).encode()
+    return json.dumps({"by": by, "signature": signature(signed, name)}) + "\n"
 
 
 class OnDisk:
@@ -122,11 +168,11 @@ class OnDisk:
         red = png((200, 0, 0))
         self.sha256 = self.put(red)
         submission = {
-            "team": "red", "received": "2026-11-02T12:00:00Z", "target": "gold/wall", "images": [named("x.png", red)],
+            "team": "red", "target": "gold/wall", "images": [named("x.png", red)],
         }  # fmt: skip
         self.story: list[tuple[str, str, Mapping[str, Any]]] = [
             ("2026-11-01T08:00:00Z", "contest", rules()),
-            ("2026-11-01T09:00:00Z", "roster", {"roster": dict.fromkeys(JUDGES)}),
+            ("2026-11-01T09:00:00Z", "roster", {"roster": {judge: public(judge) for judge in JUDGES}}),
             ("2026-11-01T10:00:00Z", "defence", {"name": "gold/wall", **OPEN, "model": MODEL}),
             ("2026-11-01T11:00:00Z", "run", self.run_of({})),
             ("2026-11-02T08:00:00Z", "stake", {"batch": "first", "by": "board", "defences": ["gold/wall"]}),
@@ -189,18 +235,36 @@ class OnDisk:
     def mail(self, name: str, images: Mapping[str, bytes], team: str = "blue", **changed: object) -> Path:
         """The folder of a submission as it comes by mail."""
         folder = self.edition / "mail" / name
-        content = {"team": team, "received": "2026-11-09T10:00:00Z", "target": "gold/wall"}
+        content = {"team": team, "target": "gold/wall"}
         self.yaml(f"{name}/manifest.yaml", content | changed)
         for file, data in images.items():
             (folder / file).write_bytes(data)
         return folder
 
+    def entries(self) -> str:
+        """The lines of the log without the signature at its end."""
+        return "".join(self.path(LOG).read_text().splitlines(keepends=True)[:-1])
+
+    def sign(self, *paths: Path) -> None:
+        """Sign entries as those who have to, in this order."""
+        by_author: dict[str, list[Path]] = {}
+        for path in paths:
+            for old in path.parent.glob(f"{path.name}.*.sig"):
+                old.unlink()
+            draft = draft_of(path, Edition(self.edition))
+            for name in authors(draft.kind, draft.data, self.signers):
+                by_author.setdefault(name, []).append(path)
+        for name, theirs in by_author.items():
+            sign_entries(self.folder, theirs, name, key(name))
+
     def enter(self, *paths: Path, at: str = "2026-11-09T12:00:00Z", publish: bool = False) -> list[str]:
-        """Enter what has come, as staff."""
+        """Enter what has come, signed by its authors, as staff."""
+        self.sign(*paths)
         return enter(self.folder, paths, publish=publish, key=key("staff"), at=parse_instant(at))
 
     def check(self, *paths: Path, at: str = "2026-11-09T12:00:00Z") -> list[str]:
-        """Check what has come, and write nothing."""
+        """Check what has come, signed by its authors, and write nothing."""
+        self.sign(*paths)
         return enter(self.folder, paths, at=parse_instant(at))
 
     def state(self, on: str | None = None) -> ContestFiles:

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cleanset.sets.archive import sign
-from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, NAMESPACE
+from cleanset.studies.contest.log import LOG, read, signed_log
+from cleanset.studies.contest.memory import forget
 from tests.checkouts import Checkout
 
 MAIL = Path(__file__).parents[3] / "sample" / "contest"
@@ -37,9 +37,11 @@ def sample_key(name: str) -> Path:
 
 def cut(contest: Path, lines: int) -> None:
     """Leave the first lines of the sample's log, signed."""
-    text = "".join(each + "\n" for each in (contest / LOG).read_text().split("\n")[:lines])
-    (contest / LOG).write_text(text)
-    (contest / LOG_SIGNATURE).write_bytes(sign(text.encode(), sample_key("staff"), NAMESPACE))
+    found = read(contest)
+    forget(found[0].digest)
+    params = contest / "params.yaml"
+    params.write_text(params.read_text().replace(found[-1].digest, found[lines - 1].digest))
+    (contest / LOG).write_text(signed_log(found[:lines], dict(found[0].entry.signers), sample_key("staff")))
 
 
 def colors() -> dict[str, Any]:

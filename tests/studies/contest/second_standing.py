@@ -168,7 +168,8 @@ class Days:
     def counts(self, run: Any) -> Any:
         if self.rules.unpublished is None:
             return run.eligibility
-        return run.unpublished if run.unpublished and run.unpublished.list_sha256 == self.rules.unpublished else None
+        found = run.unpublished
+        return found.figures if found and found.list_sha256 == self.rules.unpublished else None
 
     def against(self, run: Any) -> list[str]:
         found, figures = [], self.counts(run)

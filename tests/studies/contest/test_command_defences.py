@@ -134,8 +134,7 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
     command, folder = script(
         tmp_path,
         """
-        import socket
-        names = [name for _, name in socket.if_nameindex()]
+        names = [line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]]
         assert names == ["lo"], names
         print("a.png, bird"), print("b.png, abstain")
         """,
@@ -276,6 +275,46 @@ def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     found, _ = answer(given(tmp_path, 4))
     assert found == {f"image {number}": "bird" if number == 2 else "abstain" for number in range(4)}
     assert answer.preparation_seconds > 0
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(
+    "code",
+    [
+        'os.access("/proc/sys/kernel/core_pattern", os.W_OK)',
+        "ctypes.CDLL(None).unshare(0x10000000) == 0",  # CLONE_NEWUSER
+        "opens(lambda: socket.socket(40, socket.SOCK_STREAM))",  # AF_VSOCK
+        "opens(lambda: socket.socket(38, socket.SOCK_SEQPACKET))",  # AF_ALG
+        "ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120)) >= 0",  # io_uring_setup
+        'opens(lambda: open("/left", "w"))',
+        'opens(lambda: open("/dev/left", "w"))',
+        "opens(lambda: os.posix_fallocate(1, 0, 2 * 10**9))",
+        'opens(lambda: [open(f"/tmp/{n}", "w").truncate(10**8) for n in range(20)]) and opens(written)',
+        "not opens(lambda: socket.socket(socket.AF_INET))",
+        'not opens(lambda: open("/home/seen", "w"))',
+    ],
+)
+def test_what_is_not_let_out(code: str, tmp_path: Path) -> None:
+    """Neither into the machine's settings nor another namespace, a socket of the host, or more memory than granted."""
+    (tmp_path / "wall").mkdir()
+    answer = command_defence(
+        tmp_path / "wall",
+        f"""
+        import ctypes, socket
+        def opens(act):
+            try:
+                act()
+            except OSError:
+                return False
+            return True
+        def written():
+            for number in range(12):
+                with open(f"/tmp/{{number}}", "wb") as file:
+                    file.write(bytes(10**8))
+        print(os.listdir(sys.argv[1])[0] + (", bird" if {code} else ", abstain"))
+        """,
+    )
+    assert set(answer(given(tmp_path, 1))[0].values()) == {"abstain"}
 
 
 @needs_bubblewrap

@@ -56,6 +56,7 @@ from tests.studies.contest.made import (
 )
 
 LATER = day("2026-12-31")
+KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'A' * 43}"
 BICYCLE = BIRD | {"contains": {"bicycle": "definitely_yes", "bird": "definitely_no"}}
 X = [submission("red", ["x"])]
 
@@ -81,7 +82,7 @@ VALID: dict[type[Section], dict[str, Any]] = {
         "model": {"role": "standard", "confidence": "softmax", "threshold": 0.5},
     },
     SubmissionManifest: {
-        "team": "red", "received": "2026-11-02T12:00:00Z", "target": "gold/wall", "images": [image("x")],
+        "team": "red", "target": "gold/wall", "images": [image("x")],
     },
     BoardDecision: {"image": sha("x"), "date": "2026-11-10", "members": ["ada"], "verdict": "bird", "reason": "是"},
     Roster: {},
@@ -95,9 +96,9 @@ VALID: dict[type[Section], dict[str, Any]] = {
         (ContestRules, {"classes": {"bird": ["n01514668"], "bicycle": []}}, "empty group; expected at least one wnid"),
         (ContestRules, {"classes": {"bird": ["n01514668"], "bicycle": ["n01514668"]}}, "n01514668 is in both groups"),
         (ContestRules, {"classes": {"bird": ["n01514668"], "abstain": ["n02835271"]}}, "abstain cannot name a group"),
-        (ContestRules, {"teams": []}, "teams: expected at least 1 item"),
-        (ContestRules, {"teams": ["red", "red", "staff", "union"]}, "teams: one is named board, or listed twice"),
-        (ContestRules, {"teams": [*RULES["teams"], "board"]}, "teams: one is named board, or listed twice"),
+        (ContestRules, {"teams": {}}, "teams: expected at least 1 item"),
+        (ContestRules, {"teams": ["red", "staff"]}, "teams: expected a dictionary"),
+        (ContestRules, {"teams": {**RULES["teams"], "board": None}}, "teams: one is named board; expected"),
         (ContestRules, {"organizers": ["unknown"]}, "organizers: unknown team unknown; expected one of teams"),
         (ContestRules, {"board": {"ada": {"conflicts": ["pink"]}}}, "board.ada.conflicts: unknown team pink"),
         (ContestRules, {"board": {}}, "board: expected at least 1 item"),
@@ -119,9 +120,6 @@ VALID: dict[type[Section], dict[str, Any]] = {
         (Defence, {"public": None}, "open: no weights; expected them among the files, or public with their source"),
         (Defence, {"public": {"source": "", "sha256": sha("weights")}}, "public.source: expected a match of"),
         (Defence, {"name": "wall"}, "name: expected a match of"),
-        (SubmissionManifest, {"received": "2026-11-02"}, "received: expected an instant in UTC such as"),
-        (SubmissionManifest, {"received": "2026-11-02T24:00:00Z"}, "received: expected an instant in UTC such as"),
-        (SubmissionManifest, {"received": "2026-11-02T12:00:00+01:00"}, "received: expected an instant in UTC such"),
         (SubmissionManifest, {"target": "wall"}, "target: expected a match of"),
         (SubmissionManifest, {"images": []}, "images: expected at least 1 item"),
         (SubmissionManifest, {"images": [image("x", file="../x.png")]}, "images.0.file: expected a match of"),
@@ -135,8 +133,10 @@ VALID: dict[type[Section], dict[str, Any]] = {
         (BoardDecision, {"reason": None}, "reason: expected a string"),
         (BoardDecision, {"judges": 5}, "expected either verdict or judges"),
         (BoardDecision, {"recused": ["ada"]}, "ada is recused and among members"),
-        (Roster, {"roster": {"ada": None}}, "expected a match of"),
-        (Roster, {"roster": {"0" * 8: "ssh-ed25519 AAAA\nada ssh-ed25519 AAAA"}}, "expected a match of"),
+        (Roster, {"roster": {"ada": KEY}}, "expected a match of"),
+        (Roster, {"roster": {"0" * 8: None}}, "expected a string"),
+        (Roster, {"roster": {"0" * 8: KEY.replace("ed25519", "rsa")}}, "expected a match of"),
+        (Roster, {"roster": {"0" * 8: f"{KEY}\nada {KEY}"}}, "expected a match of"),
     ],
 )  # fmt: skip
 def test_each_file_by_itself(kind: type[Section], changed: dict[str, Any], message: str) -> None:

@@ -17,27 +17,30 @@ import yaml
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entering import check, image_entry, kind_of, sign_entry
-from cleanset.studies.contest.log import LOG, LOG_SIGNATURE, entry_of
+from cleanset.studies.contest.entering import check, enter, image_entry, kind_of, sign_entries
+from cleanset.studies.contest.log import LOG, entry_of
 from cleanset.studies.contest.report import notices
+from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
 from cleanset.yaml_files import parse_yaml
 from tests.browser_tab import SOURCE
 from tests.documents import blocks
 from tests.forked_commands import forking
 from tests.studies.contest.made import BIRD, BIRD_OR_BICYCLE, JUDGES, UNSURE, day
-from tests.studies.contest.on_disk import CLEAN, MODEL, OPEN, OnDisk, digest, key, named, png
+from tests.studies.contest.on_disk import CLEAN, MODEL, OPEN, OnDisk, digest, key, named, png, public
 from tests.time_limits import at_most
+
+KEY = public("somebody").split()[1]
 
 
 def refused(made: OnDisk, message: str, *paths: Path, at: str = "2026-11-09T12:00:00Z") -> None:
     """In one line; nothing is written, by whoever only checks nor by whoever enters."""
-    before = made.path(LOG).read_bytes(), made.path(LOG_SIGNATURE).read_bytes()
+    before = made.path(LOG).read_bytes()
     for act in (made.check, made.enter):
         with pytest.raises(CleansetError, match=message) as caught:
             act(*paths, at=at)
         assert "\n" not in str(caught.value)
-    assert (made.path(LOG).read_bytes(), made.path(LOG_SIGNATURE).read_bytes()) == before
+    assert made.path(LOG).read_bytes() == before
 
 
 def test_a_whole_contest(made: OnDisk) -> None:
@@ -60,9 +63,10 @@ def test_a_submission_by_mail(kind: str, made: OnDisk) -> None:
     shown = made.check(folder)
     assert made.path(LOG).read_bytes() == before
     assert not made.path(f"objects/{digest(data)}").exists()
+    lines = made.entries()
     assert made.enter(folder) == shown
     assert shown[0] == f"line 11 (submission), {made.state().head}"
-    assert made.path(LOG).read_bytes().startswith(before)
+    assert made.entries().startswith(lines)
     assert made.path(f"objects/{digest(data)}").read_bytes() == data
     assert digest(data) not in standing(made.state(), day("2026-11-09")).images
     made.enter(at="2026-11-13T20:00:00Z", publish=True)
@@ -173,11 +177,9 @@ def linked(name: str) -> Change:
         (lambda _, folder: (folder / "x.png").unlink(), "manifest.yaml: images: expected at least 1 item"),
         (lambda _, folder: (folder / "y.txt").write_text("note"), "y.txt: cannot be read"),
         (lambda _, folder: (folder / "x.png").rename(folder / "x y.png"), "images.0.file: expected a match of"),
-        (manifest_with(received="2026-11-10T00:00:00Z"), "received on 2026-11-10; expected a day up to 2026-11-09"),
-        (manifest_with(received="2026-11-10"), "manifest.yaml: received: expected an instant in UTC such as"),
-        (manifest_with(team="pink"), "pink's submission: unknown team pink; expected one of the contest's teams"),
+        (manifest_with(team="pink"), "signed by pink, who has no key; expected a key in a line before it"),
         (manifest_with(target="gold/moat"), "unknown target gold/moat; expected a defence team/name"),
-        (manifest_with(note="ours"), "manifest.yaml: unknown key 'note'; expected team, received, target, images"),
+        (manifest_with(note="ours"), "manifest.yaml: unknown key 'note'; expected team, target, images"),
         (linked("x.png"), "x.png: a link; expected a file or folder: put a copy"),
         (linked("manifest.yaml"), "manifest.yaml: a link; expected a file or folder"),
     ],
@@ -199,6 +201,26 @@ def test_eleven_images_a_day(made: OnDisk) -> None:
     second = made.mail("red-2", {f"z{n}.png": png((0, 0, n)) for n in range(5)}, "red")
     made.enter(first)
     refused(made, "red's submission: 11 images of red on 2026-11-09; expected at most 10", second)
+    assert made.enter(second, at="2026-11-10T12:00:00Z")
+
+
+def test_the_day_is_that_of_entering(made: OnDisk) -> None:
+    """No instant in a manifest gives a team another ten images of one day."""
+    first = made.mail("red-1", {f"y{n}.png": png((0, n, 0)) for n in range(10)}, "red")
+    made.enter(first)
+    early = made.mail("red-2", {"z.png": png((0, 0, 9))}, "red", received="2000-01-01T00:00:00Z")
+    refused(made, "unknown key 'received'; expected team, target, images", early)
+
+
+def test_an_image_in_a_folder_of_a_submission(made: OnDisk) -> None:
+    """Refused in a line, as are folders in one another, as any archive may have them."""
+    folder = made.mail("blue-1", {"x.png": png((1, 0, 0))})
+    (folder / "more").mkdir()
+    (folder / "x.png").rename(folder / "more" / "x.png")
+    refused(made, "more: a folder; expected all images beside manifest.yaml: put them there", folder)
+    deep = defence(made, {"run.py": "print()"})
+    (deep / Path(*["d"] * 150)).mkdir(parents=True)
+    refused(made, "more than 100 folders in one another; expected fewer", deep)
 
 
 def test_a_control_is_no_submission(made: OnDisk) -> None:
@@ -324,7 +346,7 @@ def test_answers_of_a_judge(made: OnDisk) -> None:
     for changed, message in (
         ({}, "no answer that was not entered before; expected new ones"),
         ({"answers": {made.sha256: BIRD}}, "was answered otherwise before; expected the same"),
-        ({"judge": "f" * 8}, "judge ffffffff is not in the roster"),
+        ({"judge": "f" * 8}, "signed by ffffffff, who has no key; expected"),
         ({"judge": JUDGES[4], "week": "2026-11-13"}, "an image never shown to this judge in the week of 2026-11-13"),
         ({"answers": {made.sha256: BIRD | {"outline": "1,1 2,2"}}}, "an outline with 2 points"),
         ({"answers": {made.sha256: BIRD | {"outline": [[0, 0], [101, 0], [9, 9]]}}, "judge": JUDGES[4]}, "outside the"),
@@ -357,7 +379,7 @@ def test_what_is_no_entry(content: object, message: str, made: OnDisk) -> None:
 
 def test_an_entry_on_which_days_are_written(made: OnDisk) -> None:
     """As in contests of earlier versions: they count nothing."""
-    made.enter(made.yaml("team.yaml", {"team": {"name": "pink"}}))
+    made.enter(made.yaml("team.yaml", {"team": {"name": "pink", "key": public("pink")}}))
     appeal = {"image": made.sha256, "team": "gold", "statement": "no bird", "date": "2026-11-07"}
     made.enter(made.yaml("appeal.yaml", {"appeal": appeal}), at="2026-11-10T12:00:00Z")
     assert [each.date for each in made.state().appeals] == [day("2026-11-10")]
@@ -419,6 +441,8 @@ def test_the_commands(made: OnDisk) -> None:
     done = cleanset(made, *given, "noon")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("error: --at 'noon'; expected an instant such as 2026-11-27T12:00:00Z")
+    done = cleanset(made, "sign", str(mail), "--name", "blue", "--key", str(key("blue")))
+    assert (done.returncode, done.stdout) == (0, f"{mail}.blue.sig\n")
     done = cleanset(made, *given, "2026-11-09T12:00:00Z")
     assert (done.returncode, done.stderr) == (0, "")
     lines = cleanset(made, "log").stdout.splitlines()
@@ -440,14 +464,14 @@ def test_notices_before_the_verdict_is_final(made: OnDisk) -> None:
 def test_the_documented_entries(repository: Path) -> None:
     """Those of docs/contest.md are entries as they are; the classes of birds and bicycles are the paper's."""
     entries, edition = blocks(repository, "yaml", "docs/contest.md")
-    text = re.sub(r"\b([0-9a-f]{6,7})…", lambda found: found[1].ljust(64, "b"), entries).replace("A…", "A" * 60)
+    text = re.sub(r"\b([0-9a-f]{6,7})…", lambda found: found[1].ljust(64, "b"), entries).replace("AAAA…", KEY)
     kinds, in_folders = [], {"contest.yaml": "contest", "manifest.yaml": "submission", "defence.yaml": "defence"}
     documented: Any = parse_yaml(text, "docs/contest.md")
     for file, content in documented.items():
         kind, data = (in_folders[file], content) if file in in_folders else kind_of(Path(file), content)
         assert entry_of(kind, data, day("2026-11-14"), signers=["ada"], where=file)
         kinds.append(kind)
-    assert len(set(kinds)) == len(kinds) == 10
+    assert len(set(kinds)) == len(kinds) == 13
     classes = yaml.safe_load(edition)["dataset"]["classes"]
     assert Counter(classes) == Counter(BIRD_OR_BICYCLE["bird"] + BIRD_OR_BICYCLE["bicycle"])
 
@@ -456,15 +480,23 @@ def test_signing(made: OnDisk) -> None:
     """In a file beside the entry, by whoever may; then it can be entered."""
     decision = {"image": made.sha256, "verdict": "bird", "reason": "looked at it"}
     path = made.yaml("decision.yaml", {"decision": decision})
-    refused(made, r"line 11 \(decision\): signed by nobody; expected 1 of ada, bob, eve: cleanset contest sign", path)
-    sign_entry(made.folder, path, "mallory", key("bob")).rename(made.edition / "mail" / "decision.yaml.mallory.sig")
-    refused(made, r"line 11 \(decision\): signed by mallory; expected ada, bob, eve", path)
-    path.with_name("decision.yaml.mallory.sig").unlink()
-    assert sign_entry(made.folder, path, "ada", key("bob")).name == "decision.yaml.ada.sig"
-    refused(made, "the signature of ada is not .*; expected a signature of this entry in this contest", path)
-    sign_entry(made.folder, path, "ada", key("ada"))
+
+    def entered(message: str) -> None:
+        with pytest.raises(CleansetError, match=message):
+            enter(made.folder, [path], key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))
+
+    entered(r"line 11 \(decision\): signed by nobody; expected 1 of ada, bob, eve: cleanset contest sign")
+    (signed,) = sign_entries(made.folder, [path], "mallory", key("bob"))
+    entered(r"line 11 \(decision\): signed by mallory; expected ada, bob, eve")
+    signed.unlink()
+    (signed,) = sign_entries(made.folder, [path], "ada", key("bob"))
+    assert signed == path.with_name("decision.yaml.ada.sig")
+    entered("the signature of ada is not .*; expected a signature of this entry in this contest")
+    sign_entries(made.folder, [path], "ada", key("ada"))
     path.write_text(path.read_text().replace("looked at it", "did not look"))
-    refused(made, "the signature of ada is not valid", path)
-    sign_entry(made.folder, path, "ada", key("ada"))
-    assert made.enter(path)[0].startswith("line 11 (decision), ")
+    entered("the signature of ada is not valid")
+    signed.write_text("ada")
+    entered(r"decision\.yaml\.ada\.sig.*expected a signature of cleanset contest sign")
+    sign_entries(made.folder, [path], "ada", key("ada"))
+    assert enter(made.folder, [path], key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))
     assert made.state().decisions[0].members == ["ada"]

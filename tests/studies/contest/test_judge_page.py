@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, Request
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entering import enter, sign_entry
+from cleanset.studies.contest.entering import enter, sign_entries
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession, JudgeTab
 from cleanset.studies.contest.log import read_state
 from cleanset.studies.contest.rules import parse_instant
@@ -217,8 +217,9 @@ def test_two_judges_at_once(contest: Path, start: Start, visit: Visit) -> None:
             at.press("4", "4")
     assert [at.step for at in tabs] == ["end", "end"]
     assert list(answers(contest, ADA)) != list(answers(contest, BEN))
-    sign_entry(contest, contest / "answers" / ADA / f"{WEEK}.yaml", ADA, sample_key(ADA))
     paths = [contest / "answers" / judge / f"{WEEK}.yaml" for judge in (ADA, BEN)]
+    for judge, path in zip((ADA, BEN), paths, strict=True):
+        sign_entries(contest, [path], judge, sample_key(judge))
     enter(contest, paths, key=sample_key("staff"), at=parse_instant(f"{DAY}T20:00:00Z"))
     files = read_state(contest)
     assert sorted((each.judge, len(each.answers)) for each in files.answers) == [(ADA, 4), (BEN, 4)]

@@ -9,11 +9,13 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
+from cleanset.studies.contest.entering import draft_of
 from cleanset.studies.contest.files import ModelOfEdition
 from cleanset.studies.contest.model_defences import ModelDefence, group_columns
-from cleanset.studies.contest.runs import different_answers, run_defence
+from cleanset.studies.contest.runs import recomputed, run_defence
+from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import day
-from tests.studies.contest.on_disk import MODEL, OnDisk
+from tests.studies.contest.on_disk import MODEL, OnDisk, png
 from tests.studies.contest.with_images import ready
 
 
@@ -60,10 +62,51 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
     assert run.answers == {made.sha256: expected}
     assert run.eligibility.images == 3
     made.story = [each for each in made.story if each[1] != "run"]
-    made.add("2026-11-09T12:00:00Z", "run", made.run_of(run.answers))
-    assert different_answers(made.folder, made.state()) == [
-        "gold/wall: 1 runs with the answers that were computed again"
+    content = run.model_dump(mode="json", exclude_none=True, exclude={"date"})
+    made.add("2026-11-09T12:00:00Z", "run", content)
+    assert recomputed(made.folder, made.state()) == [
+        "gold/wall: 1 runs with the answers and figures that were computed again"
     ]
-    made.add("2026-11-10T12:00:00Z", "run", made.run_of({made.sha256: "abstain"}))
-    with pytest.raises(CleansetError, match=f"run of gold/wall on 2026-11-10: .* is abstain; expected {expected}, as"):
-        different_answers(made.folder, made.state())
+    figures = content["eligibility"]
+    for changed, message in (
+        (
+            {"answers": {made.sha256: "abstain"}},
+            f": [0-9a-f]{{12}}… is abstain; expected {expected}, as computed",
+        ),
+        ({"eligibility": figures | {"correct": 1, "mistakes": 2}, "coverage": None}, ": eligibility is .*; expected"),
+        ({"eligibility": figures | {"images": 1_000_000}, "coverage": None}, ": eligibility is .*'images': 1000000"),
+        ({"coverage": [[figures["correct"] + figures["mistakes"], figures["mistakes"]]]}, ": coverage is .*; expected"),
+        ({"signs": [{"sign": "invented", "text": "random answers"}]}, r": signs is \['invented'\]; expected"),
+        ({"model": "0" * 64}, ": model is 0{64}; expected [0-9a-f]{64}, as computed: void the run"),
+        ({"images_per_minute": 0.01}, ": 0.01 images a minute; expected at least 1, since this machine answers"),
+    ):
+        made.changed("run", **(content | changed))
+        with pytest.raises(CleansetError, match=f"run of gold/wall on 2026-11-09{message}"):
+            recomputed(made.folder, made.state())
+
+
+def test_the_clean_set_that_the_first_line_names(made: OnDisk) -> None:
+    """Every default, the version of the rules, and the digests of the clean set and of the list are entered with it."""
+    ready(made)
+    path = made.yaml("contest.yaml", made.story[0][2])
+    data = draft_of(path, Edition(made.edition)).data
+    assert (data["version"], data["eligibility"]) == (1, "accuracy_80")
+    limits, digests = data["limits"], (data["clean_set"], data["published"])
+    assert isinstance(limits, dict)
+    assert limits["appeal_days"] == 7
+    made.changed("contest", clean_set=digests[0], published=digests[1])
+    mail = made.mail("blue-1", {"x.png": png((1, 0, 0))})
+    assert made.check(mail)
+    for name, message in (("clean_set", "a clean set with the digest"), ("published", "a list with the digest")):
+        made.changed("contest", **{name: "0" * 64})
+        with pytest.raises(CleansetError, match=f"{message} [0-9a-f]{{12}}…; expected 0{{12}}…, as the contest's"):
+            made.check(mail)
+        made.changed("contest", **{name: digests[name == "published"]})
+
+
+def test_the_defences_of_a_team_are_limited(made: OnDisk) -> None:
+    made.changed("contest", limits={"defences": 1})
+    second = {**made.story[2][2], "name": "gold/moat"}
+    made.add("2026-11-09T12:00:00Z", "defence", second)
+    with pytest.raises(CleansetError, match=r"2 defences of gold; expected at most 1, limits\.defences of the"):
+        standing(made.state(), day("2026-11-10"))

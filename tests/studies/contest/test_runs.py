@@ -11,6 +11,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest import command_defences
 from cleanset.studies.contest.eligibility_lists import list_digest, unpublished_list
 from cleanset.studies.contest.entering import check, enter_runs
+from cleanset.studies.contest.files import reasons_against
 from cleanset.studies.contest.log import LOG
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.runs import run_defence
@@ -82,15 +83,20 @@ def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> No
         CleansetError, match="contest/unpublished: no folder; expected the unpublished list that contest"
     ):
         run_defence(made.folder, files, "gold/wall", on)
-    found = run_defence(made.folder, files, "gold/wall", on, unpublished=hidden)
+    found = run_defence(made.folder, files, "gold/wall", on, unpublished=hidden, counts=True)
     is_odd = {name: odd(each) for name, each in data.items()}  # the command calls these birds
     assert found.unpublished is not None
     assert found.unpublished.list_sha256 == named
-    counts = (found.unpublished.images, found.unpublished.correct, found.unpublished.mistakes)
+    figures = found.unpublished.figures
+    assert figures is not None
+    counts = (figures.images, figures.correct, figures.mistakes)
     assert counts == (4, sum(is_odd[name] for name in "abc"), int(is_odd["d"]))
     assert list(found.answers) == [made.sha256]
     shutil.copytree(hidden, made.path("unpublished"))  # where it is found without being named
-    assert run_defence(made.folder, files, "gold/wall", on).unpublished == found.unpublished
+    # without counts: those of many defences would tell which image is of which group
+    without = run_defence(made.folder, files, "gold/wall", on).unpublished
+    assert without == found.unpublished.model_copy(update={"figures": None})
+    assert without.against == reasons_against(figures, files.rules)
     (hidden / "bicycle" / "d.png").write_bytes(data["a"])
     with pytest.raises(CleansetError, match=r"the same image as .*; expected each image in one group"):
         run_defence(made.folder, files, "gold/wall", on, unpublished=hidden)

@@ -14,7 +14,7 @@ from cleanset.studies.contest.files import (
     ContestFiles,
     DefenceRun,
     Submission,
-    UnpublishedFigures,
+    UnpublishedResult,
 )
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.standing import Standing
@@ -127,8 +127,8 @@ def drawn_runs(pick: random.Random, name: str, submissions: list[Submission], hi
         figures = BAD if pick.random() < 0.04 else GOOD
         one = run({}, name, date, pick.choice((100,) * 19 + (0.5,)), **figures).model_copy(update={"answers": given})
         if hidden and pick.random() < 0.9:
-            content = (BAD if pick.random() < 0.05 else GOOD) | {"list_sha256": hidden}
-            one = one.model_copy(update={"unpublished": UnpublishedFigures.model_validate(content)})
+            content = {"list_sha256": hidden, "against": [], "figures": BAD if pick.random() < 0.05 else GOOD}
+            one = one.model_copy(update={"unpublished": UnpublishedResult.model_validate(content)})
         found.append(one)
     return found
 

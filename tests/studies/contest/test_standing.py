@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.coverage import Eligibility
-from cleanset.studies.contest.files import ContestFiles, UnpublishedFigures
+from cleanset.studies.contest.files import ContestFiles, UnpublishedResult, reasons_against
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.report import as_json, as_table, as_text, notes_below
 from cleanset.studies.contest.rules import after, week_of_day
@@ -243,7 +243,8 @@ def test_the_other_reading_of_eligible() -> None:
 def test_overfitting_is_shown() -> None:
     """9 of 10 on the published list, 15 of 20 on the other; of the first run over both."""
     hidden = Eligibility(images=20, correct=15, mistakes=5, mistakes_at_80=0)
-    runs = [first_run(), run({}, date=STAKED).model_copy(update={"unpublished": hidden}), run({}, date=SATURDAY)]
+    result = UnpublishedResult(list_sha256=LIST, against=[], figures=hidden)
+    runs = [first_run(), run({}, date=STAKED).model_copy(update={"unpublished": result}), run({}, date=SATURDAY)]
     files = contest(runs=runs, first=False)
     assert on(files, "2026-11-01").overfitting is None
     assert on(files, FINAL).overfitting == Fraction(3, 20)
@@ -527,8 +528,9 @@ LIST = sha("list")
 
 def hidden(given: dict[str, str], date: str, correct: int, digest: str = LIST) -> Any:
     """A run of gold/wall that answers this many of the ten images of an unpublished list correctly."""
-    content = {"images": 10, "correct": correct, "mistakes": 0, "mistakes_at_80": 0, "list_sha256": digest}
-    return run(given, date=date).model_copy(update={"unpublished": UnpublishedFigures.model_validate(content)})
+    figures = Eligibility.model_validate({"images": 10, "correct": correct, "mistakes": 0, "mistakes_at_80": 0})
+    content = {"list_sha256": digest, "against": reasons_against(figures, rules())}
+    return run(given, date=date).model_copy(update={"unpublished": UnpublishedResult.model_validate(content)})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.log import LOG, LOG_SIGNATURE
+from cleanset.studies.contest.log import LOG
 from cleanset.studies.contest.thresholds import find_threshold, threshold_text
 from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
@@ -54,8 +54,7 @@ def test_on_the_sample(built: Checkout, repository: Path, tmp_path: Path) -> Non
         (tmp_path / name).symlink_to(built.folder / name)
     contest = tmp_path / "studies" / "contest"
     contest.mkdir(parents=True)
-    for name in (LOG, LOG_SIGNATURE):
-        shutil.copyfile(repository / "studies" / "contest" / name, contest / name)
+    shutil.copyfile(repository / "studies" / "contest" / LOG, contest / LOG)
     first, *others = find_threshold(contest, "standard", kind="softmax", coverage=0.8, ranking="plain").splitlines()
     answered = re.fullmatch(
         r"standard: softmax of at least 0\.\d+ answers (\d+) of 36 images of the eligibility list", first

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import platform
+import resource
 import secrets
 import shutil
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import monotonic
 
@@ -22,7 +23,7 @@ from cleanset.measure.predictions import printed_answers
 from cleanset.studies.contest.files import Defence
 from cleanset.studies.contest.log import Objects
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.sandbox import can_confine, confined
+from cleanset.studies.contest.sandbox import can_confine, confined, socket_filter
 from cleanset.validation import shown
 
 MAX_OUTPUT_BYTES = 100_000_000
@@ -91,22 +92,31 @@ class CommandDefence:
         `monotonic()`. Raises CleansetError, which names the defence, if it fails, takes too long, or answers otherwise.
         """
         command = self._defence.command or []
-        with tempfile.TemporaryDirectory() as scratch:
+        with ExitStack() as stack:
+            scratch = stack.enter_context(tempfile.TemporaryDirectory())
             # no other variables: they may hold credentials, and somebody else wrote the command
             environment = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
+            seccomp = stack.enter_context(socket_filter())
             if self.is_confined:
-                whole = confined(command, folder, images)
+                whole = confined(command, folder, images, seccomp)
                 environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
             else:
                 home = Path(scratch, "home")
                 home.mkdir()
                 whole = [*command, str(images.resolve())]
                 environment |= {"HOME": str(home)}
-            text = self._output(whole, folder, environment, Path(scratch), ends=ends)
+            text = self._output(whole, folder, environment, Path(scratch), ends=ends, passed=seccomp)
         return parse_answers(text, {path.name for path in images.iterdir()}, self._groups, self._defence.name)
 
     def _output(
-        self, command: Sequence[str], folder: Path, environment: Mapping[str, str], scratch: Path, *, ends: float
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        scratch: Path,
+        *,
+        ends: float,
+        passed: int,
     ) -> str:
         name = self._defence.name
         out = scratch / "out"
@@ -117,7 +127,7 @@ class CommandDefence:
                 # in a session of its own, so that everything that it starts can be killed with it
                 process = subprocess.Popen(
                     command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-                    start_new_session=True, preexec_fn=_join_new_keyring,
+                    start_new_session=True, preexec_fn=_limit, pass_fds=(passed,),
                 )  # fmt: skip
             except OSError as error:
                 raise CleansetError(
@@ -176,7 +186,9 @@ _KEYCTL = {"x86_64": 250, "aarch64": 219}.get(platform.machine())
 """The number of the system call, for which neither Python nor a common program has a function."""
 
 
-def _join_new_keyring() -> None:
+def _limit() -> None:
+    # a byte more than is allowed: whoever writes that many, also by fallocate, is found out
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTPUT_BYTES + 1, MAX_OUTPUT_BYTES + 1))
     # no namespace has the keyring of a login session: in it a command could leave what it has seen for the next image
     if sys.platform == "linux" and _KEYCTL is not None:
         _LIBC.syscall(_KEYCTL, 1, None)

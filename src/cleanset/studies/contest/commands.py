@@ -72,6 +72,9 @@ def check(
         typer.Argument(help="An entry that is to be entered, or an unpublished list.", show_default="the whole log"),
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", help="The digest of a line that you have kept, and that has to be there.")
+    ] = None,
     at: At = None,
     contest: ContestFolder = HERE,
 ) -> None:
@@ -84,7 +87,7 @@ def check(
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.check(contest, path, at, runs=runs):
+    for line in entering.check(contest, path, at, runs=runs, since=since):
         typer.echo(line)
 
 
@@ -92,9 +95,6 @@ def check(
 def enter(
     paths: Annotated[list[Path] | None, typer.Argument(help="Files, and folders of submissions and defences.")] = None,
     publish: Annotated[bool, typer.Option("--publish", help="End the week: its images are published.")] = False,
-    onto: Annotated[
-        Path | None, typer.Option("--onto", help="Another organizer's log, after which your own new lines are put.")
-    ] = None,
     key: KeyFile = OWN_KEY,
     at: At = None,
     contest: ContestFolder = HERE,
@@ -106,21 +106,26 @@ def enter(
     """
     from cleanset.studies.contest import entering
 
-    for line in entering.enter(contest, paths or [], publish=publish, key=key.expanduser(), at=at, onto=onto):
+    for line in entering.enter(contest, paths or [], publish=publish, key=key.expanduser(), at=at):
         typer.echo(line)
 
 
 @app.command()
 def sign(
-    entry: Annotated[Path, typer.Argument(help="The file of a decision of the board, or of a judge's answers.")],
-    name: Annotated[str, typer.Option("--name", help="Your name on the board, or your id as a judge.")],
+    entries: Annotated[list[Path], typer.Argument(help="Files, and folders of submissions and defences, in order.")],
+    name: Annotated[str, typer.Option("--name", help="Your team, your name on the board, or your id as a judge.")],
     key: KeyFile = OWN_KEY,
     contest: ContestFolder = HERE,
 ) -> None:
-    """Sign your decision or answers, in a file beside them."""
-    from cleanset.studies.contest.entering import sign_entry
+    """Sign what you say in a contest, in a file beside it: mail both.
 
-    typer.echo(str(sign_entry(contest, entry, name, key.expanduser())))
+    A signature is of one place in the log: entries count in the order in which
+    they were signed, and each once.
+    """
+    from cleanset.studies.contest.entering import sign_entries
+
+    for path in sign_entries(contest, entries, name, key.expanduser()):
+        typer.echo(str(path))
 
 
 @app.command()
@@ -147,6 +152,9 @@ def defend(
     unconfined: Annotated[
         bool, typer.Option("--unconfined", help="Run a command even where it can read whatever this machine has.")
     ] = False,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Also the counts on the unpublished list: once the contest is over.")
+    ] = False,
     key: KeyFile = OWN_KEY,
     at: At = None,
     contest: ContestFolder = HERE,
@@ -158,7 +166,9 @@ def defend(
     from cleanset.studies.contest.entering import enter_runs
 
     signing = key.expanduser() if enter else None
-    for line in enter_runs(contest, defence, unpublished=unpublished, unconfined=unconfined, key=signing, at=at):
+    for line in enter_runs(
+        contest, defence, unpublished=unpublished, unconfined=unconfined, counts=counts, key=signing, at=at
+    ):
         typer.echo(line)
 
 

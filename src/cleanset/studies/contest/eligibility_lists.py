@@ -68,6 +68,28 @@ def list_digest(images: Mapping[str, EligibilityImage]) -> str:
     return sha256("".join(sorted(f"{each.group} {digest}\n" for digest, each in images.items())).encode())
 
 
+def clean_digest(edition: Edition) -> str:
+    """The digest of the finished sets in contest.yaml: of the SHA-256 of each image's pixels, on a line, sorted."""
+    pixels = {entry.pixels_sha256 for _, entry in clean_images(edition)}
+    return sha256("".join(f"{each}\n" for each in sorted(pixels)).encode())
+
+
+def check_published(edition: Edition, rules: ContestRules) -> None:
+    """Raise CleansetError for other finished sets, or another eligibility list, than the first line of a log names."""
+    if rules.clean_set is not None:
+        _check_digest(edition, "clean set", rules.clean_set, clean_digest(edition))
+    if rules.published is not None:
+        _check_digest(edition, "list", rules.published, list_digest(eligibility_list(edition, rules.groups())))
+
+
+def _check_digest(edition: Edition, what: str, wanted: str, found: str) -> None:
+    if wanted != found:
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: a {what} with the digest {found[:12]}…; expected {wanted[:12]}…, "
+            "as the contest's first line names: dvc checkout"
+        )
+
+
 def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -> dict[str, EligibilityImage]:
     """The unpublished list that contest.yaml names, in a folder or in `unpublished/` beside it; empty without one.
 

@@ -7,6 +7,7 @@ import base64
 import datetime
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,22 +16,31 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
 from cleanset.images.codec import pixels_sha256
-from cleanset.sets.archive import sign
+from cleanset.json_files import parse_json
 from cleanset.studies.contest import log
-from cleanset.studies.contest.eligibility_lists import clean_images, unpublished_yaml
+from cleanset.studies.contest.eligibility_lists import (
+    check_published,
+    clean_digest,
+    clean_images,
+    eligibility_list,
+    list_digest,
+    unpublished_yaml,
+)
 from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
-from cleanset.studies.contest.images import can_hash, copied, decode_submitted, known_images, lookalikes
+from cleanset.studies.contest.images import KnownImages, can_hash, decode_submitted
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import different_answers, run_defence
+from cleanset.studies.contest.runs import recomputed, run_defence
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import check_known, shown
+from cleanset.validation import check_known, shown, validate
 
 CONTEST_YAML = "contest.yaml"
 DEFENCE_YAML = "defence.yaml"
 MANIFEST_YAML = "manifest.yaml"
 MAX_IMAGE_BYTES = 100_000_000
+MAX_DEPTH = 100
+"""Folders in one another of a defence: a path in an entry has 200 characters."""
 
 
 def draft_of(path: Path, edition: Edition) -> DraftLine:
@@ -38,21 +48,46 @@ def draft_of(path: Path, edition: Edition) -> DraftLine:
 
     Raises CleansetError for a link, an unknown entry, and a file that is missing or belongs to no entry.
     """
+    return replace(_unsigned(path, edition), signatures=_signatures_beside(path))
+
+
+def _signatures_beside(path: Path) -> dict[str, log.Signature]:
+    """The signatures of an entry, in files named after it, by the names of those who have signed it."""
+    path = path.absolute()
+    found = {}
+    for each in sorted(path.parent.glob("*.sig")):
+        name = each.name.removeprefix(f"{path.name}.").removesuffix(".sig")
+        if each.name == f"{path.name}.{name}.sig" and "." not in name:
+            refuse_link(each)
+            content = parse_json(read_text(each, "sign again"), str(each), "a signature of cleanset contest sign")
+            found[name] = validate(log.Signature, content, each)
+    return found
+
+
+def _unsigned(path: Path, edition: Edition) -> DraftLine:
     refuse_link(path)
     for name, kind in ((MANIFEST_YAML, "submission"), (DEFENCE_YAML, "defence")):
         if (path / name).is_file():
             return _draft_of_folder(path, path / name, kind, edition)
     content = read_content(path)
     files: dict[str, Path] = {}
-    kind, data = (log.RULES, content) if path.name == CONTEST_YAML else kind_of(path, content)
+    kind, data = (log.RULES, _whole(content, edition, path)) if path.name == CONTEST_YAML else kind_of(path, content)
     shown_images = data.get(kind)
     if kind in ("controls", "examples") and isinstance(shown_images, dict):
         there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
         files = {digest: each for digest, each in there.items() if digest in shown_images}
         data = {kind: {digest: _with_mask(path, digest, one) for digest, one in shown_images.items()}}
-    beside = [each for each in sorted(path.parent.glob("*.sig")) if each.name.startswith(f"{path.name}.")]
-    signatures = {each.name[len(path.name) + 1 : -4]: read_text(each, "sign again") for each in beside}
-    return DraftLine(kind, data, signatures, files)
+    return DraftLine(kind, data, files=files)
+
+
+def _whole(content: dict[str, object], edition: Edition, where: Path) -> dict[str, object]:
+    """The rules with every default, and the digests of the clean set and of the eligibility list, if there is one."""
+    rules = validate(ContestRules, content, where)
+    found: dict[str, object] = rules.model_dump(mode="json", exclude_none=True)
+    if clean_images(edition):
+        published = list_digest(eligibility_list(edition, rules.groups()))
+        found |= {"clean_set": clean_digest(edition), "published": published}
+    return found
 
 
 def kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, object]]:
@@ -65,7 +100,7 @@ def kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, obje
             f"{CONTEST_YAML}, or a file with one of {', '.join(log.ENTRIES)} at its top"
         )
     # a list by judge or image has the name of its kind itself
-    return kinds[0], content if kinds[0] in log.ENTRIES[kinds[0]].model_fields else data
+    return kinds[0], content if kinds[0] in log.WHOLE else data
 
 
 def _with_mask(path: Path, digest: str, one: object) -> object:
@@ -78,7 +113,7 @@ def _with_mask(path: Path, digest: str, one: object) -> object:
 
 def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> DraftLine:
     data = read_content(file)
-    there = {each.relative_to(folder).as_posix(): each for each in _below(folder)}
+    there = {each.relative_to(folder).as_posix(): each for each in _below(folder, flat=kind == "submission")}
     del there[file.name]
     if kind == "submission":
         data = data | {"images": [image_entry(path) for path in there.values()]}
@@ -105,8 +140,21 @@ def image_entry(path: Path) -> dict[str, str | int]:
     return {"file": path.name, **digests, "width": found.width, "height": found.height}
 
 
-def _below(folder: Path) -> list[Path]:
-    return [file for path in visible(folder) for file in (_below(path) if path.is_dir() else [path])]
+def _below(folder: Path, *, flat: bool) -> list[Path]:
+    """The files in a folder and in those below it; `flat`: raise CleansetError for a folder in it."""
+    found: list[Path] = []
+    folders = [folder]
+    while folders:
+        for path in visible(folders.pop()):
+            if not path.is_dir():
+                found.append(path)
+            elif flat:
+                raise CleansetError(f"{path}: a folder; expected all images beside {MANIFEST_YAML}: put them there")
+            elif len(path.relative_to(folder).parts) > MAX_DEPTH:
+                raise CleansetError(f"{path}: more than {MAX_DEPTH} folders in one another; expected fewer")
+            else:
+                folders.append(path)
+    return sorted(found)
 
 
 def share_seen(edition: Edition, role: str) -> float:
@@ -129,18 +177,16 @@ def enter(
     publish: bool = False,
     key: Path | None = None,
     at: datetime.datetime | None = None,
-    onto: Path | None = None,
 ) -> list[str]:
     """Enter the files in some paths, and end the week; a line for each entry, and notes for the organizers.
 
-    Without a key everything is checked, and nothing is written. `onto`: another organizer's log; your own lines are
-    first put on top of it.
+    Without a key everything is checked, and nothing is written.
     """
     edition = edition_of(contest)
     drafts = [draft_of(path, edition) for path in paths] + ([DraftLine("publish", {})] if publish else [])
-    if not drafts and onto is None:
+    if not drafts:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
-    return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at, theirs=onto)
+    return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at)
 
 
 def enter_runs(
@@ -149,6 +195,7 @@ def enter_runs(
     *,
     unpublished: Path | None = None,
     unconfined: bool = False,
+    counts: bool = False,
     key: Path | None = None,
     at: datetime.datetime | None = None,
 ) -> Iterator[str]:
@@ -165,7 +212,7 @@ def enter_runs(
     problems: dict[str, CleansetError] = {}
     for name in names or sorted(files.defences):
         try:
-            run = run_defence(contest, files, name, on, unpublished=unpublished, unconfined=unconfined)
+            run = run_defence(contest, files, name, on, unpublished=unpublished, unconfined=unconfined, counts=counts)
             data = run.model_dump(mode="json", exclude_none=True)
             if key is None:
                 yield json.dumps(data)
@@ -201,11 +248,17 @@ def check_lines(edition: Edition, lines: Sequence[Line], new: int, objects: Obje
 
 
 def check(
-    contest: Path, path: Path | None = None, at: datetime.datetime | None = None, *, runs: bool = False
+    contest: Path,
+    path: Path | None = None,
+    at: datetime.datetime | None = None,
+    *,
+    runs: bool = False,
+    since: str | None = None,
 ) -> list[str]:
     """Check an entry before it is entered, an unpublished list, or all that has been entered.
 
-    `runs`: compute the answers of models in all runs again.
+    `runs`: compute the answers and figures of models in all runs again. `since`: the digest of a line that
+    has to be there.
     """
     if path is not None:
         rules: ContestRules | None = read(contest)[0].entry if path.is_dir() else None
@@ -213,6 +266,8 @@ def check(
             return [unpublished_yaml(rules, path)]
         return enter(contest, [path], at=at)
     lines = read(contest)
+    if since is not None:
+        log.check_since(lines, since)
     files = log.state(lines)
     notes = check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
     images = sum(len(each.manifest.images) for each in files.submissions)
@@ -220,7 +275,7 @@ def check(
         f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
         f"{len(lines)} lines, the last with digest {lines[-1].digest}",
     ]
-    return [*found, *notes, *(different_answers(contest, files) if runs else ())]
+    return [*found, *notes, *(recomputed(contest, files) if runs else ())]
 
 
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
@@ -257,6 +312,7 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
             f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
             "run dvc pull or dvc repro in the edition"
         )
+    check_published(edition, lines[0].entry)
     known = {f"clean image {path.parent.name}/{path.name}": path for path, _ in clean}
     beside: dict[str, Path] = {}
     for each in before:
@@ -267,8 +323,8 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
             paths = {f"{each}, {one.file}": _there(objects, one.sha256) for one in images}
             (known if each.n < published else beside).update(paths)
     clean_pixels = {entry.pixels_sha256 for _, entry in clean}
-    old = known_images(known)
-    alike = known_images(known | beside)
+    old = KnownImages(known)
+    alike = KnownImages(known | beside)
     for image in line.entry.images:
         path = objects.path(image.sha256)
         if image_entry(_there(objects, image.sha256)) | {"file": image.file} != image.model_dump():
@@ -276,10 +332,10 @@ def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, 
         # by pixels: an image of the clean set that was only saved again is not a new one
         if image.pixels_sha256 in clean_pixels:
             raise CleansetError(f"{path}: an image of the clean set; expected a new image")
-        copy = copied(path, old)
+        copy = old.copied(path)
         if copy is not None:
             raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
-        near = lookalikes(path, alike)[:1]
+        near = alike.lookalikes(path)[:1]
         yield from (f"for the board: {line}, {image.file} looks like {one}, PDQ distance {bits}" for bits, one in near)
     if not can_hash():
         yield f"images that look alike are not looked for without PDQ: {install_command('review')}"
@@ -327,10 +383,15 @@ def _check_public(edition: Edition, defence: Defence) -> None:
         )
 
 
-def sign_entry(contest: Path, path: Path, name: str, key: Path) -> Path:
-    """Sign an entry as a member of the board or a judge, in a file beside it, whose path is returned."""
-    draft = draft_of(path, edition_of(contest))
-    first = read(contest)[0].digest
-    to = path.with_name(f"{path.name}.{name}.sig")
-    write_text(to, sign(log.signed_text(first, draft.kind, draft.data), key, log.NAMESPACE).decode())
-    return to
+def sign_entries(contest: Path, paths: Sequence[Path], name: str, key: Path) -> list[Path]:
+    """Sign entries as a team, a judge or a member of the board, each in a file beside it, whose paths are returned.
+
+    They have to be entered in this order.
+    """
+    edition = edition_of(contest)
+    signatures = log.sign_drafts(contest, [_unsigned(path, edition) for path in paths], name, key)
+    written = []
+    for path, signature in zip((each.absolute() for each in paths), signatures, strict=True):
+        written.append(path.with_name(f"{path.name}.{name}.sig"))
+        write_text(written[-1], f"{signature.model_dump_json(indent=1)}\n")
+    return written

@@ -14,7 +14,7 @@ from cleanset.images.codec import MAX_AREA
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import Confidence, Eligibility, ImageCount
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
-from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Instant, Name, PublicKey
+from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Name, PublicKey
 from cleanset.validation import Role, Section, Sha256
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
@@ -119,17 +119,14 @@ class SubmissionManifest(Section):
     """A submission; all but its images is in manifest.yaml."""
 
     team: Name
-    received: Instant
-    """By its team's word, which decides no order."""
-
     target: DefenceName
     images: Annotated[list[SubmittedImage], Field(min_length=1, max_length=1000)]
 
 
 class Roster(Section):
-    """Judges by their ids, without names; one with a key has to sign every answer."""
+    """Judges by their ids, without names, and the keys with which they sign their answers."""
 
-    roster: dict[JudgeId, PublicKey | None]
+    roster: dict[JudgeId, PublicKey]
 
 
 class ControlsFile(Section):
@@ -211,11 +208,27 @@ class Acceptance(Section):
     date: Day
 
 
-class UnpublishedFigures(Eligibility):
-    """Counts on an unpublished list."""
+class UnpublishedResult(Section):
+    """What a run over an unpublished list comes to; counts of many defences would give the list away."""
 
     list_sha256: Sha256
     """The list's digest, which tells nothing of its images."""
+
+    against: list[Name]
+    """The reasons against eligibility; none for a defence that is eligible by this list."""
+
+    figures: Eligibility | None = None
+    """Its counts, once the contest is over."""
+
+
+def reasons_against(eligibility: Eligibility, rules: ContestRules) -> list[str]:
+    """The reasons in the counts on a list why a defence is not eligible."""
+    found = {
+        "abstains": not eligibility.answers_enough,
+        "accuracy": eligibility.answers_enough and not eligibility.fulfils(rules.eligibility),
+        "too_few_images": rules.eligibility == "perfect_at_80" and eligibility.images < rules.limits.eligibility_images,
+    }
+    return [reason for reason, applies in found.items() if applies]
 
 
 class WarningSign(Section):
@@ -243,8 +256,8 @@ class DefenceRun(Section):
     eligibility: Eligibility
     """Counts on the eligibility list."""
 
-    unpublished: UnpublishedFigures | None = None
-    """Counts on the unpublished list, if there is one."""
+    unpublished: UnpublishedResult | None = None
+    """The result on the unpublished list, if there is one."""
 
     coverage: list[CoverageStep] | None = None
     """The result of `coverage_steps` on the eligibility list."""
@@ -364,6 +377,29 @@ def counted(submissions: Sequence[Submission]) -> list[Submission]:
     return [each for each in found if each.manifest.images]
 
 
+class Withdrawal(NamedTuple):
+    """A line that makes others void."""
+
+    line: str
+    date: datetime.date
+    members: frozenset[str]
+    """Those who have signed it."""
+
+    images: frozenset[str]
+    """The SHA-256 of the images that were answered, appealed or decided in the void lines."""
+
+    teams: frozenset[str]
+    """The teams that the void lines name."""
+
+
+class SeenHead(NamedTuple):
+    """The line that published a week."""
+
+    digest: str
+    teams: frozenset[str]
+    """The teams, without the organizers', that have signed since that they had seen it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ContestFiles:
     """Everything that the standing is computed from, in any order."""
@@ -391,6 +427,16 @@ class ContestFiles:
     examples: Mapping[str, JudgeExample] = field(default_factory=dict)
     draws: Mapping[datetime.date, tuple[frozenset[str], int]] = field(default_factory=dict)
     """By week, the controls that could be drawn when it was published, and the number of its images."""
+
+    conflicts: Sequence[tuple[datetime.date, str, str]] = ()
+    """The declared conflicts of interest: day, member of the board, team."""
+
+    withdrawals: Sequence[Withdrawal] = ()
+    seen: Mapping[datetime.date, SeenHead] = field(default_factory=dict)
+    """By the day on which a week was published."""
+
+    contest: str = ""
+    """The digest of the first line of the log, which is the contest's identity."""
 
     head: str = ""
     """The digest of the last line of the log."""

@@ -1,27 +1,25 @@
 """Checks of submitted images: refused if people would see something else than models, or if copied.
 
 Bytes after the end of an image, and metadata that change a viewer's colors, show people something else. Copies
-have the same pixels but for a few levels, or are JPEGs of the known image. A JPEG is found by making it: the known
-image, encoded with each quality and sampling of libjpeg, and with the tables of the submitted file. Images that look
-alike (PDQ) may still be new, so that they are reported to the board and not refused.
+have the same pixels but for a level on average. Images that look alike (PDQ), such as a known one encoded anew with a
+low quality, may still be new, so that they are reported to the board and not refused.
 """
 
 import importlib.util
 import io
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, JpegImagePlugin
+from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes
-from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg, opened
-from cleanset.images.preprocessing import Pixels
+from cleanset.images.codec import ORIENTATION, decode_file, end_of_jpeg, opened
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 # 1/2.2, and the primaries of sRGB, in hundred-thousandths: what viewers take anyway
@@ -62,41 +60,21 @@ def _end_of_png(data: bytes, chunks: dict[bytes, bytes]) -> int:
 
 MAX_CHANGE = 1.0
 """Mean absolute difference, of 255, up to which an image is the known one."""
-MAX_JPEG_CHANGE = 0.5
-"""The same between an image and a JPEG of the known one; encoders differ in rounding."""
 MAX_DISTANCE = 31
 """PDQ's own limit for similar images: differing bits, of 256."""
 
 MIN_HASH_QUALITY = 50
 """PDQ's own minimum quality of a useful hash, of 100."""
 
-_SMALL = (32, 32)
+_SMALL = (8, 8)
 """Width and height of small copies, in pixels."""
 
-_MAX_SMALL_CHANGE = 24.0
-"""Mean absolute difference, of 255, up to which small copies may be of one image.
+_MAX_SMALL_CHANGE = 4.0
+"""Mean absolute difference of small copies, of 255, beyond which no image is a copy.
 
-An image and its JPEG of quality 1 differ by 10 to 22, two photographs by 27 and more.
+An average of pixels changes by no more than they do on average: by MAX_CHANGE, and what rounding and sides below eight
+pixels add.
 """
-
-_PART = 256
-"""Side, in pixels, of the part that is compared with JPEGs of the known image."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownImage:
-    """An image whose copies are refused."""
-
-    name: str
-    path: Path
-    size: tuple[int, int]
-    """Width and height, in pixels."""
-
-    small: NDArray[np.int16]
-    """A small copy, shape (32, 32, 3), 0 to 255."""
-
-    hashes: NDArray[np.bool_]
-    """Its PDQ hashes as it is, turned and mirrored, shape (8, 256); (0, 256) without detail or PDQ."""
 
 
 def can_hash() -> bool:
@@ -104,92 +82,91 @@ def can_hash() -> bool:
     return importlib.util.find_spec("pdqhash") is not None
 
 
-def known_images(paths: Mapping[str, Path]) -> list[KnownImage]:
-    """The images of the files that are there, by name. Raises CleansetError for one that cannot be read."""
-    found = []
-    for name, path in sorted(paths.items()):
-        if path.is_file():
-            status = path.stat()
-            identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            found.append(_known_image(name, path, identity))
-    return found
+class _Seen(NamedTuple):
+    """What an image is found by."""
+
+    size: tuple[int, int]
+    """Width and height, in pixels."""
+
+    small: NDArray[np.float32]
+    """A small copy, shape (192,), 0 to 255."""
+
+    signs: NDArray[np.float32] | None
+    """The bits of its PDQ hash as -1 and 1, shape (256,); None without detail, and without PDQ."""
+
+
+class KnownImages:
+    """Images whose copies are refused, and whose lookalikes are listed: an index that is asked about new images.
+
+    `paths`: by name; a file that is not there is left out. Raises CleansetError for one that cannot be read.
+    """
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._named = [(name, path) for name, path in sorted(paths.items()) if path.is_file()]
+        seen = [_seen(path, _identity(path)) for _, path in self._named]
+        self._sizes = np.array([each.size for each in seen], np.int64).reshape(-1, 2)
+        self._small = np.array([each.small for each in seen], np.float32).reshape(-1, 3 * _SMALL[0] * _SMALL[1])
+        self._hashed = [number for number, each in enumerate(seen) if each.signs is not None]
+        self._signs = np.array([each.signs for each in seen if each.signs is not None], np.float32).reshape(-1, 256)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def copied(self, path: Path) -> str | None:
+        """The known image that was copied into a file, by its name and with the evidence; None for a new image."""
+        image = _read(path)
+        alike = (self._sizes == image.size).all(1)
+        alike &= np.abs(self._small - _small(image)).mean(1, dtype=np.float64) <= _MAX_SMALL_CHANGE
+        for number in np.flatnonzero(alike):
+            name, known = self._named[number]
+            change = float(np.abs(np.asarray(image, np.int16) - np.asarray(_read(known))).mean())
+            if change <= MAX_CHANGE:
+                return f"{name}, which differs by {change:.2g} of 255 on average"
+        return None
+
+    def lookalikes(self, path: Path) -> list[tuple[int, str]]:
+        """The distance, 0 to 31 bits, and the name of each known image that looks like a file; the nearest first.
+
+        Also of those that look like it turned or mirrored.
+        """
+        own = _hashes(_read(path))
+        if not len(own) or not self._hashed:
+            return []
+        # equal signs less different ones, of 256, whichever way the file is turned
+        distances = (256 - (self._signs @ own.T).max(1)) / 2
+        near = [(int(bits), number) for bits, number in zip(distances, self._hashed, strict=True)]
+        return sorted((bits, self._named[number][0]) for bits, number in near if bits <= MAX_DISTANCE)
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @lru_cache(100_000)
-def _known_image(name: str, path: Path, _identity: tuple[int, ...]) -> KnownImage:
-    # each is compared with every submitted image; a file that was changed is another one, so is one of its path
+def _seen(path: Path, _identity: tuple[int, ...]) -> _Seen:
+    # a file is read once for all submissions that are entered together; one that was changed is another one
     image = _read(path)
-    return KnownImage(name=name, path=path, size=image.size, small=_small(image), hashes=_hashes(image))
-
-
-def copied(path: Path, known: Sequence[KnownImage]) -> str | None:
-    """The known image that was copied into a file, by its name and with the evidence; None for a new image."""
-    data = read_bytes(path)
-    image = decode(data).convert("RGB")
-    small = _small(image)
-    for each in known:
-        # the small copies differ less than the images, so that hardly any image has to be read in full
-        if each.size == image.size and np.abs(each.small - small).mean() <= _MAX_SMALL_CHANGE:
-            original = _read(each.path)
-            change = _change(np.asarray(image), np.asarray(original))
-            if change <= MAX_CHANGE:
-                return f"{each.name}, which differs by {change:.2g} of 255 on average"
-            if any(each_change <= MAX_JPEG_CHANGE for each_change in _jpeg_changes(data, image, original)):
-                return f"{each.name}, encoded anew as JPEG"
-    return None
-
-
-def lookalikes(path: Path, known: Sequence[KnownImage]) -> list[tuple[int, str]]:
-    """The distance, 0 to 31 bits, and the name of each known image that looks like a file; the nearest first."""
-    own = _hashes(_read(path))
-    if not len(own):
-        return []
-    found = [(int((each.hashes != own[0]).sum(1).min()), each.name) for each in known if len(each.hashes)]
-    return sorted(each for each in found if each[0] <= MAX_DISTANCE)
+    own = _hashes(image)
+    return _Seen(image.size, _small(image), own[0] if len(own) else None)
 
 
 def _read(path: Path) -> Image.Image:
     return decode_file(read_bytes(path), path, "a PNG or JPEG: dvc pull").convert("RGB")
 
 
-def _small(image: Image.Image) -> NDArray[np.int16]:
-    return np.asarray(image.resize(_SMALL, Image.Resampling.BOX), np.int16)
+def _small(image: Image.Image) -> NDArray[np.float32]:
+    return np.asarray(image.resize(_SMALL, Image.Resampling.BOX), np.float32).reshape(-1)
 
 
-def _hashes(image: Image.Image) -> NDArray[np.bool_]:
-    """Shape (8, 256): as it is, turned and mirrored; (0, 256) for an image without detail, and without PDQ."""
+def _hashes(image: Image.Image) -> NDArray[np.float32]:
+    """Shape (8, 256), -1 and 1: as it is, turned and mirrored; (0, 256) without detail, and without PDQ."""
     if not can_hash():
-        return np.empty((0, 256), np.bool_)
+        return np.empty((0, 256), np.float32)
     import pdqhash
 
     hashes, quality = pdqhash.compute_dihedral(np.asarray(image))
-    return np.array(hashes, np.bool_) if quality >= MIN_HASH_QUALITY else np.empty((0, 256), np.bool_)
-
-
-def _change(one: Pixels, other: Pixels) -> float:
-    return float(np.abs(one.astype(np.int16) - other).mean())
-
-
-def _jpeg_changes(data: bytes, image: Image.Image, original: Image.Image) -> Iterator[float]:
-    """The difference of an image from each JPEG of the original, in a part of both that begins at a whole block."""
-    left, top = ((side - _PART) // 2 // 16 * 16 if side > _PART else 0 for side in image.size)
-    box = (left, top, min(left + _PART, image.width), min(top + _PART, image.height))
-    wanted = np.asarray(image.crop(box))
-    part = original.crop(box)
-    with opened(io.BytesIO(data), data) as file:
-        if isinstance(file, JpegImagePlugin.JpegImageFile):
-            sampling = JpegImagePlugin.get_sampling(file)
-            yield _change(wanted, _jpeg(part, qtables=file.quantization, subsampling=max(sampling, 0)))
-    for quality in range(1, 101):
-        for sampling in (0, 1, 2):
-            yield _change(wanted, _jpeg(part, quality=quality, subsampling=sampling))
-
-
-def _jpeg(image: Image.Image, **options: object) -> Pixels:
-    out = io.BytesIO()
-    image.save(out, "JPEG", **options)
-    with Image.open(out) as found:
-        return np.asarray(found.convert("RGB"))
+    return 2 * np.array(hashes, np.float32) - 1 if quality >= MIN_HASH_QUALITY else np.empty((0, 256), np.float32)
 
 
 PIXEL_MODES = ("RGB", "L")

@@ -52,10 +52,10 @@ def parse_outline(points: object) -> Outline:
             "an outline with a point twice; expected each corner once, and the last not equal to the first"
         )
     ring = LinearRing(outline)
-    if not ring.convex_hull.area:
-        raise ValueError("an outline of no area; expected corners that are not all on one line")
     # a corner on a straight edge is allowed, one at which the outline turns back is not
     if not ring.is_simple:
+        if not ring.convex_hull.area:
+            raise ValueError("an outline of no area; expected corners that are not all on one line")
         raise ValueError("an outline that crosses or touches itself; expected a simple polygon: draw it again")
     return outline
 

@@ -30,6 +30,7 @@ def as_json(standing: Standing) -> str:
         "images": {sha256: _image(state) for sha256, state in standing.images.items()},
         "judges_left_out": standing.left_out,
         "notes": standing.notes,
+        "contest": standing.contest,
         "head": standing.head,
     }
     return json.dumps(content, indent=1, default=str) + "\n"
@@ -96,6 +97,7 @@ def notes_below(standing: Standing) -> Iterator[str]:
         yield f"Judge {judge} is left out: {problem}."
     yield from standing.notes
     if standing.head:
+        yield f"The first line of the log has the digest {standing.contest}: it is this contest."
         yield f"The last line of the log has the digest {standing.head}."
 
 

@@ -69,8 +69,10 @@ SizeRule = Literal["half", "quarter_box", "box_16_percent"]
 SIZE_RULES: tuple[SizeRule, ...] = get_args(SizeRule)
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
-PublicKey = Annotated[str, Field(pattern=r"^(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=*( .*)?$", max_length=2000)]
-"""A public SSH key on one line, as in ~/.ssh/id_ed25519.pub."""
+PublicKey = Annotated[
+    str, Field(pattern=r"^ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}( .*)?$", max_length=2000)
+]
+"""A public SSH key of kind ed25519 on one line, as in ~/.ssh/id_ed25519.pub."""
 
 
 class JudgingRules(Section):
@@ -111,6 +113,9 @@ class ContestLimits(Section):
     appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
     """Days for appeals, from the day on which the last judge that is needed has answered."""
 
+    defences: Annotated[int, Field(ge=1, le=1000)] = 10
+    """The most defences of a team: each run tells something of the unpublished list."""
+
     unbroken_days: Annotated[int, Field(ge=1, le=3650)] = 90
     """Days until a staked defence wins."""
 
@@ -147,7 +152,9 @@ class ContestRules(Section):
     classes: dict[Name, list[str]]
     """Two groups of wnids, by name; a contest has ImageNet's classes alone."""
 
-    teams: Annotated[list[Name], Field(min_length=1)]
+    teams: Annotated[dict[Name, PublicKey | None], Field(min_length=1)]
+    """The key of each team, by name; one without a key says nothing."""
+
     organizers: list[Name] = Field(default_factory=list)
     """Teams that take part without shares, like the board's."""
 
@@ -160,6 +167,15 @@ class ContestRules(Section):
 
     eligibility: Reading = "accuracy_80"
     """Which of the source's two readings decides who is eligible."""
+
+    version: Literal[1] = 1
+    """Of these rules: what the entries of a log come to."""
+
+    clean_set: Sha256 | None = None
+    """The digest of the edition's finished sets (`eligibility_lists.clean_digest`), entered with the first line."""
+
+    published: Sha256 | None = None
+    """The digest of the eligibility list (`eligibility_lists.list_digest`), entered with the first line."""
 
     unpublished: Sha256 | None = None
     """The digest of the unpublished list that decides who is eligible (`eligibility_lists.list_digest`)."""
@@ -196,8 +212,8 @@ class ContestRules(Section):
                     raise ValueError(f"{key}: unknown team {team}; expected one of teams")
         if self.quorum > len(self.board):
             raise ValueError(f"quorum: {self.quorum}; expected at most the {len(self.board)} members of the board")
-        if BOARD in self.teams or len(set(self.teams)) < len(self.teams):
-            raise ValueError(f"teams: one is named {BOARD}, or listed twice; expected distinct names")
+        if BOARD in self.teams:
+            raise ValueError(f"teams: one is named {BOARD}; expected another name")
         return self
 
     def groups(self) -> Groups:

@@ -1,7 +1,7 @@
 """Runs of defences over every submitted image and the eligibility lists, and a check of runs made before."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -13,12 +13,19 @@ from cleanset.files import sha256
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import eligibility
 from cleanset.studies.contest.command_defences import CommandDefence
-from cleanset.studies.contest.eligibility_lists import EligibilityImage, checked_list, eligibility_list, list_digest
+from cleanset.studies.contest.eligibility_lists import (
+    EligibilityImage,
+    check_published,
+    checked_list,
+    eligibility_list,
+    list_digest,
+)
 from cleanset.studies.contest.files import (
     ContestFiles,
     DefenceRun,
-    UnpublishedFigures,
+    UnpublishedResult,
     coverage_steps,
+    reasons_against,
     submitted_images,
 )
 from cleanset.studies.contest.log import Objects
@@ -34,11 +41,13 @@ def run_defence(
     *,
     unpublished: Path | None = None,
     unconfined: bool = False,
+    counts: bool = False,
 ) -> DefenceRun:
     """One run of a defence, dated `on`: all images answered, its rate measured.
 
     `unpublished`: the folder of the list that contest.yaml names as unpublished. `unconfined`: a command may run where
-    this machine cannot confine it.
+    this machine cannot confine it. `counts`: the counts on the unpublished list are in the run, once the contest is
+    over.
 
     Raises CleansetError for a defence that fails, and for an image or a file of it that is missing or has changed.
     """
@@ -50,6 +59,7 @@ def run_defence(
     groups = files.rules.groups()
     edition = Edition(contest / ".." / "..")
     images = {image.sha256 for _, image in submitted_images(files.submissions)}
+    check_published(edition, files.rules)
     known = eligibility_list(edition, groups)
     submitted = {sha: objects.path(sha) for sha in sorted(images)}
     hidden = checked_list(contest, files.rules, unpublished)
@@ -77,8 +87,12 @@ def run_defence(
     of_known = _flags(known, answers, confidences)
     of_hidden = None
     if hidden:
-        figures = eligibility(*_flags(hidden, answers, confidences)).model_dump()
-        of_hidden = UnpublishedFigures(**figures, list_sha256=list_digest(hidden))
+        figures = eligibility(*_flags(hidden, answers, confidences))
+        of_hidden = UnpublishedResult(
+            list_sha256=list_digest(hidden),
+            against=reasons_against(figures, files.rules),
+            figures=figures if counts else None,
+        )
     return DefenceRun(
         defence=name,
         date=on,
@@ -110,28 +124,56 @@ def _flags(
     return correct, abstains, None if confidences is None else np.array([confidences[sha] for sha in known])
 
 
-def different_answers(contest: Path, files: ContestFiles) -> list[str]:
-    """A line on each defence, whose answers to the images of all its runs are computed again.
+def recomputed(contest: Path, files: ContestFiles) -> list[str]:
+    """A line on each defence, whose answers and figures in all its runs are computed again.
 
-    Raises CleansetError for a model that gives an image another answer than a run has.
+    Raises CleansetError for a run of a model with another answer, another figure than is computed, or a rate below the
+    contest's limit where this machine is ten times as fast as the limit asks.
     """
     edition = Edition(contest / ".." / "..")
-    groups = files.rules.groups()
-    objects = Objects(contest)
     lines = []
     for name, defence in sorted(files.defences.items()):
         runs = files.runs_by_defence()[name]
         if defence.model is None:
             lines.append(f"{name}: {len(runs)} runs of a command, not recomputable")
             continue
-        paths = {sha: objects.path(sha) for run in runs for sha in run.answers if objects.read(sha)}
-        answers = ModelDefence(edition, defence.model, groups)(paths)[0] if paths else {}
-        for run in runs:
-            for sha, given in sorted(run.answers.items()):
-                if answers[sha] != given:
-                    raise CleansetError(
-                        f"run of {name} on {run.date}: {sha[:12]}… is {given}; expected {answers[sha]}, as computed: "
-                        "void the run"
-                    )
-        lines.append(f"{name}: {len(runs)} runs with the answers that were computed again")
+        if runs:
+            _check_runs(edition, contest, files, runs, ModelDefence(edition, defence.model, files.rules.groups()))
+        lines.append(f"{name}: {len(runs)} runs with the answers and figures that were computed again")
     return lines
+
+
+def _check_runs(
+    edition: Edition, contest: Path, files: ContestFiles, runs: Sequence[DefenceRun], model: ModelDefence
+) -> None:
+    objects = Objects(contest)
+    check_published(edition, files.rules)
+    known = eligibility_list(edition, files.rules.groups())
+    submitted = {sha: objects.path(sha) for run in runs for sha in run.answers if objects.read(sha)}
+    paths = {sha: each.path for sha, each in known.items()} | submitted
+    _check_unchanged(paths)
+    begun = perf_counter()
+    answers, confidences = model(paths)
+    rate = len(paths) * 60 / (perf_counter() - begun)
+    of_known = _flags(known, answers, confidences)
+    figures = eligibility(*of_known)
+    coverage = [list(step) for step in coverage_steps(*of_known)]
+    signs = [each.sign for each in model.signs(known, paths)]
+    least = files.rules.limits.images_per_minute
+    for run in runs:
+        where = f"run of {run.defence} on {run.date}"
+        for what, given, found in (
+            ("model", run.model, model.digest),
+            ("eligibility", run.eligibility.model_dump(), figures.model_dump()),
+            # a run that says nothing of these claims nothing
+            ("coverage", coverage if run.coverage is None else run.coverage, coverage),
+            ("signs", signs if run.signs is None else [each.sign for each in run.signs], signs),
+            *((f"{sha[:12]}…", answer, answers[sha]) for sha, answer in sorted(run.answers.items())),
+        ):
+            if given != found:
+                raise CleansetError(f"{where}: {what} is {given}; expected {found}, as computed: void the run")
+        if run.images_per_minute < least <= rate / 10:
+            raise CleansetError(
+                f"{where}: {run.images_per_minute:g} images a minute; expected at least {least:g}, since this machine "
+                f"answers {rate:.0f}: void the run"
+            )

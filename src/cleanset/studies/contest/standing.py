@@ -14,21 +14,23 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.coverage import Eligibility, overfitting
+from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.files import (
     BoardDecision,
     ContestFiles,
     DefenceRun,
     Submission,
+    UnpublishedResult,
     counted,
     in_order,
+    reasons_against,
     repeats,
     submitted_images,
     team_of,
 )
 from cleanset.studies.contest.judges import ImageCourse, ImageState, events_by_image, left_out
 from cleanset.studies.contest.judging import points_outside
-from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestRules, after
+from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, after
 from cleanset.validation import shown
 
 
@@ -62,11 +64,19 @@ class Parties:
         breaks: as the judges answer, as the board decides, and without either as any of the two groups. A defence that
         has not answered the image yet, though it can be run, counts as broken, since its team may know the answer.
         """
-        sha256 = decision.image
-        on = decision.date
+        return self.concerned(submission, decision.image, decision.date, self._groups(decision))
+
+    def withdrawing(self, submission: Submission, sha256: str, on: datetime.date) -> frozenset[str]:
+        """The teams that may not take part in making void what was said of an image, whichever group it has."""
+        return self.concerned(submission, sha256, on, self._files.rules.classes)
+
+    def concerned(
+        self, submission: Submission, sha256: str, on: datetime.date, groups: Iterable[str]
+    ) -> frozenset[str]:
+        """The teams that gain or lose if the group of an image changes, on a day, from or to one of some groups."""
         found = {submission.team, team_of(submission.manifest.target)}
         found |= {each.team for each in self._files.appeals if each.image == sha256}
-        for group in self._groups(decision):
+        for group in groups:
             found |= self.breaking(sha256, group, on)
         unknown = (name for name, day in self._known_on.items() if day <= on and not self._given(name, sha256, on))
         return frozenset(found | {team_of(name) for name in unknown})
@@ -86,13 +96,17 @@ def check_files(files: ContestFiles) -> None:
     # of an image that was submitted twice the first submission counts
     first_last = reversed(in_order(files.submissions))
     images = {image.sha256: each for each, image in submitted_images(first_last)}
-    checks = (_defences, _stakes, _submissions, _answers, _board, _runs)
+    checks = (_defences, _stakes, _submissions, _answers, _board, _conflicts, _runs)
     for problem in chain(*(find(files, images) for find in checks)):
         raise CleansetError(problem)
 
 
 # The functions below yield a problem and go on as if there were none: nothing is asked for after the first one.
 def _defences(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[str]:
+    most = files.rules.limits.defences
+    for team, count in sorted(Counter(map(team_of, files.defences)).items()):
+        if count > most:
+            yield f"{count} defences of {team}; expected at most {most}, limits.defences of the contest"
     for name in sorted(files.defences):
         if team_of(name) not in files.rules.teams:
             yield f"defence {name}: unknown team {team_of(name)}; expected one of the contest's teams"
@@ -127,19 +141,16 @@ def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[s
         team = submission.team
         day = submission.day
         target = submission.manifest.target
-        received = submission.manifest.received.date()
         if team not in files.rules.teams:
             yield f"{submission}: unknown team {team}; expected one of the contest's teams"
-        if received > day:
-            yield f"{submission}: received on {received}; expected a day up to {day}, on which it was entered"
         if target not in files.defences:
             yield f"{submission}: unknown target {target}; expected a defence team/name"
         if target not in staked or staked[target] > day:
             found = f"staked on {staked[target]}" if target in staked else "not staked"
             yield f"{submission}: {target} is {found}; expected a target that is staked by {day}"
-        a_day[team, received] += len(submission.manifest.images)
-        if a_day[team, received] > limits.images_a_day:
-            images = f"{a_day[team, received]} images of {team} on {received}"
+        a_day[team, day] += len(submission.manifest.images)
+        if a_day[team, day] > limits.images_a_day:
+            images = f"{a_day[team, day]} images of {team} on {day}"
             yield f"{submission}: {images}; expected at most {limits.images_a_day}"
         yield from _images(submission, files)
     for repeat in repeats(files.submissions):
@@ -201,7 +212,7 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
         decided.add((decision.image, decision.date))
         if decision.verdict not in (*rules.classes, INVALID, None):
             yield f"{where}: verdict {decision.verdict}; expected one of {', '.join((*rules.classes, INVALID))}"
-        yield from _members(rules, decision, parties.deciding(images[decision.image], decision), where)
+        yield from _members(files, decision, parties.deciding(images[decision.image], decision), where)
     for appeal in sorted(files.appeals, key=lambda each: (each.date, each.image, each.team)):
         where = f"appeal of {appeal.team} on {appeal.image[:12]}…"
         if appeal.image not in images or images[appeal.image].week > appeal.date:
@@ -213,7 +224,41 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
             yield f"acceptance of an unknown defence {accepted.defence}; expected one submitted by then"
 
 
-def _members(rules: ContestRules, decision: BoardDecision, parties: frozenset[str], where: str) -> Iterator[str]:
+def _has_conflict(files: ContestFiles, member: str, teams: frozenset[str], on: datetime.date) -> bool:
+    """Whether a member of the board has a conflict of interest with one of some teams, declared before a day."""
+    declared = {team for day, name, team in files.conflicts if name == member and day < on}
+    return files.rules.board[member].has_conflict_with(teams) or not teams.isdisjoint(declared)
+
+
+def _conflicts(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
+    rules = files.rules
+    parties = Parties(files)
+    for each in files.withdrawals:
+        concerned = (parties.withdrawing(images[one], one, each.date) for one in each.images if one in images)
+        teams = each.teams.union(*concerned)
+        for member in sorted(each.members & rules.board.keys()):
+            if _has_conflict(files, member, teams, each.date):
+                yield (
+                    f"{each.line}: signed by {member}, who has a conflict with {', '.join(sorted(teams))}; expected "
+                    "others"
+                )
+    yield from _declared(files)
+
+
+def _declared(files: ContestFiles) -> Iterator[str]:
+    rules = files.rules
+    for day, member, team in sorted(files.conflicts):
+        where = f"conflict of {member} with {team}, declared on {day}"
+        if member not in rules.board or team not in rules.teams:
+            yield f"{where}: unknown; expected a member of the board and a team"
+            return
+        left = [one for one in rules.board if not _has_conflict(files, one, frozenset({team}), datetime.date.max)]
+        if len(left) < rules.quorum:
+            yield f"{where}: {len(left)} members are left; expected a quorum of {rules.quorum} without this conflict"
+
+
+def _members(files: ContestFiles, decision: BoardDecision, parties: frozenset[str], where: str) -> Iterator[str]:
+    rules = files.rules
     count = len(decision.members)
     if count < rules.quorum:
         yield f"{where}: signed by {count} members; expected at least {rules.quorum}, the contest's quorum"
@@ -222,7 +267,7 @@ def _members(rules: ContestRules, decision: BoardDecision, parties: frozenset[st
             yield f"{where}: {member} is not a member of the board; expected one of {', '.join(rules.board)}"
     # of a team that gains or loses by the decision
     for member in sorted(decision.members):
-        if rules.board[member].has_conflict_with(parties):
+        if _has_conflict(files, member, parties, decision.date):
             yield (
                 f"{where}: signed by {member}, who has a conflict with {', '.join(sorted(parties))}; "
                 "expected the member under recused, and the decision of others"
@@ -325,6 +370,9 @@ class Standing:
     notes: tuple[str, ...] = ()
     """Sentences on the limits of this contest's checks."""
 
+    contest: str = ""
+    """The digest of the first line of the log, which is the contest's identity."""
+
     head: str = ""
     """The digest of the last line of the log."""
 
@@ -347,6 +395,7 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
         defenders=_shares_of_batches(files, defences),
         left_out=left_out(files, on),
         notes=said,
+        contest=files.contest,
         head=files.head,
     )
 
@@ -357,6 +406,11 @@ def notes(files: ContestFiles) -> tuple[str, ...]:
     if files.rules.unpublished is None:
         found.append(
             "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too."
+        )
+    for week, head in sorted(files.seen.items())[-1:]:
+        found.append(
+            f"The line that published the week on {week}, digest {head.digest[:12]}…, was seen by "
+            f"{', '.join(sorted(head.teams)) or 'no team'} since; at least two teams should."
         )
     if files.rules.made_up:
         found.append("This contest is made up: none of it has happened, and its dates were chosen.")
@@ -450,7 +504,9 @@ class _Contest:
     def defence(self, name: str) -> DefenceStanding:
         """The standing of one defence."""
         found = (
-            overfitting(run.eligibility, run.unpublished) for run in self._runs[name] if run.unpublished is not None
+            overfitting(run.eligibility, run.unpublished.figures)
+            for run in self._runs[name]
+            if run.unpublished is not None and run.unpublished.figures is not None
         )
         return replace(self._status(name), overfitting=next(found, None))
 
@@ -561,13 +617,16 @@ class _Contest:
             return "missing verdicts"
         return str(max(each.appeals_until for each in last if each.appeals_until)) if last else "a run over that week"
 
-    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, Eligibility]]:
-        """The runs over the list that decides who is eligible, with the figures on it."""
+    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, Sequence[str]]]:
+        """The runs over the list that decides who is eligible, with the reasons against it in their results on it."""
         wanted = self._files.rules.unpublished
         if wanted is None:
-            return [(run, run.eligibility) for run in self._runs[name]]
+            return [(run, reasons_against(run.eligibility, self._files.rules)) for run in self._runs[name]]
         hidden = [(run, run.unpublished) for run in self._runs[name] if run.unpublished is not None]
-        return [each for each in hidden if each[1].list_sha256 == wanted]
+        return [(run, self._on_hidden(each)) for run, each in hidden if each.list_sha256 == wanted]
+
+    def _on_hidden(self, result: UnpublishedResult) -> Sequence[str]:
+        return result.against if result.figures is None else reasons_against(result.figures, self._files.rules)
 
     def _why_ineligible(self, name: str, ends: datetime.date = datetime.date.max) -> tuple[str, ...]:
         """The reasons against eligibility, by the first run; one of a staked defence has to be before `ends`."""
@@ -575,19 +634,12 @@ class _Contest:
         first = next((self._against(*each) for each in self._counting_runs(name) if each[0].date < ends), ("not_run",))
         return (*reasons, *first)
 
-    def _against(self, run: DefenceRun, eligibility: Eligibility) -> tuple[str, ...]:
-        """The reasons against eligibility in one run over the list that decides."""
-        rules = self._files.rules
-        too_few = rules.eligibility == "perfect_at_80" and eligibility.images < rules.limits.eligibility_images
-        found = {
-            "abstains": not eligibility.answers_enough,
-            "accuracy": eligibility.answers_enough and not eligibility.fulfils(rules.eligibility),
-            "too_few_images": too_few,
-            "too_slow": run.images_per_minute < rules.limits.images_per_minute,
-        }
-        return tuple(reason for reason, applies in found.items() if applies)
+    def _against(self, run: DefenceRun, on_list: Sequence[str]) -> tuple[str, ...]:
+        """The reasons against eligibility in one run, with those on the list that decides."""
+        too_slow = run.images_per_minute < self._files.rules.limits.images_per_minute
+        return (*on_list, "too_slow") if too_slow else tuple(on_list)
 
-    def _last_run(self, name: str, ends: datetime.date) -> tuple[DefenceRun, Eligibility] | None:
+    def _last_run(self, name: str, ends: datetime.date) -> tuple[DefenceRun, Sequence[str]] | None:
         """The run that decides a win: the first one from `ends` on over all images submitted before, and the list."""
         if self._on < ends:
             return None
