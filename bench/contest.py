@@ -67,7 +67,8 @@ def entries(keys: dict[str, str]) -> Iterator[Entry]:
 
 def write_log(folder: Path, count: int) -> None:
     """Write a log of some lines."""
-    from cleanset.studies.contest.log import LOG, START, statement
+    from cleanset.studies.contest.log import START
+    from cleanset.studies.contest.log_lines import LOG, statement
     from cleanset.studies.contest.signatures import armoured, signed_text
 
     private = {name: Ed25519PrivateKey.generate() for name in ("staff", "ada", *TEAMS, *JUDGES)}
@@ -100,7 +101,8 @@ def write_log(folder: Path, count: int) -> None:
 
 def seconds(folder: Path) -> tuple[float, float]:
     """Processor seconds of reading a log, and of its standing."""
-    from cleanset.studies.contest.log import read, state
+    from cleanset.studies.contest.log import read
+    from cleanset.studies.contest.log_state import state
     from cleanset.studies.contest.standing import standing
 
     begun = process_time()

@@ -23,7 +23,8 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.sets.manifest import file_name, manifest_csv
 from cleanset.studies.contest.entering import draft_of, enter, sign_entries
 from cleanset.studies.contest.files import ContestFiles, team_of
-from cleanset.studies.contest.log import LOG, START, read_state, statement
+from cleanset.studies.contest.log import START, read_state
+from cleanset.studies.contest.log_lines import LOG, statement
 from cleanset.studies.contest.memory import seen_file
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.signatures import armoured, signed_text

@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cleanset.studies.contest.log import LOG, read, signed_log
+from cleanset.studies.contest.log import read, signed_log
+from cleanset.studies.contest.log_lines import LOG
 from cleanset.studies.contest.memory import forget
 from tests.checkouts import Checkout
 

@@ -16,7 +16,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest import command_defences
 from cleanset.studies.contest.command_defences import CommandDefence, nameless_copy, parse_answers
 from cleanset.studies.contest.files import Defence
-from cleanset.studies.contest.log import Objects
+from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.sandbox import can_confine
 from tests.documents import blocks
 from tests.studies.contest.on_disk import digest, png

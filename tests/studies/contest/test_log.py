@@ -16,7 +16,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import replace_file
 from cleanset.sets.archive import SignatureError
 from cleanset.studies.contest.entering import check, enter, sign_entries
-from cleanset.studies.contest.log import LOG, Objects, parse, read
+from cleanset.studies.contest.log import parse, read
+from cleanset.studies.contest.log_lines import LOG
+from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.signatures import NAMESPACE, armoured, check_signature, signature_of
 from cleanset.studies.contest.standing import standing

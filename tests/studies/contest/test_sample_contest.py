@@ -21,7 +21,9 @@ from cleanset.studies.contest.command_defences import CommandDefence
 from cleanset.studies.contest.entering import check, enter
 from cleanset.studies.contest.files import ContestFiles, DefenceRun
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
-from cleanset.studies.contest.log import LOG, OBJECTS, Objects, read, read_content, read_state
+from cleanset.studies.contest.log import read, read_state
+from cleanset.studies.contest.log_lines import LOG
+from cleanset.studies.contest.objects import OBJECTS, Objects, read_content
 from cleanset.studies.contest.page import write_page
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import run_defence

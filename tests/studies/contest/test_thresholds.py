@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.log import LOG
+from cleanset.studies.contest.log_lines import LOG
 from cleanset.studies.contest.thresholds import find_threshold, threshold_text
 from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout

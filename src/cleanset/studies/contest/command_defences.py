@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.images.codec import decode
 from cleanset.measure.predictions import printed_answers
 from cleanset.studies.contest.files import Defence
-from cleanset.studies.contest.log import Objects
+from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.sandbox import can_confine, confined, socket_filter
 from cleanset.validation import shown

@@ -10,7 +10,7 @@ from cleanset.files import read_bytes, sha256
 from cleanset.scoring.logits import Groups
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.studies.contest.log import visible
+from cleanset.studies.contest.objects import visible
 from cleanset.studies.contest.rules import ContestRules
 
 UNPUBLISHED_LIST = "unpublished"

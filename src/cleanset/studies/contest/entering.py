@@ -29,9 +29,13 @@ from cleanset.studies.contest.eligibility_lists import (
 from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
 from cleanset.studies.contest.images import KnownImages, can_hash, decode_submitted
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
-from cleanset.studies.contest.log import DraftLine, Line, Objects, read, read_content, refuse_link, visible
+from cleanset.studies.contest.log import read
+from cleanset.studies.contest.log_lines import ENTRIES, RULES, WHOLE, DraftLine, Line, Signature, entry_of
+from cleanset.studies.contest.log_state import mask_of, state
+from cleanset.studies.contest.objects import Objects, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import recomputed, run_defence
+from cleanset.studies.contest.signers import voided
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import check_known, shown, validate
 
@@ -51,7 +55,7 @@ def draft_of(path: Path, edition: Edition) -> DraftLine:
     return replace(_unsigned(path, edition), signatures=_signatures_beside(path))
 
 
-def _signatures_beside(path: Path) -> dict[str, log.Signature]:
+def _signatures_beside(path: Path) -> dict[str, Signature]:
     """The signatures of an entry, in files named after it, by the names of those who have signed it."""
     path = path.absolute()
     found = {}
@@ -60,7 +64,7 @@ def _signatures_beside(path: Path) -> dict[str, log.Signature]:
         if each.name == f"{path.name}.{name}.sig" and "." not in name:
             refuse_link(each)
             content = parse_json(read_text(each, "sign again"), str(each), "a signature of cleanset contest sign")
-            found[name] = validate(log.Signature, content, each)
+            found[name] = validate(Signature, content, each)
     return found
 
 
@@ -71,7 +75,7 @@ def _unsigned(path: Path, edition: Edition) -> DraftLine:
             return _draft_of_folder(path, path / name, kind, edition)
     content = read_content(path)
     files: dict[str, Path] = {}
-    kind, data = (log.RULES, _whole(content, edition, path)) if path.name == CONTEST_YAML else kind_of(path, content)
+    kind, data = (RULES, _whole(content, edition, path)) if path.name == CONTEST_YAML else kind_of(path, content)
     shown_images = data.get(kind)
     if kind in ("controls", "examples") and isinstance(shown_images, dict):
         there = {sha256_of(each): each for each in visible(path.parent / "images") if each.is_file()}
@@ -92,15 +96,15 @@ def _whole(content: dict[str, object], edition: Edition, where: Path) -> dict[st
 
 def kind_of(path: Path, content: dict[str, object]) -> tuple[str, dict[str, object]]:
     """The kind of the entry in a file, and its data. Raises CleansetError for an unknown entry."""
-    kinds = [key for key in content if key in log.ENTRIES]
+    kinds = [key for key in content if key in ENTRIES]
     data = content[kinds[0]] if len(kinds) == 1 else None
     if not isinstance(data, dict):
         raise CleansetError(
             f"{path}: not an entry of a contest; expected {MANIFEST_YAML} or {DEFENCE_YAML} in a folder, "
-            f"{CONTEST_YAML}, or a file with one of {', '.join(log.ENTRIES)} at its top"
+            f"{CONTEST_YAML}, or a file with one of {', '.join(ENTRIES)} at its top"
         )
     # a list by judge or image has the name of its kind itself
-    return kinds[0], content if kinds[0] in log.WHOLE else data
+    return kinds[0], content if kinds[0] in WHOLE else data
 
 
 def _with_mask(path: Path, digest: str, one: object) -> object:
@@ -117,7 +121,7 @@ def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> D
     del there[file.name]
     if kind == "submission":
         data = data | {"images": [image_entry(path) for path in there.values()]}
-    entry = log.entry_of(kind, data, datetime.date.min, signers=(), where=file)
+    entry = entry_of(kind, data, datetime.date.min, signers=(), where=file)
     if isinstance(entry, SubmissionManifest):
         return DraftLine(kind, data, files={each.sha256: there[each.file] for each in entry.images})
     assert isinstance(entry, Defence)
@@ -237,7 +241,7 @@ def check_lines(edition: Edition, lines: Sequence[Line], new: int, objects: Obje
 
     Raises CleansetError for the first problem: against other lines, in an object, or of a copied image.
     """
-    files = log.state(lines)
+    files = state(lines)
     standing(files, lines[-1].day)
     left = [f"left out: {each}" for each in repeats(files.submissions) if each.submission.number >= new]
     return [
@@ -268,7 +272,7 @@ def check(
     lines = read(contest)
     if since is not None:
         log.check_since(lines, since)
-    files = log.state(lines)
+    files = state(lines)
     notes = check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
     images = sum(len(each.manifest.images) for each in files.submissions)
     found = [
@@ -280,7 +284,7 @@ def check(
 
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
     """See `check_lines`; each object is compared with what was there before its line."""
-    void = log.voided(lines)
+    void = voided(lines)
     last = max((each.n for each in lines if each.kind == "publish"), default=0)
     for line in lines[new or 1 :]:
         if line.n in void:
@@ -303,7 +307,7 @@ def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objec
 
 
 def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, objects: Objects) -> Iterator[str]:
-    void = log.voided(lines)
+    void = voided(lines)
     before = [each for each in lines[: line.n] if each.n not in void]
     published = max((each.n for each in before if each.kind == "publish"), default=0)
     clean = clean_images(edition)
@@ -361,7 +365,7 @@ def _check_own_image(where: str, one: ControlImage | JudgeAnswer, rules: Contest
     elif size[0] != size[1]:
         raise CleansetError(f"{where}: {size[0]} x {size[1]} pixels; expected a square image, as submitted ones are")
     # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
-    elif one.mask is not None and (shape := log.mask_of(one.mask).shape)[::-1] != size:
+    elif one.mask is not None and (shape := mask_of(one.mask).shape)[::-1] != size:
         raise CleansetError(
             f"{where}: a mask of {shape[1]} x {shape[0]} pixels; expected its image's {size[0]} x {size[1]}"
         )

@@ -43,7 +43,9 @@ from cleanset.studies.contest.judging import (
     by_rule,
     doubled_area,
 )
-from cleanset.studies.contest.log import Line, Objects, state
+from cleanset.studies.contest.log_lines import Line
+from cleanset.studies.contest.log_state import state
+from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, SizeRule, after
 from cleanset.studies.contest.standing import Standing, history, standing
 from cleanset.tables import read_table

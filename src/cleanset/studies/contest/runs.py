@@ -28,8 +28,8 @@ from cleanset.studies.contest.files import (
     reasons_against,
     submitted_images,
 )
-from cleanset.studies.contest.log import Objects
 from cleanset.studies.contest.model_defences import ModelDefence
+from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN
 
 

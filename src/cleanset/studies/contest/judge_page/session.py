@@ -30,7 +30,8 @@ from cleanset.studies.contest.judging import (
     parse_outline,
     points_outside,
 )
-from cleanset.studies.contest.log import Objects, read_content, read_state
+from cleanset.studies.contest.log import read_state
+from cleanset.studies.contest.objects import Objects, read_content
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import Section, Sha256, shown, validate
 from cleanset.web.images import Photos
