@@ -998,6 +998,7 @@ put_into_panels()
 EXTRAS = {
     "review": ("fastapi", "nicegui", "pdqhash", "starlette", "uvicorn"),
     "text": ("onnxruntime", "rapidocr"),
+    "pilot": ("playwright",),
 }
 """The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
 EXTRAS_OF_STUDIES = {"robustness": "robustness", "attacks": "attacks", "training": "robustness,training"}

@@ -90,6 +90,8 @@ NOT_RUN = {
     "cleanset study analyse answers-*.csv --plan build/study --out build/analysis": "needs answers: "
     "tests/study gives some, in a browser too",
     "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
+    "cleanset study pilot --plan build/study --out build/pilot --people 10 --settings wage=12": "needs a plan, and ten "
+    "minutes of a browser: tests/studies/realness/test_pilot.py tries four people",
     "cd imagenet-published": "needs ImageNet's images: tests/stages/test_list_models.py runs these stages on ten",
     "cleanset verify scooter": "docs/published_set.md: README's same line runs on a drawn archive, and "
     "tests/measure evaluates models",

@@ -123,6 +123,32 @@ def serve(
 
 
 @app.command()
+def pilot(
+    plan: Annotated[Path, typer.Option(help="The plan's folder.")],
+    out: NewFolder,
+    people: Annotated[int, typer.Option(min=1, max=1000, help="Number of simulated people.")] = 10,
+    settings: Annotated[
+        str,
+        typer.Option(
+            help="effect: modified minus real, of careful people; wage for an hour.", show_default="effect=0,wage=0"
+        ),
+    ] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that the people do.")] = 0,
+) -> None:
+    """Try a plan with simulated people, before money is spent.
+
+    Careful, careless, fast and biased people go through the page in a real
+    browser. Writes pictures of what they see, their answers and the analysis;
+    prints how long it takes, what it costs, and whether the number of people
+    gives the power.
+    """
+    from cleanset.studies.realness import pilot as piloting
+
+    wanted = settings_of(piloting.PilotSettings, settings, "--settings")
+    typer.echo(piloting.as_text(piloting.run(plan, out, people, seed, wanted), out))
+
+
+@app.command()
 def analyse(
     ratings: Annotated[list[Path], typer.Argument(help="CSV files of ratings, or of the page's answers.")],
     plan: Annotated[Path | None, typer.Option(help="The plan's folder, for the page's answers.")] = None,

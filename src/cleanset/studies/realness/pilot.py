@@ -1,0 +1,349 @@
+"""`cleanset study pilot`: simulated people go through a plan's page in a real browser, and their answers are analysed.
+
+A copy of the plan is served by the usual server, so that nothing of a pilot is in the plan's own answers. The page's
+clock is set forward instead of waiting, so that times are those of the simulated people.
+"""
+
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from cleanset.errors import CleansetError
+from cleanset.files import new_folder, read_text, write_text
+from cleanset.progress import tracked
+from cleanset.studies.realness import analysis
+from cleanset.studies.realness.plan_files import KEY, PLAN, read_plan
+from cleanset.studies.realness.planning import PUBLISHED_FIT
+from cleanset.studies.realness.ratings import parse_key
+from cleanset.studies.realness.simulated import Manner, SeenTrial, SimulatedPerson, TrialKind
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+    from rich.console import RenderableType
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""Programs that are looked for before the browser that playwright installs."""
+OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run")
+WINDOWS = ((1280, 800), (1920, 1080), (2560, 1440))
+"""Widths and heights in CSS pixels, of one person after the other."""
+READING_SECONDS = 60
+"""For the pages before the first trial."""
+PATIENCE_MILLISECONDS = 30_000
+DOUBLE_CLICK_MILLISECONDS = 350
+STEP_MILLISECONDS = 40
+CARD_MM = 85.6
+SCREENS = "screens"
+COPY = "plan"
+ANALYSIS = "analysis"
+RESULT = "pilot.json"
+WIDTH = 100
+"""Characters of a line of the analysis."""
+
+_BUTTONS = "#jspsych-html-button-response-btngroup button"
+_MARK_ANSWERED = "() => document.querySelector('main h1').setAttribute('data-answered', '')"
+_STATE = (files("cleanset.studies.realness") / "static" / "pilot.js").read_text(encoding="utf-8").rstrip().rstrip(";")
+
+
+@dataclass(frozen=True, slots=True)
+class PilotSettings:
+    """Options of a pilot."""
+
+    effect: Annotated[float, Field(ge=-4, le=4)] = 0.0
+    """The mean rating of modified images minus that of real ones, of careful people."""
+
+    wage: Annotated[float, Field(ge=0)] = 0.0
+    """Payment for an hour; 0: none is reckoned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotPerson:
+    """How far a simulated person came."""
+
+    manner: Manner
+    seconds: float
+    """From opening the page to its end."""
+
+    end: str
+    """The first line of the last page."""
+
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pilot:
+    """The result of a pilot."""
+
+    seed: int
+    settings: PilotSettings
+    people: tuple[PilotPerson, ...]
+    planned_people: int
+    """The number of lists of the plan."""
+
+    power: float
+    """The power of the plan, with the variances that it was planned with."""
+
+    wanted_power: float
+    analysis: str
+    """Of the answers, in lines; or why there is none."""
+
+    screens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageState:
+    """What stands on the page, as static/pilot.js finds it."""
+
+    kind: str
+    """A kind of trial, or card, page (with one button), window (too small) or end; empty: it cannot be answered yet."""
+
+    text: str
+    """Of an attention check, what to choose; of a window and of an end, what the page says."""
+
+    files: list[str]
+    """The addresses of the images."""
+
+    labels: list[str]
+    """Of the buttons."""
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What a walk through the page needs to know, and the pictures taken so far."""
+
+    kinds: Mapping[str, SeenTrial]
+    """By stimulus, what is known of it."""
+
+    pairs: Mapping[frozenset[str], str]
+    """The stimulus of a pair, by the names of its two files."""
+
+    screens: Path
+    shown: set[tuple[int, str]] = field(default_factory=set)
+
+    def photograph(self, page: "Page", width: int, kind: str) -> None:
+        """Take a picture of the first page of a kind in a window."""
+        if (width, kind) not in self.shown:
+            self.shown.add((width, kind))
+            number = sum(each == width for each, _ in self.shown)
+            page.screenshot(path=self.screens / f"{width}-{number}-{kind}.png")
+
+    def seen(self, state: PageState) -> SeenTrial:
+        """The trial of a page."""
+        if state.kind == "attention":
+            return SeenTrial(kind="attention", stimulus="", truth=str(state.labels.index(state.text)))
+        names = [each.rpartition("/")[2] for each in state.files]
+        stimulus = self.pairs[frozenset(names)] if state.kind == "pair" else names[0].partition(".")[0]
+        return self.kinds[stimulus]
+
+
+def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) -> Pilot:
+    """Let simulated people go through the page of a plan, and write what they see and answer into `out`.
+
+    Raises CleansetError for a folder that is no plan, and without a browser.
+    """
+    plan_files = read_plan(plan, images=True)
+    record = json.loads(read_text(plan / PLAN, ""))
+    with new_folder(out) as folder:
+        shutil.copytree(plan, folder / COPY, ignore=shutil.ignore_patterns("answers", "people.csv", "study_id*"))
+        (folder / SCREENS).mkdir()
+        walk = _Walk(kinds=_known(plan_files.key), pairs=_pairs(plan_files.trials), screens=folder / SCREENS)
+        with _browser() as browser, _served(folder / COPY, people) as address:
+            found = tuple(
+                _walked(browser, address, walk, person)
+                for person in tracked(_people(people, seed, settings.effect), people, "people")
+            )
+        pilot = Pilot(
+            seed=seed,
+            settings=settings,
+            people=found,
+            planned_people=record["people"],
+            power=record["power"],
+            wanted_power=record["people_needed"]["power"],
+            analysis=_analysed(folder),
+            screens=tuple(sorted(path.name for path in (folder / SCREENS).iterdir())),
+        )
+        write_text(folder / RESULT, json.dumps(asdict(pilot), indent=2) + "\n")
+    return pilot
+
+
+def _people(count: int, seed: int, effect: float) -> Iterator[SimulatedPerson]:
+    for number in range(count):
+        yield SimulatedPerson(number, seed, effect=effect, variances=PUBLISHED_FIT)
+
+
+def _analysed(folder: Path) -> str:
+    answers = sorted((folder / COPY / "answers").glob("*.csv"))
+    if not answers:
+        return "no answers: nobody came to the first trial"
+    try:
+        found = analysis.run(answers, analysis.AnalysisSettings(), folder / COPY, folder / ANALYSIS)
+    except CleansetError as error:
+        return str(error)
+    return _in_lines(analysis.as_text(found))
+
+
+def _in_lines(found: "RenderableType") -> str:
+    from rich.console import Console
+
+    lines = io.StringIO()
+    Console(file=lines, width=WIDTH, color_system=None).print(found, highlight=False)
+    return lines.getvalue().rstrip()
+
+
+def _known(key: str) -> dict[str, SeenTrial]:
+    """By stimulus, each trial of a plan's key but the attention checks, whose text says the answer."""
+    kinds: Mapping[str, TrialKind] = {"real": "image", "modified": "image", "pair": "pair", "plate": "plate"}
+    return {
+        name: SeenTrial(
+            kind=kinds[each.kind],
+            stimulus=name,
+            truth=each.kind if kinds[each.kind] == "image" else each.expected,
+        )
+        for name, each in parse_key(key, KEY).items()
+        if each.kind in kinds
+    }
+
+
+def _pairs(trials: str) -> dict[frozenset[str], str]:
+    rows = csv.DictReader(io.StringIO(trials))
+    return {frozenset((row["file"], row["file_right"])): row["stimulus"] for row in rows if row["kind"] == "pair"}
+
+
+def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPerson) -> PilotPerson:
+    """Go through the page to its end."""
+    width, height = WINDOWS[person.number % len(WINDOWS)]
+    context = browser.new_context(viewport={"width": width, "height": height})
+    try:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MILLISECONDS)
+        page.clock.install()
+        page.goto(address)
+        seconds = float(READING_SECONDS)
+        while True:
+            state = _settled(page)
+            kind = state.kind
+            walk.photograph(page, width, kind)
+            if kind == "window":
+                raise CleansetError(f"the pilot: in a window of {width} x {height} the page says: {state.text}")
+            if kind == "end":
+                break
+            if kind == "card":
+                # as if the screen had 96 CSS pixels in an inch
+                page.locator("#card-width").fill(f"{CARD_MM * 96 / 25.4:.1f}")
+            page.evaluate(_MARK_ANSWERED)
+            if kind in ("card", "page"):
+                _click(page, 0)
+                continue
+            answer = person.answer(walk.seen(state))
+            page.clock.run_for(round(1000 * answer.seconds))
+            seconds += answer.seconds
+            if kind == "plate":
+                _click(page, answer.choice)
+            else:
+                page.keyboard.press(str(answer.choice + 1))
+        return PilotPerson(
+            manner=person.manner,
+            seconds=round(seconds, 1),
+            end=state.text,
+            is_complete=page.evaluate("() => STUDY.texts.done[0]") == state.text,
+        )
+    finally:
+        context.close()
+
+
+def _settled(page: "Page") -> PageState:
+    """What stands on the page once it can be answered."""
+    for _ in range(PATIENCE_MILLISECONDS // STEP_MILLISECONDS):
+        found = PageState(**page.evaluate(_STATE))
+        if found.kind:
+            return found
+        page.wait_for_timeout(STEP_MILLISECONDS / 4)
+        page.clock.run_for(STEP_MILLISECONDS)
+    raise CleansetError(f"the pilot: the page cannot be answered; it shows: {page.inner_text('main')[:300]}")
+
+
+def _click(page: "Page", place: int) -> None:
+    """Click a button, later than a second click of one double click."""
+    page.wait_for_timeout(DOUBLE_CLICK_MILLISECONDS)
+    page.locator(f"{_BUTTONS} >> nth={place}").click()
+
+
+@contextmanager
+def _browser() -> "Iterator[Browser]":
+    """A Chromium without a window. Raises CleansetError without one."""
+    from playwright.sync_api import Error, sync_playwright
+
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    with sync_playwright() as started:
+        try:
+            browser = started.chromium.launch(executable_path=program, args=list(OPTIONS))
+        except Error as error:
+            raise CleansetError(
+                f"no browser ({str(error).splitlines()[0]}); expected Chromium: install it, or run playwright install "
+                "chromium"
+            ) from None
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def _served(plan: Path, people: int) -> Iterator[str]:
+    """The address at which the usual server serves a plan, in a process of its own."""
+    command = [
+        sys.executable, "-m", "cleanset", "study", "serve", "--plan", str(plan), "--port", "0", "--no-browser",
+        "--settings", f"people={people}",
+    ]  # fmt: skip
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    assert server.stderr is not None
+    try:
+        found = next(filter(None, (re.search(r"https?://\S+", line) for line in server.stdout)), None)
+        if found is None:
+            raise CleansetError(f"the pilot: the plan cannot be served: {server.stderr.read().strip()}")
+        yield found[0]
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def as_text(pilot: Pilot, out: Path) -> str:
+    """The result in some lines."""
+    manners = Counter(each.manner for each in pilot.people)
+    complete = [each for each in pilot.people if each.is_complete]
+    stopped = Counter(f"{each.manner}: {each.end}" for each in pilot.people if not each.is_complete)
+    lines = [
+        f"{len(pilot.people)} simulated people, seed {pilot.seed}: "
+        + ", ".join(f"{count} {manner}" for manner, count in manners.items()),
+        f"complete: {len(complete)}" + "".join(f"; {count} {what}" for what, count in stopped.items()),
+    ]
+    careful = [each.seconds for each in complete if each.manner == "careful"]
+    if careful:
+        minutes = median(careful) / 60
+        lines.append(f"duration of careful people: {minutes:.1f} min (median), at most {max(careful) / 60:.1f} min")
+        if pilot.settings.wage:
+            each = pilot.settings.wage * minutes / 60
+            lines.append(
+                f"payment at {pilot.settings.wage:g} an hour: {each:.2f} each, {each * pilot.planned_people:,.2f} for "
+                f"{pilot.planned_people:,} people"
+            )
+    lines += [
+        f"power with the {pilot.planned_people:,} people planned: {pilot.power:.2f} (wanted: {pilot.wanted_power:g})",
+        "",
+        pilot.analysis,
+        "",
+        f"pictures of the page: {out / SCREENS}; answers: {out / COPY / 'answers'}; analysis: {out / ANALYSIS}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,115 @@
+"""Simulated people try a plan in a real browser; nothing of it is in the plan."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.realness import pilot
+from cleanset.studies.realness.planning import PUBLISHED_FIT
+from cleanset.studies.realness.simulated import SeenTrial, SimulatedPerson
+from tests.studies.realness.conftest import SIZES, command, rows
+
+
+def person(number: int, *, effect: float = 0.0, seed: int = 0) -> SimulatedPerson:
+    return SimulatedPerson(number, seed, effect=effect, variances=PUBLISHED_FIT)
+
+
+CHECKS = (
+    (SeenTrial(kind="pair", stimulus="a", truth="right"), 1),
+    (SeenTrial(kind="attention", stimulus="", truth="4"), 4),
+    (SeenTrial(kind="plate", stimulus="b", truth="7"), 6),
+    (SeenTrial(kind="plate", stimulus="c", truth="none"), 9),
+)
+"""What a careful person answers."""
+
+
+def test_who_they_are() -> None:
+    manners = [person(number).manner for number in range(10)]
+    assert sorted(manners) == ["biased", "careful", "careful", "careful", "careful", "careful", "careful", "careful",
+                               "careless", "fast"]  # fmt: skip
+    assert [person(number).manner for number in range(10, 20)] == manners
+
+
+@pytest.mark.parametrize(("trial", "choice"), CHECKS)
+def test_careful_people_pass_all_checks_and_others_do_not(trial: SeenTrial, choice: int) -> None:
+    careful = {person(0, seed=seed).answer(trial).choice for seed in range(40)}
+    careless = {person(2, seed=seed).answer(trial).choice for seed in range(40)}
+    biased = {person(8, seed=seed).answer(trial).choice for seed in range(40)}
+    assert careful == {choice}
+    assert len(careless) > 1
+    assert biased == {0}
+
+
+def test_the_effect_is_that_of_careful_people() -> None:
+    """Of 400 people and 5 images of each kind; the scale ends at 2, which takes a little of it."""
+
+    def mean(truth: str) -> float:
+        trials = [SeenTrial(kind="image", stimulus=f"{truth}{number}", truth=truth) for number in range(5)]
+        people = [person(10 * number, effect=-1.5) for number in range(400)]
+        return float(sum(each.answer(trial).choice for each in people for trial in trials) / 2000)
+
+    assert mean("modified") - mean("real") == pytest.approx(-1.5, abs=0.45)
+
+
+def test_the_same_seed_gives_the_same_answers() -> None:
+    trials = [SeenTrial(kind="image", stimulus=f"{number}", truth="real") for number in range(20)]
+
+    def answers(seed: int) -> list[object]:
+        again = person(4, seed=seed)
+        return [again.answer(trial) for trial in trials]
+
+    assert answers(3) == answers(3)
+    assert answers(3) != answers(4)
+    seconds = sorted(person(0, seed=seed).answer(trials[0]).seconds for seed in range(101))
+    assert seconds[50] == pytest.approx(6, rel=0.25)
+
+
+@pytest.mark.long
+def test_a_pilot_of_the_published_protocol(export_folder: Path, attacked: Path, tmp_path: Path) -> None:
+    """Three careful people of four end; the careless one fails the pairs. Every page of each window is photographed."""
+    plan = tmp_path / "plan"
+    parts = "protocol=as_published,plates=0,attention=2,pairs=4,min_correct_pairs=4,real=4,modified=4"
+    command("plan", "--set", export_folder, "--attacked", attacked, "--out", plan, *SIZES[:3], parts)
+    before = {path: path.read_bytes() for path in plan.rglob("*") if path.is_file()}
+    said = command(
+        "pilot", "--plan", plan, "--out", tmp_path / "pilot", "--people", "4", "--settings", "wage=12", "--seed", "1"
+    )
+    assert {path: path.read_bytes() for path in plan.rglob("*") if path.is_file()} == before
+    assert "4 simulated people, seed 1: 3 careful, 1 careless\n" in said
+    assert "complete: 3; 1 careless: The main part does not begin\n" in said
+    assert "payment at 12 an hour: " in said
+    assert "protocol: as_published, but attention=2, pairs=4, min_correct_pairs=4, plates=0" in said
+    record = json.loads((tmp_path / "pilot" / pilot.RESULT).read_text())
+    careful = [each["seconds"] for each in record["people"] if each["manner"] == "careful"]
+    assert all(60 + 14 * 3 < seconds < 60 + 14 * 12 for seconds in careful)
+    answers = sorted((tmp_path / "pilot" / "plan" / "answers").glob("*.csv"))
+    # 4 pairs, then 8 images and 2 checks; the careless one was stopped after the pairs
+    assert sorted(len(rows(each)) for each in answers) == [4, 14, 14, 14]
+    waited = [float(each["milliseconds"]) for path in answers for each in rows(path)]
+    assert sorted(waited)[len(waited) // 2] == pytest.approx(6000, rel=0.5)
+    assert [name.partition("-")[0] for name in record["screens"]].count("1280") == 5
+    assert {name.rpartition("-")[2] for name in record["screens"]} == {
+        "attention.png", "end.png", "image.png", "page.png", "pair.png",
+    }  # fmt: skip
+    assert (tmp_path / "pilot" / "analysis" / "images.csv").is_file()
+
+
+@pytest.mark.long
+def test_a_window_that_is_too_small_ends_a_pilot_in_words(export_folder: Path, attacked: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan"
+    command("plan", "--set", export_folder, "--attacked", attacked, "--out", plan, *SIZES, "--side", "900")
+    with pytest.raises(CleansetError, match="in a window of 1280 x 800 the page says: This window is too small"):
+        command("pilot", "--plan", plan, "--out", tmp_path / "pilot", "--people", "1")
+    assert not (tmp_path / "pilot").exists()
+
+
+def test_without_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pilot, "BROWSERS", ("no-such-browser",))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", "/nowhere")
+    with (
+        pytest.raises(CleansetError, match="expected Chromium: install it, or run playwright install chromium"),
+        pilot._browser(),
+    ):
+        pass
