@@ -52,7 +52,8 @@ MODULES = {
     "torch": "loading sets.torch_dataset",
     "study": "cli studies.realness.analysis studies.realness.mixed",
     "review": "cli studies.contest.judge_page.server review.page.server review.status "
-    "review.agreement_report review.hints.background review.hints.hints studies.realness.serving",
+    "review.agreement_report review.hints.background review.hints.hints studies.realness.serving "
+    "studies.realness.pilot",
     "build": "cli edition.create edition.doctor scoring.ensemble report.pages sets.arrays "
     "measure.compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
     "stages.score_crops stages.review_apply stages.export stages.count stages.report "
@@ -100,6 +101,7 @@ def test_what_an_extra_brings_is_enough(extra: str, problems: dict[str, str]) ->
         ("foolbox", "attacks evaluate", "evaluate,attacks"),
         ("segmentation_models_pytorch", "training train", "build,robustness,training"),
         ("nicegui", "review serve", "review"),
+        ("playwright", "study pilot", "pilot"),
     ],
 )
 def test_all_extras_of_a_command_are_named_at_once(module: str, command: str, extras: str) -> None:
