@@ -24,8 +24,8 @@ def sky(canvas: Canvas, rng: Random) -> None:
     """A sky with clouds down to the lower edge, and hills."""
     _heaven(canvas, rng, canvas.height)
     far = rng.choice([(112, 150, 130), (96, 128, 158), (140, 150, 110)])
-    _hills(canvas, rng, canvas.height * rng.randrange(82, 92) / 100, mix(far, WHITE, 25), 14)
-    _hills(canvas, rng, canvas.height * rng.randrange(90, 97) / 100, far, 10)
+    _hills(canvas, rng, canvas.height * rng.randrange(82, 92) / 100, mix(far, WHITE, 25), swing=14)
+    _hills(canvas, rng, canvas.height * rng.randrange(90, 97) / 100, far, swing=10)
 
 
 def meadow(canvas: Canvas, rng: Random) -> None:
@@ -33,7 +33,7 @@ def meadow(canvas: Canvas, rng: Random) -> None:
     horizon = canvas.height * rng.randrange(35, 60) / 100
     _heaven(canvas, rng, horizon + 20)
     green = rng.choice([(104, 164, 66), (126, 168, 60), (84, 146, 70)])
-    _hills(canvas, rng, horizon - 8, mix(green, (90, 130, 150), 50), 12)
+    _hills(canvas, rng, horizon - 8, mix(green, (90, 130, 150), 50), swing=12)
     canvas.gradient(mix(green, WHITE, 18), mix(green, BLACK, 30), horizon, canvas.height)
     for _ in range(160):
         y = rng.randrange(int(horizon) + 6, canvas.height + 12)
@@ -57,10 +57,10 @@ def beach(canvas: Canvas, rng: Random) -> None:
     sea = rng.choice([(40, 130, 170), (60, 150, 170), (44, 110, 160)])
     canvas.gradient(mix(sea, BLACK, 15), mix(sea, WHITE, 35), horizon, shore + 12)
     sand = rng.choice([(232, 206, 156), (222, 192, 140), (238, 216, 176)])
-    _hills(canvas, rng, shore - 3, WHITE, 5)
-    _hills(canvas, rng, shore + 3, sand, 5)
+    _hills(canvas, rng, shore - 3, WHITE, swing=5)
+    _hills(canvas, rng, shore + 3, sand, swing=5)
     canvas.gradient(sand, mix(sand, (130, 90, 50), 30), shore + 12, canvas.height)
-    _grains(canvas, rng, sand, shore + 8, 260)
+    _grains(canvas, rng, sand, shore + 8, count=260)
 
 
 def sand(canvas: Canvas, rng: Random) -> None:
@@ -71,7 +71,7 @@ def sand(canvas: Canvas, rng: Random) -> None:
         y = rng.randrange(canvas.height)
         wave = [(x, y + 6 * math.sin(x / 31 + y)) for x in range(-10, canvas.width + 11, 10)]
         canvas.stroke(wave, 3, mix(tone, (140, 104, 66), 16))
-    _grains(canvas, rng, tone, 0, 420)
+    _grains(canvas, rng, tone, 0, count=420)
     for _ in range(rng.randrange(4, 10)):
         centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
         reach = rng.randrange(4, 10)
@@ -100,7 +100,7 @@ def water(canvas: Canvas, rng: Random) -> None:
         ]
         canvas.glow(ray, (200, 240, 240), 40, 8)
     floor = canvas.height * rng.randrange(84, 95) / 100
-    _hills(canvas, rng, floor, mix((206, 186, 140), deep, 35), 8)
+    _hills(canvas, rng, floor, mix((206, 186, 140), deep, 35), swing=8)
     for _ in range(rng.randrange(3, 8)):
         _weed(
             canvas,
@@ -228,7 +228,7 @@ def sea(canvas: Canvas, rng: Random) -> None:
         long = 5 + 30 * (y - horizon) / canvas.height
         canvas.stroke([(x, y), (x + long, y)], 1.2, mix(blue, WHITE, rng.randrange(30, 60)))
     rock = rng.choice([(96, 92, 84), (104, 120, 84), (124, 106, 88)])
-    _hills(canvas, rng, canvas.height * rng.randrange(86, 94) / 100, rock, 12)
+    _hills(canvas, rng, canvas.height * rng.randrange(86, 94) / 100, rock, swing=12)
 
 
 def wall(canvas: Canvas, rng: Random) -> None:
@@ -260,7 +260,7 @@ def snow(canvas: Canvas, rng: Random) -> None:
     """A snowy field with firs."""
     ground = canvas.height * rng.randrange(48, 66) / 100
     _heaven(canvas, rng, ground + 16)
-    _hills(canvas, rng, ground - 18, (190, 206, 224), 16)
+    _hills(canvas, rng, ground - 18, (190, 206, 224), swing=16)
     for _ in range(rng.randrange(5, 12)):
         x = rng.randrange(canvas.width)
         tall = rng.randrange(26, 70)
@@ -269,7 +269,7 @@ def snow(canvas: Canvas, rng: Random) -> None:
             top = ground + 8 - tall + step * tall * 0.25
             wide = tall * (0.14 + 0.08 * step)
             canvas.polygon([(x, top), (x + wide, top + tall * 0.42), (x - wide, top + tall * 0.42)], tone)
-    _hills(canvas, rng, ground, (238, 242, 248), 8)
+    _hills(canvas, rng, ground, (238, 242, 248), swing=8)
     canvas.gradient((240, 244, 250), (198, 212, 230), ground + 14, canvas.height)
 
 
@@ -308,7 +308,7 @@ def _heaven(canvas: Canvas, rng: Random, end: float) -> None:
             canvas.glow(puff, WHITE, 190, 4)
 
 
-def _hills(canvas: Canvas, rng: Random, height: float, colour: Colour, swing: int) -> None:
+def _hills(canvas: Canvas, rng: Random, height: float, colour: Colour, *, swing: int) -> None:
     first = rng.randrange(60, 120)
     second = rng.randrange(25, 50)
     shift = rng.randrange(300)
@@ -323,7 +323,7 @@ def _hills(canvas: Canvas, rng: Random, height: float, colour: Colour, swing: in
     canvas.polygon([*line, (canvas.width + 8, base), (-8, base)], colour)
 
 
-def _grains(canvas: Canvas, rng: Random, tone: Colour, top: float, count: int) -> None:
+def _grains(canvas: Canvas, rng: Random, tone: Colour, top: float, *, count: int) -> None:
     for _ in range(count):
         x = rng.randrange(canvas.width)
         y = rng.randrange(int(top), canvas.height)

@@ -25,7 +25,8 @@ _DIFFICULTIES: list[Difficulty] = ["easy", "medium", "hard", "hard"]
 def photograph(name: str, number: int) -> Image.Image:
     """An image of a class, with a flaw or without."""
     rng = Random(f"eight folders {name} {number}")
-    scene = Scene(*rng.choice(PHOTO_SIZES), (FOLDERS[name],), rng.choice(_DIFFICULTIES))
+    width, height = rng.choice(PHOTO_SIZES)
+    scene = Scene(width=width, height=height, shown=(FOLDERS[name],), difficulty=rng.choice(_DIFFICULTIES))
     image, _ = draw_scene(scene, rng, scale=2)
     if number % _FLAWED:
         return image

@@ -90,7 +90,7 @@ def _drawn(scene: Scene, rng: Random, scale: int, *, covered: bool) -> tuple[Ima
     BACKDROPS[rng.choice(list(BACKDROPS) if strange else usual)](canvas, rng)
     light = rng.choice([-1, 1])
     boxes = [
-        _draw_object(canvas, scene, wnid, place, light, rng, cover)
+        _draw_object(canvas, scene, wnid, place, light=light, rng=rng, cover=cover)
         for wnid, place in zip(scene.shown, _places(scene, rng), strict=True)
     ]
     if scene.difficulty in ("hard", "hopeless"):
@@ -134,7 +134,7 @@ def _two_places(scene: Scene, size: float, rng: Random) -> list[tuple[Point, flo
 
 
 def _draw_object(
-    canvas: Canvas, scene: Scene, wnid: str, place: tuple[Point, float], light: int, rng: Random, cover: Cover | None
+    canvas: Canvas, scene: Scene, wnid: str, place: tuple[Point, float], *, light: int, rng: Random, cover: Cover | None
 ) -> Box:
     point, size = place
     turn = TURNS[wnid]
@@ -144,7 +144,7 @@ def _draw_object(
     mirror = rng.randrange(2) == 0 and wnid != "n02708093"
 
     def paint(on: Canvas, drawn: Random) -> Box:
-        pen = Pen(on, point, size, angle, mirror, light)
+        pen = Pen(on, point, size, angle, mirror=mirror, light=light)
         if wnid == "n06874185" and not scene.clear:
             _post(on, point, size)
         DRAWERS[wnid](pen, drawn)

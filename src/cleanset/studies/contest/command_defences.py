@@ -60,8 +60,8 @@ class CommandDefence:
         """Time that it took to make the images of the last call."""
         if not self.is_confined and not unconfined:
             raise CleansetError(
-                f"{defence.name}: a command that this machine cannot confine; expected bubblewrap 0.8 or newer (bwrap), "
-                "allowed to make namespaces, or --unconfined, with which the standing says so"
+                f"{defence.name}: a command that this machine cannot confine; expected bubblewrap (the program bwrap, "
+                "0.8 or newer), allowed to make namespaces, or --unconfined, with which the standing says so"
             )
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], None]:

@@ -377,7 +377,8 @@ def counted(submissions: Sequence[Submission]) -> list[Submission]:
     return [each for each in found if each.manifest.images]
 
 
-class Withdrawal(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
     """A line that makes others void."""
 
     line: str

@@ -94,7 +94,13 @@ def _withdrawal(lines: Sequence[Line], line: Line) -> entries.Withdrawal:
         teams |= {team_of(each) for each in (*named, *getattr(entry, "defences", ())) if each}
         images |= {*getattr(entry, "answers", ()), getattr(entry, "image", None)} - {None}
     members = line.signatures.keys()
-    return entries.Withdrawal(str(line), line.day, frozenset(members), frozenset(images), frozenset(teams))
+    return entries.Withdrawal(
+        line=str(line),
+        date=line.day,
+        members=frozenset(members),
+        images=frozenset(images),
+        teams=frozenset(teams),
+    )
 
 
 def _seen(lines: Sequence[Line]) -> dict[datetime.date, entries.SeenHead]:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -59,7 +60,8 @@ class _Record(BaseModel):
     shown_milliseconds: Annotated[int, Field(ge=0)]
 
 
-class PlanFiles(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFiles:
     """The texts of key.csv and trials.csv, and how the page shows images."""
 
     key: str
