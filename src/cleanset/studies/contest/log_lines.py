@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.rules import (
@@ -142,6 +143,11 @@ def entry_of(
     if kind == "decision":
         content["members"] = sorted(signers)
     return validate(ENTRIES[kind], content, where)
+
+
+def entered_twice(line: Line, name: str) -> CleansetError:
+    """The error for a line with a name that an earlier line has entered."""
+    return CleansetError(f"{line}: {name} was entered before; expected each once: void the first one")
 
 
 def statement(contest: str, seen: str, mine: int, kind: str, data: Mapping[str, object]) -> bytes:

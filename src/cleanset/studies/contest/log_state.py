@@ -18,7 +18,7 @@ from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
 from cleanset.studies.contest.judges import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.log_lines import ENTRIES, Line
+from cleanset.studies.contest.log_lines import ENTRIES, Line, entered_twice
 from cleanset.studies.contest.rules import (
     BoardMember,
     after,
@@ -129,7 +129,7 @@ def _check_distinct(lines: Sequence[Line]) -> None:
         names = [line.entry.name] if line.kind == "defence" else getattr(line.entry, line.kind, ())
         for name in names if line.kind in ("defence", "controls", "examples") else ():
             if (line.kind, name) in known:
-                raise CleansetError(f"{line}: {name} was entered before; expected each once: void the first one")
+                raise entered_twice(line, name)
             known.add((line.kind, name))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.files import team_of
-from cleanset.studies.contest.log_lines import _BY_BOARD, RULES, Line
+from cleanset.studies.contest.log_lines import _BY_BOARD, RULES, Line, entered_twice
 from cleanset.studies.contest.rules import (
     BOARD,
     ContestRules,
@@ -29,7 +29,7 @@ def give_keys(keys: dict[str, str], line: Line, rules: ContestRules) -> None:
     """Add the keys that a line gives. Raises CleansetError as `keys_of`."""
     for name, key in _given_keys(line):
         if line.kind not in (RULES, "key") and name in keys:
-            raise CleansetError(f"{line}: {name} was entered before; expected each once: void the first one")
+            raise entered_twice(line, name)
         if line.kind == "key" and name not in keys:
             raise CleansetError(f"{line}: {name}, who has no key; expected one who has")
         others = {each for each, one in keys.items() if one.split()[1] == key.split()[1] and each != name}
