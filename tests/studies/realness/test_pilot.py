@@ -105,11 +105,14 @@ def test_a_window_that_is_too_small_ends_a_pilot_in_words(export_folder: Path, a
     assert not (tmp_path / "pilot").exists()
 
 
-def test_without_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.long
+def test_without_a_browser(
+    export_folder: Path, attacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pilot, "BROWSERS", ("no-such-browser",))
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", "/nowhere")
-    with (
-        pytest.raises(CleansetError, match="expected Chromium: install it, or run playwright install chromium"),
-        pilot._browser(),
-    ):
-        pass
+    plan = tmp_path / "plan"
+    command("plan", "--set", export_folder, "--attacked", attacked, "--out", plan, *SIZES)
+    with pytest.raises(CleansetError, match="expected Chromium: install it, or run playwright install chromium"):
+        command("pilot", "--plan", plan, "--out", tmp_path / "pilot", "--people", "1")
+    assert not (tmp_path / "pilot").exists()

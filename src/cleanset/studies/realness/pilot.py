@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -160,11 +161,10 @@ def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) 
         shutil.copytree(plan, folder / COPY, ignore=shutil.ignore_patterns("answers", "people.csv", "study_id*"))
         (folder / SCREENS).mkdir()
         walk = _Walk(kinds=_known(plan_files.key), pairs=_pairs(plan_files.trials), screens=folder / SCREENS)
-        with _browser() as browser, _served(folder / COPY, people) as address:
-            found = tuple(
-                _walked(browser, address, walk, person)
-                for person in tracked(_people(people, seed, settings.effect), people, "people")
-            )
+        crowd = list(_people(people, seed, settings.effect))
+        # playwright does not start in a thread with an event loop, such as a notebook's
+        with _served(folder / COPY, people) as address, ThreadPoolExecutor(1) as thread:
+            found = thread.submit(_all_walked, address, walk, crowd).result()
         pilot = Pilot(
             seed=seed,
             settings=settings,
@@ -177,6 +177,11 @@ def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) 
         )
         write_text(folder / RESULT, json.dumps(asdict(pilot), indent=2) + "\n")
     return pilot
+
+
+def _all_walked(address: str, walk: _Walk, people: Sequence[SimulatedPerson]) -> tuple[PilotPerson, ...]:
+    with _browser() as browser:
+        return tuple(_walked(browser, address, walk, person) for person in tracked(people, len(people), "people"))
 
 
 def _people(count: int, seed: int, effect: float) -> Iterator[SimulatedPerson]:
