@@ -48,7 +48,7 @@ def names_of(page: Page) -> set[str]:
     return set(page.locator("#study img").evaluate_all("all => all.map(e => e.dataset.file.split('/').pop())"))
 
 
-@pytest.mark.parametrize("side", [224, pytest.param(512, marks=pytest.mark.long)])
+@pytest.mark.parametrize("side", [224, pytest.param(512, marks=pytest.mark.exhaustive)])
 def test_the_first_pair_takes_what_its_bytes_take(
     export_folder: Path, browser: Browser, tmp_path: Path, side: int
 ) -> None:
