@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from playwright.sync_api import Request, Route
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
@@ -222,20 +223,28 @@ def test_little_goes_over_the_line_and_what_is_looked_at_comes_first(edition: Pa
     asked: list[str] = []
     at.page.on("request", lambda request: asked.append(request.url))
     shown = set(at.shown)
-    at.page.add_init_script(
-        "const { complete } = Object.getOwnPropertyDescriptors(HTMLImageElement.prototype);"
-        "Object.defineProperty(HTMLImageElement.prototype, 'complete',"
-        " { get() { return window.isThere && complete.get.call(this) }, configurable: true });"
-    )
-    at.page.reload()
+    late = min(shown)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    at.page.route(lambda url: "/image/small/" in url and late in url, hold)
+    at.page.reload(wait_until="domcontentloaded")
     at.page.wait_for_function(
-        "[...document.querySelectorAll('#view img')].every((each) => each.naturalWidth)", timeout=PATIENCE
+        "count => [...document.querySelectorAll('#view img')].filter((each) => each.naturalWidth).length === count",
+        arg=len(shown) - 1,
+        timeout=PATIENCE,
     )
+    at.page.wait_for_timeout(500)
     images = [url.partition("?")[0].rpartition("/")[2] for url in asked if "/image/small/" in url]
     assert set(images) == shown  # while one of them is missing, nothing else
-    at.page.evaluate("window.isThere = true")
-    with at.page.expect_request(lambda request: "/image/small/" in request.url, timeout=PATIENCE):
-        at.page.keyboard.press("ArrowRight")
+
+    def is_of_the_next(request: Request) -> bool:
+        return "/image/small/" in request.url and not any(each in request.url for each in shown)
+
+    with at.page.expect_request(is_of_the_next, timeout=PATIENCE):
+        held[0].continue_()
     answer = at.page.request.get(at.page.url.partition("?")[0] + "static/page.css")
     assert answer.headers["content-encoding"] == "gzip"
     assert answer.headers["cache-control"] == "no-cache"
@@ -243,4 +252,3 @@ def test_little_goes_over_the_line_and_what_is_looked_at_comes_first(edition: Pa
         at.page.url.partition("?")[0] + "static/page.css", headers={"If-None-Match": answer.headers["etag"]}
     )
     assert again.status == 304
-    at.page.close()  # its script would run for the tests after this one
