@@ -72,7 +72,7 @@ def test_the_folder_is_of_code_libraries_and_classes(tmp_path: Path, monkeypatch
     def folder() -> Path:
         found = usual_measure_cache(imagenet())
         assert found is not None
-        return found._folder
+        return found._files.folder
 
     before = folder()
     monkeypatch.setattr(measure_cache, "PACKAGE", package)

@@ -13,8 +13,8 @@ from cleanset.cache import PACKAGE, cache_folder, code_digest
 from cleanset.classes import ClassTable
 from cleanset.edition.versions import installed_version
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, remove_abandoned, write_text
 from cleanset.images.fingerprints import Fingerprint
+from cleanset.review.hints.kept_files import KeptFiles
 from cleanset.review.hints.kinds import HintKind
 
 CODE = (
@@ -56,13 +56,12 @@ class MeasureCache:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._is_tidy = False
+        self._files = KeptFiles(folder)
 
     def kept(self, digest: str) -> KeptMeasures | None:
         """What is kept of the image with this SHA-256; None for nothing."""
         with suppress(OSError, CleansetError, ValidationError, ValueError):
-            found = _File.model_validate_json(read_bytes(self._path(digest)), strict=False)
+            found = _File.model_validate_json(self._files.read(digest), strict=False)
             return KeptMeasures(
                 kinds=frozenset(found.kinds),
                 size=found.size,
@@ -78,15 +77,7 @@ class MeasureCache:
             hashes=np.packbits(measures.fingerprint.hashes, axis=1).tobytes().hex(),
             parts=np.packbits(measures.fingerprint.parts, axis=1).tobytes().hex(),
         )
-        with suppress(OSError):
-            if not self._is_tidy:
-                # what a server that was killed while writing has left
-                remove_abandoned(self._folder)
-                self._is_tidy = True
-            write_text(self._path(digest), content.model_dump_json() + "\n")
-
-    def _path(self, digest: str) -> Path:
-        return self._folder / f"{digest}.json"
+        self._files.keep(digest, f"{content.model_dump_json()}\n".encode())
 
 
 def _bits(digits: str) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from cleanset.cache import cache_folder
 from cleanset.edition.versions import installed_version
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, remove_abandoned, write_bytes
+from cleanset.review.hints.kept_files import KeptFiles
 from cleanset.review.hints.text import TextLine, can_read_text
 
 VERSION = 2
@@ -29,26 +29,17 @@ class TextCache:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._is_tidy = False
+        self._files = KeptFiles(folder)
 
     def lines(self, digest: str) -> tuple[TextLine, ...] | None:
         """The lines of the image with this SHA-256; None if they are not kept."""
         with suppress(OSError, CleansetError, ValidationError):
-            return _LINES.validate_json(read_bytes(self._path(digest)), strict=False)
+            return _LINES.validate_json(self._files.read(digest), strict=False)
         return None
 
     def keep(self, digest: str, lines: Sequence[TextLine]) -> None:
         """Keep the lines of the image with this SHA-256, if the disk allows it."""
-        with suppress(OSError):
-            if not self._is_tidy:
-                # what a server that was killed while writing has left
-                remove_abandoned(self._folder)
-                self._is_tidy = True
-            write_bytes(self._path(digest), _LINES.dump_json(tuple(lines)))
-
-    def _path(self, digest: str) -> Path:
-        return self._folder / f"{digest}.json"
+        self._files.keep(digest, _LINES.dump_json(tuple(lines)))
 
 
 def usual_text_cache() -> TextCache | None:
