@@ -1,4 +1,4 @@
-"""Who has which key after some lines of a log, who has to sign a line, and which lines are void."""
+"""Keys after some lines of a log, the signatures that a line needs, and the lines that are void."""
 
 from collections.abc import Collection, Iterator, Sequence
 

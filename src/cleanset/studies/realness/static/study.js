@@ -96,7 +96,7 @@
   // Device pixels in a millimetre of this screen, where images have a fixed width in millimetres; else 0.
   let pixelsPerMm = 0;
   const isFixed = () => STUDY.width_mm !== null;
-  // The room for so many images side by side, in CSS pixels.
+  // The room for a number of images side by side, in CSS pixels.
   const room = (images) => ({
     width: innerWidth - LENGTHS.beside - LENGTHS.gap * (images - 1),
     height: innerHeight - LENGTHS.below,
