@@ -5,7 +5,6 @@ import importlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -28,8 +27,6 @@ from tests.ten_images import FORK_SERVER, PRELOADED, PRELOADED_WITH_TORCH, Made
 
 # pages read text in every image that they show, which takes longer than the tests; those of text unset it
 os.environ[NO_TEXT] = "1"
-# what a machine has seen of contests is none of a test's business; each process has its own
-os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="state")
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -237,6 +234,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the tests of `make test-fast`")
     parser.addoption("--real-precision", default="float32", help="precision of the run over real photographs")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a machine has seen of contests is none of a test's business, nor of another process that runs tests."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="session")

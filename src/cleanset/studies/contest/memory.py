@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from cleanset.files import read_text, write_text
+from cleanset.errors import CleansetError
+from cleanset.files import read_bytes, write_text
 from cleanset.validation import Section, Sha256
 
 
@@ -35,9 +36,9 @@ def seen_file(contest: str) -> Path | None:
 def last_seen(contest: str) -> SeenLine | None:
     """The last line that was seen of a contest; None if there is none, or its file cannot be read."""
     path = seen_file(contest)
-    if path is not None and path.is_file():
-        with suppress(ValidationError, OSError):
-            return SeenLine.model_validate_json(read_text(path, "remove it"))
+    if path is not None:
+        with suppress(ValidationError, OSError, CleansetError):
+            return SeenLine.model_validate_json(read_bytes(path))
     return None
 
 
