@@ -86,11 +86,23 @@ class Pages:
 
     def _empty(self, page: Page) -> None:
         page.unroute_all()
-        page.evaluate("addEventListener('pagehide', () => sessionStorage.clear())")
-        page.goto("about:blank")
+        self._leave(page)
         page.set_viewport_size(WINDOW)
         page.emulate_media(color_scheme="null")
         page.mouse.move(0, 0)
+
+    @staticmethod
+    def _leave(page: Page, attempts: int = 5) -> None:
+        """Leave a page, which may be on its way to another when a test ends."""
+        for attempt in range(attempts):
+            try:
+                page.evaluate("addEventListener('pagehide', () => sessionStorage.clear())")
+                page.goto("about:blank")
+                return
+            except Error as error:
+                if attempt == attempts - 1 or not re.search("context was destroyed|interrupted by another", str(error)):
+                    raise
+                page.wait_for_load_state()
 
 
 class Tab:
