@@ -94,15 +94,15 @@ class Pages:
     @staticmethod
     def _leave(page: Page, attempts: int = 5) -> None:
         """Leave a page, which may be on its way to another when a test ends."""
+        # unlike `evaluate`, this waits for the page that is coming, and not for ever
+        page.wait_for_function("addEventListener('pagehide', () => sessionStorage.clear()) || true", timeout=PATIENCE)
         for attempt in range(attempts):
             try:
-                page.evaluate("addEventListener('pagehide', () => sessionStorage.clear())")
                 page.goto("about:blank")
                 return
             except Error as error:
-                if attempt == attempts - 1 or not re.search("context was destroyed|interrupted by another", str(error)):
+                if attempt == attempts - 1 or "interrupted by another" not in str(error):
                     raise
-                page.wait_for_load_state()
 
 
 class Tab:

@@ -198,6 +198,7 @@ def test_reload_kill_and_restart_go_on_where_one_was(contest: Path, start: Start
     at.draw(SQUARE[3:])
     at.press("Enter", "y")
     again.kill()
+    at.page.goto("about:blank")
     last = visit(start())
     assert last.step == "statement"
     last.press("y", "y")
