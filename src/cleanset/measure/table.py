@@ -18,7 +18,7 @@ WORDS = SHORT | {"overflow": "ellipsis", "min_width": 16}
 # styles of columns: the names of models are never cut
 MODEL: dict[str, Any] = {"overflow": "fold", "min_width": 12, "vertical": "top"}
 STYLES = {
-    **dict.fromkeys(("model", "compared with", "run", "network"), MODEL),
+    **dict.fromkeys(("model", "compared with", "run", "network", "number"), MODEL),
     **dict.fromkeys(("attack", "pair", "wnid", "class"), SHORT),
     "#": NUMBER,
 }

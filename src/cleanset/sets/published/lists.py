@@ -63,6 +63,8 @@ TOP5, BEYOND, LABELS_FILE, DIGESTS_FILE = (
     _DATA / name for name in ("top5.csv", "beyond.csv", "ilsvrc_labels.txt", "digests.csv")
 )
 REVIEWS = _HERE / "reviews" / SCOOTER
+RATINGS = _DATA / "ratings"
+"""The folder with a file of ratings for each of the seven studies of the published images."""
 
 
 @cache

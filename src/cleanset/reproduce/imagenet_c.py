@@ -1,0 +1,108 @@
+"""ImageNet-C: accuracies and mCE of RobustBench's 12 models, from the accuracies by corruption and severity.
+
+RobustBench prints in a model's JSON file what its program gave; the accuracies that it follows from are in two CSV
+files, on 5,000 official images. 3DCC's are of Kar et al. (CVPR 2022), with mCE by the same formula.
+"""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cleanset.reproduce.numbers import NotComputed, Number, Reproduction
+from cleanset.reproduce.published_files import PublishedFile, read_published
+from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS, relative_to
+from cleanset.studies.robustness.sampled import Sampled, mean_of
+from cleanset.yaml_files import data_beside
+
+TITLE = (
+    "D. Hendrycks and T. Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and Perturbations "
+    "(ICLR 2019): ImageNet-C"
+)
+ORIGIN = "github.com/RobustBench/robustbench, commit 78fcc9e, model_info/imagenet/corruptions"
+ACCURACIES = PublishedFile(
+    name="unaggregated_results.csv",
+    origin=ORIGIN,
+    sha256="834f99e3f82d608b4dcb8673c5304093125c7c136183fcd2b8a7a78ea42795ef",
+)
+ACCURACIES_3D = PublishedFile(
+    name="unaggregated_results_3d.csv",
+    origin=ORIGIN,
+    sha256="2d101e471fe0c9a1932347372ad4b061656bb90e6b9560f97d7fe5615b1da93e",
+)
+REFERENCE = "AlexNet"
+IMAGES = 5_000
+
+PRINTED: Any = data_beside(__file__, "imagenet_c.yaml")
+
+_NOT_COMPUTED = (
+    NotComputed(
+        where="The paper's tables of networks (AlexNet to ResNeXt) and its figures",
+        why="the answers that they follow from were not published; their networks on the official images take "
+        "`perturbations` or `corruptions: {published: FOLDER}` of a study (docs/robustness.md)",
+    ),
+)
+
+
+def reproduce(files: Path | None) -> Reproduction:
+    """All numbers that the files in a folder give."""
+    numbers = _alexnet()
+    missing = []
+    for file, suffix, name in ((ACCURACIES, "", "ImageNet-C"), (ACCURACIES_3D, "_3d", "3DCC")):
+        data = read_published(file, files)
+        if data is None:
+            missing.append(NotComputed(where=f"RobustBench, {name}: accuracy and mCE of 12 models", why=file.missing()))
+        else:
+            numbers += _robustbench(errors_of(data), suffix, name)
+    return Reproduction(title=TITLE, numbers=tuple(numbers), not_computed=(*missing, *_NOT_COMPUTED))
+
+
+def errors_of(data: bytes) -> dict[str, pd.DataFrame]:
+    """The top-1 errors of each model, corruptions x severities, from a CSV file of RobustBench."""
+    table = pd.read_csv(io.BytesIO(data), header=[0, 1], index_col=0)
+    return {str(model): 1 - row.unstack().rename(columns=int).sort_index(axis=1) for model, row in table.iterrows()}
+
+
+def _alexnet() -> list[Number]:
+    """AlexNet's mean errors, which google-research/augmix prints, from its errors at each severity."""
+    return [
+        Number(
+            where="google-research/augmix, imagenet.py, ALEXNET_ERR",
+            quantity=f"AlexNet, mean error, {name}",
+            printed=printed,
+            computed=float(np.mean(ALEXNET_ERRORS[name])),
+        )
+        for name, printed in PRINTED["alexnet_mean_errors"].items()
+    ]
+
+
+def _robustbench(errors: Mapping[str, pd.DataFrame], suffix: str, name: str) -> list[Number]:
+    """Mean accuracy and mCE in percent of each model, as RobustBench rounds them, to two decimals."""
+    means = {
+        model: {str(corruption): _constant(float(of_steps.mean())) for corruption, of_steps in each.iterrows()}
+        for model, each in errors.items()
+    }
+    found = []
+    for model, own in means.items():
+        ces = relative_to(own, means[REFERENCE], IMAGES)
+        computed = {
+            "acc": 1 - mean_of(own, list(own)).value,
+            "mce": mean_of(ces, list(ces)).value,
+        }
+        found += [
+            Number(
+                where=f"RobustBench, {model}.json",
+                quantity=f"{name}, {label}, %",
+                printed=PRINTED["robustbench"][model][f"corruptions_{key}{suffix}"],
+                computed=100 * computed[key],
+            )
+            for key, label in (("acc", "accuracy"), ("mce", "mCE"))
+        ]
+    return found
+
+
+def _constant(value: float) -> Sampled:
+    return Sampled(value, np.array([value]))

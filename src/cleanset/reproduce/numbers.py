@@ -1,0 +1,85 @@
+"""A printed number beside the one computed today, and what cannot be computed."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+Verdict = Literal["equal", "rounding", "differs", "not printed"]
+"""`rounding`: differs by no more than the rounding of the printed numbers that it was computed from."""
+
+BELOW = "< "
+"""Begins a printed bound, such as a p-value below 0.0001."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number of a paper."""
+
+    where: str
+    """Where it is printed, such as `Table 3`."""
+
+    quantity: str
+    """What it is, such as `ResNet50, variance, external`."""
+
+    printed: str
+    """As printed, with its digits; empty where its place is known to us only by name."""
+
+    computed: float
+    """By today's code, from the published data."""
+
+    slack: float = 0.0
+    """How much the rounding of printed numbers that it was computed from can change it."""
+
+    note: str = ""
+    """What explains a difference."""
+
+    @property
+    def digits(self) -> int:
+        """The number of printed decimals, and of those shown of the computed number."""
+        exponent = Decimal(self.printed.removeprefix(BELOW) or "0.0000").as_tuple().exponent
+        return max(0, -int(exponent))
+
+    @property
+    def difference(self) -> float | None:
+        """Computed minus printed; None for a bound, and for what is not printed."""
+        if not self.printed or self.printed.startswith(BELOW):
+            return None
+        return self.computed - float(self.printed)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the computed number, rounded as the printed one, is that number."""
+        if not self.printed:
+            return "not printed"
+        if self.printed.startswith(BELOW):
+            return "equal" if self.computed < float(self.printed.removeprefix(BELOW)) else "differs"
+        # a tie may have been rounded either way, and floating point is exact to some 15 digits
+        half = 0.5 * 10**-self.digits + 1e-12 * max(1.0, abs(self.computed))
+        distance = abs(self.computed - float(self.printed))
+        if distance <= half:
+            return "equal"
+        return "rounding" if distance <= half + self.slack else "differs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotComputed:
+    """A table, figure or number of a paper that is not computed."""
+
+    where: str
+    why: str
+    """What is missing, and where it is known, what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """What a paper prints, beside what is computed."""
+
+    title: str
+    """Authors, title, year."""
+
+    numbers: tuple[Number, ...]
+    not_computed: tuple[NotComputed, ...]
+
+    def count(self, verdict: Verdict) -> int:
+        """The number of numbers with a verdict."""
+        return sum(each.verdict == verdict for each in self.numbers)

@@ -1,0 +1,83 @@
+"""The papers whose numbers can be reproduced, and the table of one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from cleanset.measure.table import Cell, MeasureTable
+from cleanset.reproduce import imagenet_c, imagenet_p, scooter, unrestricted, ximagenet_12
+from cleanset.reproduce.numbers import Number, Reproduction, Verdict
+
+PAPERS: dict[str, Callable[[Path | None], Reproduction]] = {
+    "scooter": scooter.reproduce,
+    "imagenet-c": imagenet_c.reproduce,
+    "imagenet-p": imagenet_p.reproduce,
+    "ximagenet-12": ximagenet_12.reproduce,
+    "unrestricted": unrestricted.reproduce,
+}
+"""By the name that the command takes."""
+
+WORDS: dict[Verdict, str] = {
+    "equal": "equal as printed",
+    "rounding": "equal but for the rounding of printed numbers that they are computed from",
+    "differs": "differ",
+    "not printed": "not printed",
+}
+MORE_DIGITS = 2
+"""Shown beyond the printed ones, where the numbers are not equal."""
+
+
+TITLES = ("printed", "computed", "difference", "verdict")
+
+
+def table_of(paper: Reproduction) -> MeasureTable:
+    """All numbers of a paper, for LaTeX, Markdown and CSV."""
+    return MeasureTable(
+        labels=("where", "number"),
+        titles=TITLES,
+        rows=[((each.where, each.quantity), _cells(each)) for each in paper.numbers],
+        caption=f"{paper.title}: {summary_of(paper)}.",
+    )
+
+
+def _cells(number: Number) -> tuple[Cell, ...]:
+    return Cell(number.printed), Cell(_computed(number)), Cell(_difference(number)), Cell(number.verdict)
+
+
+def _computed(number: Number) -> str:
+    if float(number.computed).is_integer() and not number.digits:
+        return f"{number.computed:.0f}"
+    digits = number.digits + (0 if number.verdict == "equal" else MORE_DIGITS)
+    return f"{number.computed:.{digits}f}"
+
+
+def _difference(number: Number) -> str:
+    if number.difference is None:
+        return ""
+    if number.verdict == "equal":
+        return "0"
+    return f"{number.difference:+.{number.digits + (MORE_DIGITS if number.digits else 0)}f}"
+
+
+def summary_of(paper: Reproduction) -> str:
+    """How many numbers are equal, and how many are not."""
+    parts = [f"{paper.count(verdict)} {words}" for verdict, words in WORDS.items() if paper.count(verdict)]
+    return f"{len(paper.numbers)} numbers: {', '.join(parts)}"
+
+
+def in_terminal(paper: Reproduction, *, every: bool) -> Group:
+    """The title, the numbers that differ (or all), why these differ, and what is not computed."""
+    shown = [each for each in paper.numbers if every or each.verdict == "differs"]
+    parts: list[Text | Table] = [Text(paper.title), Text(summary_of(paper))]
+    if shown:
+        rows = [((f"{each.where}: {each.quantity}",), _cells(each)) for each in shown]
+        parts += [Text(), MeasureTable(labels=("number",), titles=TITLES, rows=rows).in_terminal()]
+    notes = dict.fromkeys(each.note for each in shown if each.note and each.verdict == "differs")
+    parts += [Text(), *map(Text, notes)] if notes else []
+    if paper.not_computed:
+        parts += [Text(), Text("Not computed:")]
+        parts += [Text(f"- {each.where}: {each.why}") for each in paper.not_computed]
+    return Group(*parts)
