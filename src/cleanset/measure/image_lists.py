@@ -47,7 +47,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     from cleanset.tables import INDEX, read_table
 
     classes = edition.read_classes()
-    rows = _rows(path, role, classes)
+    rows = list_rows(path, role, classes)
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX, classes)
     digests = dict(zip(index["image_id"], index["sha256"], strict=True))
@@ -92,7 +92,7 @@ def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) ->
     return decode_file(images.read(id_of[file]), file)
 
 
-def _rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, dict[str, str]]:
+def list_rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, dict[str, str]]:
     """The rows of a list, or those of a role, by their place in messages."""
     remedy = f"name a CSV file with the columns image_id and class_index or {classes.key_column}"
     rows = dict(read_rows(path, ("image_id",), dict[str, str], remedy, others=True))
