@@ -544,6 +544,14 @@ def evaluate(
             "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
         ),
     ] = False,
+    labels_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="Count multi-label accuracies, too: by the reassessed labels, and by the studies' files in this "
+            "folder (cleanset labels --list).",
+        ),
+    ] = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     out: Annotated[
@@ -578,6 +586,7 @@ def evaluate(
         report=report,
         hub=hub,
         restricted=restricted,
+        labels=labels_in,
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr), only_run(out):

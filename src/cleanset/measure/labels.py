@@ -25,6 +25,7 @@ from cleanset.errors import InputError
 from cleanset.files import is_there, write_text
 from cleanset.json_files import JsonObject
 from cleanset.measure.image_lists import LIST_SUFFIX, list_rows
+from cleanset.measure.multilabel import REASSESSED
 from cleanset.measure.sets import class_index_of
 from cleanset.measure.table import Cell, MeasureTable
 from cleanset.sets.fetching.fetch import opened
@@ -32,7 +33,6 @@ from cleanset.sets.folder import one_set, read_set
 from cleanset.sets.manifest import MANIFEST
 
 ORIGINAL = "ilsvrc"
-REASSESSED = "real"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
