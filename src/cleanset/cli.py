@@ -411,6 +411,14 @@ def published(
         Path | None,
         typer.Option(help="A table of cleanset digests, to verify every image.", show_default="the package's"),
     ] = None,
+    labels_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="Say of each image which studies deny its class, by their files in this folder "
+            "(cleanset labels --list).",
+        ),
+    ] = None,
 ) -> None:
     """Write the published set of SCOOTER, from your own copy of ImageNet.
 
@@ -420,7 +428,7 @@ def published(
     from cleanset.sets.published import image_set as tool
     from cleanset.sets.published.lists import PublishedChoice
 
-    choice = PublishedChoice(model, unreviewed, tuple(reviews or ()))
+    choice = PublishedChoice(model, unreviewed, tuple(reviews or ()), labels_in)
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
 
 

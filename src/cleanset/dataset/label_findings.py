@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
-from cleanset.dataset.label_sources import ImageLabels
+from cleanset.dataset.label_sources import ImageLabels, LabelSource, SourceLabels
 
 Finding = Literal["same", "among", "unclear", "other", "none", "absent"]
 """What a source says about the class that an image has in a set.
@@ -58,6 +58,34 @@ def findings_of(images: Iterable[tuple[str, int]], sources: Mapping[str, LabelsO
         )
         for image_id, class_index in images
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyDenials:
+    """A label source beside the images of a set: how many it has, and in how many it denies the class."""
+
+    source: LabelSource
+    images: int
+    denied: int
+
+
+def denials(images: Iterable[tuple[str, int]], sources: Sequence[SourceLabels]) -> tuple[StudyDenials, ...]:
+    """The denials of each source, of images given by image id and class index."""
+    found = counts_by_source(findings_of(images, labels_by_name(sources)))
+    return tuple(
+        StudyDenials(
+            source=each.source,
+            images=sum(found[each.source.name].values()) - found[each.source.name]["absent"],
+            denied=sum(found[each.source.name][kind] for kind in DENYING),
+        )
+        for each in sources
+        if each.source.name in found
+    )
+
+
+def labels_by_name(sources: Iterable[SourceLabels]) -> dict[str, LabelsOf]:
+    """The labels of each source by its name."""
+    return {each.source.name: each.labels for each in sources}
 
 
 def counts_by_source(found: Sequence[ImageFindings]) -> dict[str, dict[Finding, int]]:

@@ -17,6 +17,7 @@ from cleanset.dataset.label_findings import (
     agreements,
     counts_by_source,
     findings_of,
+    labels_by_name,
 )
 from cleanset.dataset.label_sources import PLACE, ImageLabels, SourceLabels, known_sources, read_sources
 from cleanset.edition.params import read_params
@@ -94,7 +95,7 @@ def run(
 
 def report_on(found: LabelledSet, sources: Sequence[SourceLabels]) -> LabelReport:
     """The report on images, by sources that are read."""
-    of_sources = {each.source.name: each.labels for each in sources}
+    of_sources = labels_by_name(sources)
     image_ids = next(iter(found.own.values()), None) or [image_id for image_id, _ in found.images]
     return LabelReport(
         name=found.name,
@@ -229,7 +230,7 @@ def as_json(report: LabelReport) -> JsonObject:
 
 def images_csv(report: LabelReport) -> str:
     """A row for each image that a source denies or, of source joined, does not have: its findings and named classes."""
-    labels = {each.source.name: each.labels for each in report.sources}
+    labels = labels_by_name(report.sources)
     header = ["image_id", "class_index", "denied_by"]
     for name in labels:
         header += [name, f"{name}_classes"]
