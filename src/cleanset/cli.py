@@ -53,6 +53,7 @@ STAGES = {
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare"),
+    "Look at labels": ("labels",),
     "Make an edition": ("tutorial", "edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "hints", "agreement", "audit"),
     "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
@@ -411,6 +412,14 @@ def published(
         Path | None,
         typer.Option(help="A table of cleanset digests, to verify every image.", show_default="the package's"),
     ] = None,
+    labels_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="Say of each image which studies deny its class, by their files in this folder "
+            "(cleanset labels --list).",
+        ),
+    ] = None,
 ) -> None:
     """Write the published set of SCOOTER, from your own copy of ImageNet.
 
@@ -420,7 +429,7 @@ def published(
     from cleanset.sets.published import image_set as tool
     from cleanset.sets.published.lists import PublishedChoice
 
-    choice = PublishedChoice(model, unreviewed, tuple(reviews or ()))
+    choice = PublishedChoice(model, unreviewed, tuple(reviews or ()), labels_in)
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
 
 
@@ -544,6 +553,14 @@ def evaluate(
             "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
         ),
     ] = False,
+    labels_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="Count multi-label accuracies, too: by the reassessed labels, and by the studies' files in this "
+            "folder (cleanset labels --list).",
+        ),
+    ] = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     out: Annotated[
@@ -578,6 +595,7 @@ def evaluate(
         report=report,
         hub=hub,
         restricted=restricted,
+        labels=labels_in,
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr), only_run(out):
@@ -586,6 +604,53 @@ def evaluate(
         show(rendering.leaderboard_for_paper(measured, rows).in_form(form))
     else:
         show(measured_models.results_json(measured, rows) if as_json else rendering.as_text(measured, rows))
+
+
+@app.command()
+def labels(
+    images_of: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SET",
+            help="A role of the edition, the folder or tar of an export, or a CSV list of images and their classes; "
+            "without it all images of the edition that have one label.",
+            show_default=False,
+        ),
+    ] = None,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of the studies' files, downloaded by hand.", show_default="data/raw/labels of the edition"
+        ),
+    ] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="A study by its name; repeat it for each. Without it all in the folder.")
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the images whose class a study denies into this CSV file.")
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Print the studies: where their files are, SHA-256 and licence.")
+    ] = False,
+    edition: Folder = HERE,
+    as_json: Json = False,
+) -> None:
+    """Show what further studies say about the labels of ImageNet's images, and how far they agree.
+
+    Each study's file is checked by its SHA-256. No image is dropped.
+    """
+    import json
+
+    from cleanset.measure import labels as tool
+
+    if listed:
+        typer.echo(tool.sources_text())
+        return
+    report = tool.run(images_of, Edition(edition), sources, source or (), role)
+    if out is not None:
+        tool.write_images(report, out)
+    show(json.dumps(tool.as_json(report), indent=2) if as_json else tool.as_text(report))
 
 
 @app.command()

@@ -83,6 +83,7 @@ MINIATURES = {
 }  # fmt: skip
 ELSEWHERE = {
     "check_gpu": "scoring/test_check_gpu.py",
+    "labels_apart": "measure/test_labels.py",
     "published_lists": "measure/compare/test_published_lists.py",
     "replay": "sets/published/test_replay.py",
 }

@@ -106,6 +106,10 @@ NOT_RUN = {
     "conda create --name cleanset python=3.11 git cxx-compiler": "needs conda, which is no program of pip",
     'pip wheel --wheel-dir wheels "cleanset[build] @ git+https://…/cleanset.git"': "downloads all requirements",
     "pip uninstall cleanset": "removes what the tests run",
+    "cleanset evaluate standard --model norm_robust --labels ~/labels": "needs the studies' files: "
+    "tests/measure/test_multilabel.py has small ones",
+    "cleanset labels": "needs the studies' files: tests/measure/test_labels.py has small ones",
+    "cleanset labels build/published/selection.csv --role norm_robust --sources ~/labels": "needs the studies' files",
     "rm dvc.lock": "needs a merge that has gone wrong: tests/edition/test_two_clones.py has some",
 }
 """The blocks marked console, and why no test runs them."""

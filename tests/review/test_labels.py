@@ -2,18 +2,22 @@
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.classes import class_table
+from cleanset.classes import class_table, imagenet
+from cleanset.dataset import label_sources
+from cleanset.dataset.label_sources import PLACE, ImageLabels, SourceLabels, known_sources
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.review import labels as review_labels
 from cleanset.review.file_format import parse_reviews
-from cleanset.review.labels import Contradiction, contradictions, write_corrected
+from cleanset.review.labels import Contradiction, as_opinions, contradictions, opinions_on, write_corrected
+from cleanset.review.opinions import read_opinions
 from cleanset.review.page.library import label_library, open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.page.tab import Tab
@@ -21,9 +25,10 @@ from cleanset.review.page.view import render
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Clean, Rejected, Review
 from tests import own_edition
+from tests.dataset.label_files import ANNOTATIONS, PROPOSED, write_sources
 from tests.measure.compare.command import cleanset, says
 from tests.review.texts import save, sent
-from tests.ten_images import drawn_image
+from tests.ten_images import drawn_image, id_of
 
 SHA = "0" * 64
 
@@ -178,6 +183,64 @@ def test_the_list_is_a_file_of_second_opinions(edition: Edition) -> None:
         0,
         'image_id,flag,source\ncat/3.png,wrong class,"dog 95 %, cat 5 %"\ndog/3.png,wrong class,"cat 94 %, dog 6 %"\n',
     )
+
+
+def study(name: str, labels: Mapping[str, ImageLabels]) -> SourceLabels:
+    return SourceLabels(source=known_sources()[name], labels=labels)
+
+
+def test_what_studies_say_stands_beside_the_models() -> None:
+    """Each study that has the image, by its finding on the label that the models contradict."""
+    found = [Contradiction("a", 281, 0.05, 282, 0.9), Contradiction("b", 0, 0.1, 1, 0.8)]
+    studies = [
+        study("finegrained", {"a": ImageLabels(classes=(281,)), "b": ImageLabels(classes=(0, 1))}),
+        study("label_errors_3of5", {"a": ImageLabels(classes=()), "b": ImageLabels(classes=(1,))}),
+        study("multilabel", {"a": ImageLabels(classes=(282,), unclear=(281,))}),
+    ]
+    opinions = opinions_on(found, studies, imagenet())
+    assert {image_id: [(each.flag, each.source) for each in of_image] for image_id, of_image in opinions.items()} == {
+        "a": [
+            ("wrong class", "tiger cat 90 %, tabby 5 %"),
+            ("same class", "finegrained"),
+            ("no class", "label errors 3of5"),
+            ("unclear class", "multilabel: tiger cat"),
+        ],
+        "b": [
+            ("wrong class", "goldfish 80 %, tench 10 %"),
+            ("several objects", "finegrained: tench, goldfish"),
+            ("wrong class", "label errors 3of5: goldfish"),
+        ],
+    }
+    path_text = as_opinions(opinions)
+    assert len(path_text.splitlines()) == 8
+
+
+def test_the_list_with_studies_can_be_read_as_opinions(tmp_path: Path) -> None:
+    many = study("multilabel", {id_of(1): ImageLabels(classes=tuple(range(60)))})
+    opinions = opinions_on([Contradiction(id_of(1), 99, 0.1, 0, 0.8)], [many], imagenet())
+    path = tmp_path / "opinions.csv"
+    path.write_text(as_opinions(opinions))
+    assert read_opinions([path], imagenet()) == opinions
+
+
+def test_the_studies_of_an_edition(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All whose files lie there, or those of export.label_sources; none for your own images."""
+    sources = write_sources(tmp_path / PLACE, {"multilabel": PROPOSED, "imagenet_m": ANNOTATIONS})
+    monkeypatch.setattr(label_sources, "known_sources", lambda: sources)
+    monkeypatch.setattr(review_labels, "known_sources", lambda: sources)
+    shutil.copy(edition.params_yaml, tmp_path / "params.yaml")
+    found = review_labels.studies_of(Edition(tmp_path), imagenet())
+    assert [each.source.name for each in found] == ["multilabel", "imagenet_m"]
+    text = (tmp_path / "params.yaml").read_text()
+    (tmp_path / "params.yaml").write_text(
+        re.sub(r"(?m)^export:(.*)$", r"export:\1\n  label_sources: [imagenet_m]", text, count=1)
+    )
+    found = review_labels.studies_of(Edition(tmp_path), imagenet())
+    assert [each.source.name for each in found] == ["imagenet_m"]
+    assert review_labels.studies_of(Edition(tmp_path), edition.read_classes()) == []
+    (tmp_path / "params.yaml").write_text(text)
+    shutil.rmtree(tmp_path / PLACE)
+    assert review_labels.studies_of(Edition(tmp_path), imagenet()) == []
 
 
 def test_the_images_are_looked_at_and_the_class_is_named(edition: Edition) -> None:

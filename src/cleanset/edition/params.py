@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self, TypeGuard
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from cleanset.classes import ClassTable, imagenet, parse_ranges
+from cleanset.dataset.label_sources import known_sources
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, InputError, cut
 from cleanset.selection.class_size import ImagesPerClass
@@ -349,8 +350,19 @@ class Export(Section):
     date: str = ""
     """The day of publication (ISO 8601); empty before it."""
 
+    label_sources: list[str] = Field(default_factory=list)
+    """Studies that manifest and card compare the labels with, by name: cleanset labels --list."""
+
     about: About | None = None
     """The facts about the set and its publishers."""
+
+    @field_validator("label_sources")
+    @classmethod
+    def _known_sources(cls, names: list[str]) -> list[str]:
+        known = known_sources()
+        if any(name not in known for name in names) or len(set(names)) < len(names):
+            raise ValueError(f"expected a list of distinct names among {', '.join(known)}")
+        return names
 
     @field_validator("date")
     @classmethod

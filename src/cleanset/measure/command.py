@@ -17,7 +17,7 @@ from cleanset.measure.image_lists import open_set_or_list
 from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
-from cleanset.measure.sets import EvaluationSet
+from cleanset.measure.sets import EvaluationSet, with_studies
 from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs, split_name
 from cleanset.validation import first_problem
 
@@ -58,6 +58,9 @@ class Wanted:
 
     restricted: bool = False
     """Whether predictions are among the classes of the images alone."""
+
+    labels: Path | None = None
+    """Folder with the files of label sources, for multi-label accuracies."""
 
     @property
     def names(self) -> list[str]:
@@ -102,6 +105,8 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     if wanted.restricted:
         note = f"predictions among the {images.class_count:,} classes of the images alone"
         images = replace(images, limits=[*images.limits, note], is_restricted=True)
+    if wanted.labels is not None:
+        images = with_studies(images, wanted.labels)
     given = _given(files, images, wanted)
     rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
     if wanted.out is not None:

@@ -32,7 +32,7 @@ from cleanset.measure.predictions import (
     scored_table,
 )
 from cleanset.measure.rendering import as_text, write_page
-from cleanset.measure.sets import EvaluationSet, open_set
+from cleanset.measure.sets import EvaluationSet, open_set, with_studies
 from cleanset.measure.table import cell
 from cleanset.progress import tracked
 from cleanset.scoring.consistency import batches_to_ask, dependence
@@ -110,6 +110,11 @@ class Results:
         return self.model.measures.calibration_error
 
     @property
+    def multilabel(self) -> dict[str, float]:
+        """The multi-label accuracies, 0 to 1, by definition; empty without labels of further studies."""
+        return {each.definition.name: each.share for each in self.model.multilabel}
+
+    @property
     def is_deterministic(self) -> bool | None:
         """Whether the first batch gave the same logits twice; None for predictions."""
         return self.model.is_deterministic
@@ -148,6 +153,7 @@ def evaluate(
     name: str | None = None,
     batch_size: int = BATCH_SIZE,
     edition: str | Path = ".",
+    labels: str | Path | None = None,
 ) -> Results:
     """The accuracy, with interval, and the other measures of a model on a finished set.
 
@@ -159,8 +165,8 @@ def evaluate(
 
     `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set, or a
     role of the edition in the folder `edition`, or a list (.csv) of its images. Every image is checked against the
-    manifest, or the edition's index. `name` stands in the results. Raises CleansetError for anything that does not
-    fit, naming the first image or row.
+    manifest, or the edition's index. `name` stands in the results; `labels`: a folder with the files of label sources,
+    for multi-label accuracies. Raises CleansetError for anything that does not fit, naming the first image or row.
 
         >>> images = cleanset.load("standard")
         >>> cleanset.evaluate(np.roll(images.targets, 1), images, name="shifted")
@@ -171,6 +177,8 @@ def evaluate(
 
     """
     opened = _opened(images, Path(edition))
+    if labels is not None:
+        opened = with_studies(opened, Path(labels))
     of_type = getattr(model, "__name__", type(model).__name__)
     named = name or str(model if isinstance(model, str | Path) else of_type)
     if _is_predictions(model):

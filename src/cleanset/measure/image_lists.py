@@ -4,15 +4,18 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 from PIL import Image
 
 from cleanset.classes import ClassTable
 from cleanset.csv_files import read_rows
 from cleanset.dataset.archives import VerifiedImages
+from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode_file
+from cleanset.measure.multilabel import REASSESSED, SetLabels
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, open_set
 from cleanset.progress import found_in_threads
 from cleanset.sets.manifest import MANIFEST, file_name
@@ -47,7 +50,7 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     from cleanset.tables import INDEX, read_table
 
     classes = edition.read_classes()
-    rows = _rows(path, role, classes)
+    rows = list_rows(path, role, classes)
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX, classes)
     digests = dict(zip(index["image_id"], index["sha256"], strict=True))
@@ -84,6 +87,17 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
         classes=classes,
         limits=[f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else [],
         order=[item.file for item in items],
+        labels=_labels(index, id_of),
+    )
+
+
+def _labels(index: pd.DataFrame, id_of: Mapping[str, str]) -> SetLabels:
+    """The original and the reassessed labels of the images of a list, which has their ids by file."""
+    original = dict(zip(index["image_id"], index["ilsvrc_class"].tolist(), strict=True))
+    real = dict(zip(index["image_id"], index["real_classes"], strict=True))
+    reassessed = {file: ImageLabels(classes=tuple(map(int, real[image_id]))) for file, image_id in id_of.items()}
+    return SetLabels(
+        original={file: original[image_id] for file, image_id in id_of.items()}, sources={REASSESSED: reassessed}
     )
 
 
@@ -92,7 +106,7 @@ def _read_listed(images: VerifiedImages, id_of: Mapping[str, str], file: str) ->
     return decode_file(images.read(id_of[file]), file)
 
 
-def _rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, dict[str, str]]:
+def list_rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, dict[str, str]]:
     """The rows of a list, or those of a role, by their place in messages."""
     remedy = f"name a CSV file with the columns image_id and class_index or {classes.key_column}"
     rows = dict(read_rows(path, ("image_id",), dict[str, str], remedy, others=True))

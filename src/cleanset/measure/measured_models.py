@@ -21,6 +21,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.measures import Measures, measure_predictions
+from cleanset.measure.multilabel import MultiLabelAccuracy, multilabel_accuracies
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.sets import EvaluationSet
 
@@ -47,6 +48,9 @@ class MeasuredModel:
     correct: dict[str, bool]
     """Whether each image is classified correctly, by file."""
 
+    multilabel: Sequence[MultiLabelAccuracy] = ()
+    """Its multi-label accuracies, by the sources that the set has."""
+
     chose_images: bool = False
     """Whether the images were chosen by this model: then its accuracy is no measure of it, and nothing is tested
     against it."""
@@ -72,6 +76,9 @@ def measured_model(
         measures=measure_predictions(predictions, images.predicted_classes),
         record=record,
         path=path,
+        multilabel=multilabel_accuracies(
+            dict(zip(predictions["file"].tolist(), predictions["prediction"].tolist(), strict=True)), images.labels
+        ),
         correct=dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True)),
         chose_images=name == images.selected_by or _has_confidences(predictions, images),
     )
@@ -195,6 +202,7 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
         "confidence_interval": None if found.confidence_interval is None else list(found.confidence_interval),
         "calibration": calibration,
         "tiers": {tier: accuracy.as_json() for tier, accuracy in found.tiers.items()},
+        **({"multilabel": {each.definition.name: each.as_json() for each in row.multilabel}} if row.multilabel else {}),
         "classes": {keys[each]: accuracy.as_json() for each, accuracy in found.classes.items()},
         "confusions": [
             {column: keys[each.label], "predicted": keys[each.prediction], "images": each.images}

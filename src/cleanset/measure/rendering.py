@@ -36,6 +36,8 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
     tested = ranked_pairs(order)
     if order[0].measures.tiers:
         tables.append(_tiers(order))
+    if order[0].multilabel:
+        tables.append(multilabel_table(order))
     if tested:
         tables.append(pairs_table([row.name for row in order], tested))
     if hardest := hardest_classes(order, most):
@@ -138,6 +140,20 @@ def _tiers(order: Sequence[MeasuredModel]) -> MeasureTable:
     return MeasureTable(("#", "accuracy by tier, %"), titles, rows)
 
 
+def multilabel_table(order: Sequence[MeasuredModel]) -> MeasureTable:
+    """The multi-label accuracies of each model by each definition, with the number of images that count."""
+    definitions = order[0].multilabel
+    rows = [
+        ((str(rank), row.name), [cell(each.share, each.interval, digits=1) for each in row.multilabel])
+        for rank, row in enumerate(order, start=1)
+    ]
+    titles = [f"{each.definition.title}\n({each.images:,})" for each in definitions]
+    caption = "Multi-label, in percent. " + ". ".join(
+        f"{each.definition.title}, by {each.source}: {each.definition.meaning}" for each in definitions
+    )
+    return MeasureTable(("#", "multi-label, %"), titles, rows, caption=f"{caption}.")
+
+
 def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
     """The best of the tested models against each other one; `names` are in the order of the ranks."""
     ranks = {name: rank for rank, name in enumerate(names, start=1)}
@@ -232,6 +248,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         notes=all_notes(images, order),
         table_notes=evaluation_notes(images, order, ""),
         set_name=images.name,
+        multilabel=multilabel_table(order) if order[0].multilabel else None,
         models=order,
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},
         pairs=every if len(order) <= MAX_PAIRED else every[: len(order) - 1],

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -13,11 +13,13 @@ from PIL import Image
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
+from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, InputError
 from cleanset.files import check_unpacked, sha256
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
+from cleanset.measure.multilabel import REASSESSED, SetLabels, labels_from
 from cleanset.measure.notes import MeasuredSet
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import UNPUBLISHED, in_random_order, notices_of
@@ -86,6 +88,9 @@ class EvaluationSet:
 
     manifest_sha256: str | None = None
     """Of an export's manifest."""
+
+    labels: SetLabels = field(default_factory=SetLabels)
+    """The labels that the images came with; with `evaluate --labels` those of further studies, too."""
 
     is_restricted: bool = False
     """Whether predictions are among the classes of the images alone."""
@@ -179,7 +184,23 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         limits=notices_of(entries, release),
         order=[entry.file for entry in listed.entries],
         manifest_sha256=sha256(read_regular_file(folder / MANIFEST)),
+        labels=SetLabels(
+            original={entry.file: entry.ilsvrc_class for entry in entries},
+            sources={REASSESSED: {entry.file: ImageLabels(classes=entry.real_classes) for entry in entries}},
+        ),
     )
+
+
+def with_studies(images: EvaluationSet, folder: Path) -> EvaluationSet:
+    """The set with the labels of the studies whose files lie in a folder.
+
+    Raises CleansetError as `labels_from` does.
+    """
+    cropped = images.kind == "export" and sum(item.file.endswith(".png") for item in images.items)
+    those = "1 image is" if cropped == 1 else f"{cropped:,} images are"
+    note = [f"{those} cropped, and the labels of multi-label accuracies are of whole images"] if cropped else []
+    labels = labels_from(folder, [item.file for item in images.items], images.labels)
+    return replace(images, labels=labels, limits=[*images.limits, *note])
 
 
 def selection_by(model: str | None) -> str:
@@ -211,6 +232,8 @@ def _image_folder(name: str, folder: Path, classes: ClassTable) -> EvaluationSet
         classes=classes,
         limits=() if numbers is None else (NUMBERED,),
         order=files,
+        # a folder for each class, as ImageNet's validation images are unpacked: the folder is the original label
+        labels=SetLabels(original={item.file: item.class_index for item in items}),
     )
 
 

@@ -99,11 +99,12 @@ def labels(
         address = server.PageAddress(host, port, browser=browser, public_url=public_url)
         server.run(Edition(edition), reviewers, address, labels=True)
         return
-    from cleanset.review.labels import as_opinions, contradictions_in
+    from cleanset.review.labels import as_opinions, contradictions_in, opinions_on, studies_of
 
     opened = Edition(edition)
     classes = opened.read_classes()
-    typer.echo(as_opinions(contradictions_in(opened, classes), classes), nl=False)
+    found = opinions_on(contradictions_in(opened, classes), studies_of(opened, classes), classes)
+    typer.echo(as_opinions(found), nl=False)
 
 
 def check_reviewers(team: Sequence[str], alone: str | None = None) -> None:

@@ -3,7 +3,7 @@
 A model that was trained on these very images has learned their labels, and contradicts few of the wrong ones.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text
 from cleanset.dataset.folder import LABEL_COLUMNS, groups_of
+from cleanset.dataset.label_findings import Finding, finding
+from cleanset.dataset.label_sources import PLACE, SourceLabels, known_sources, read_sources
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, cut
@@ -81,9 +83,51 @@ def contradictions_in(edition: Edition, classes: ClassTable) -> list[Contradicti
     return contradictions(index, tables)
 
 
-def as_opinions(found: Iterable[Contradiction], classes: ClassTable) -> str:
+FLAGS: Mapping[Finding, str] = {
+    "same": "same class",
+    "among": "several objects",
+    "unclear": "unclear class",
+    "other": "wrong class",
+    "none": "no class",
+}
+"""A study's finding in a few words, which the page shows as a question."""
+
+
+def studies_of(edition: Edition, classes: ClassTable) -> list[SourceLabels]:
+    """The label sources of export.label_sources; without that key all whose files lie in the edition.
+
+    None for your own images. Raises CleansetError as `read_sources`.
+    """
+    folder = edition.folder / PLACE
+    names = read_params(edition.folder).export.label_sources
+    has_files = any(is_there(folder / each.file) for each in known_sources().values())
+    return read_sources(folder, names) if classes.is_imagenet and (names or has_files) else []
+
+
+def opinions_on(
+    found: Iterable[Contradiction], studies: Sequence[SourceLabels], classes: ClassTable
+) -> dict[str, tuple[Opinion, ...]]:
+    """Second opinions by image id, in the order of the contradictions: the models' and those of the studies."""
+    return {
+        each.image_id: (each.opinion(classes), *_of_studies(each.image_id, each.label, studies, classes))
+        for each in found
+    }
+
+
+def _of_studies(image_id: str, label: int, studies: Sequence[SourceLabels], classes: ClassTable) -> Iterator[Opinion]:
+    """What each study that has the image says: same class? finegrained; wrong class? multilabel: tabby."""
+    for study in studies:
+        known = study.labels.get(image_id)
+        if known is not None:
+            of_label = finding(known, label)
+            name = study.source.name.replace("_", " ")
+            named = "" if of_label == "same" else ", ".join(classes.labels[index] for index in known.classes)
+            yield Opinion(image_id, FLAGS[of_label], cut(f"{name}: {named}" if named else name, MAX_LETTERS))
+
+
+def as_opinions(opinions: Mapping[str, Sequence[Opinion]]) -> str:
     """The ranked list as a file for `review.opinions`."""
-    return csv_text(OPINION_COLUMNS, (astuple(each.opinion(classes)) for each in found))
+    return csv_text(OPINION_COLUMNS, (astuple(each) for of_image in opinions.values() for each in of_image))
 
 
 def write_corrected(edition: Edition, path: Path) -> str:

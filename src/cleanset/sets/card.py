@@ -17,7 +17,7 @@ from cleanset.scoring.record import ListRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
-from cleanset.sets.manifest import Entry, columns, manifest_csv
+from cleanset.sets.manifest import Entry, columns, have_studies, manifest_csv
 from cleanset.sets.texts import TEMPLATES_OF_SETS, filled, templates
 from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS
 
@@ -43,6 +43,8 @@ def card(
         manifest_sha256=provenance.manifest_sha256,
         is_rebuilt=False,
         is_random=provenance.is_random,
+        has_studies=bool(provenance.studies),
+        denied=provenance.denied,
         is_list=isinstance(scored, ListRecord),
         reviewed=bool(provenance.release.reviewers),
         notices=provenance.notices,
@@ -78,6 +80,8 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
         manifest_sha256=sha256(manifest_csv(entries, release.classes).encode()),
         is_rebuilt=True,
         is_random=in_random_order(entries),
+        has_studies=have_studies(entries),
+        denied=sum(bool(entry.denied_by) for entry in entries),
         reviewed=by_people > 0,
         notices=notices_of(entries, release),
         images=len(entries),
@@ -95,6 +99,7 @@ def _rendered(
     images: int,
     reviewed: bool,
     is_random: bool,
+    has_studies: bool,
     **values: object,
 ) -> str:
     environment = Environment(
@@ -121,14 +126,23 @@ def _rendered(
             with_images=True,
             # of an empty set no order is known, and its manifest has all columns
             has_tiers=not (is_random and images),
+            has_studies=has_studies,
         ),
         is_random=is_random,
+        has_studies=has_studies,
         keys=release.classes.keys,
     )
 
 
 def card_without_images(
-    text: str, model: str, images: int, release: Release, *, manifest_sha256: str, has_tiers: bool
+    text: str,
+    model: str,
+    images: int,
+    release: Release,
+    *,
+    manifest_sha256: str,
+    has_tiers: bool,
+    has_studies: bool = False,
 ) -> str:
     """A card for a set that is published without its images: the table is loaded, the images are made again.
 
@@ -146,6 +160,7 @@ def card_without_images(
         reviewed=bool(release.reviewers),
         with_images=False,
         has_tiers=has_tiers,
+        has_studies=has_studies,
     )
     return f"{matter}\n{before}{release.texts['without_images']}\n{after}"
 
@@ -168,11 +183,13 @@ def front_matter(
     reviewed: bool,
     with_images: bool,
     has_tiers: bool = True,
+    has_studies: bool = False,
 ) -> str:
     """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
 
-    `has_tiers`: whether the set has a model, which orders the candidates.
-    Without its images, a set is read as a table, where the class is in the column class_index.
+    `has_tiers`: whether the set has a model, which orders the candidates. `has_studies`: whether its images were
+    compared with label sources. Without its images, a set is read as a table, where the class is in the column
+    class_index.
     """
     values = {
         **release.texts,
@@ -182,7 +199,9 @@ def front_matter(
         "reviewed": reviewed,
         "with_images": with_images,
         "size": _size(images),
-        "features": _features(columns(release.classes, has_tiers=has_tiers), with_images, release.classes),
+        "features": _features(
+            columns(release.classes, has_tiers=has_tiers, has_studies=has_studies), with_images, release.classes
+        ),
     }
     fields = filled(templates("catalogues")["front_matter"], values)
     text = yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=_WIDTH, allow_unicode=True)

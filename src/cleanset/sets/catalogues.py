@@ -13,7 +13,7 @@ from cleanset.classes import ClassTable
 from cleanset.json_files import JsonObject
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
-from cleanset.sets.manifest import Entry, columns, have_tiers
+from cleanset.sets.manifest import Entry, columns, have_studies, have_tiers
 from cleanset.sets.texts import filled, templates
 
 _LABELS = ("class_index", "class_name")
@@ -54,7 +54,7 @@ def croissant_json(
         "review_people": [{"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers],
         "fields": [
             _field(name, records_sha256 is not None, release.classes)
-            for name in columns(release.classes, has_tiers=have_tiers(entries))
+            for name in columns(release.classes, has_tiers=have_tiers(entries), has_studies=have_studies(entries))
             if name != "file"
         ],
     }

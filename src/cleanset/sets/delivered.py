@@ -58,6 +58,9 @@ class DeliveredImage:
     """Number of reviewers who judged the image in this class, without the board."""
 
     source_check: SourceCheck
+    denied_by: tuple[str, ...] | None = None
+    """The label sources that deny the class; None where the set is not compared with any."""
+
     group: str = ""
     """Images of one group must not be split; empty where images have no groups."""
 
@@ -149,6 +152,7 @@ def write_image(folder: Path, image: DeliveredImage, source: SourceImage, *, rol
         "file_sha256": source.sha256 if made.part is None else sha256(made.data),
         "pixels_sha256": source.pixels_sha256 if made.part is None else pixels_sha256(made.part),
         "encoder": made.encoder,
+        "denied_by": image.denied_by,
         "group": image.group,
     }
     return Entry.checked(values, classes)

@@ -23,6 +23,7 @@ from cleanset.vocabulary import NO_TIER, TIER_ORDER
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cleanset.dataset.label_findings import StudyDenials
     from cleanset.edition.params import Params
     from cleanset.scoring.record import ListRecord, ScoreRecord
     from cleanset.selection.class_size import ImagesPerClass
@@ -270,7 +271,7 @@ _DETERMINING: dict[str, Any] = {
     "models": {"__all__": {"source", "name", "threat_model", "sha256", "beyond_sha256"}},  # no paths
     "select": True,
     "review": True,
-    "export": {"images_per_class", "strict"},  # not the version and date of the release
+    "export": {"images_per_class", "strict", "label_sources"},  # not the version and date of the release
 }
 """The parameters that decide the contents of a set, except the parameters of scoring, which the score record has."""
 
@@ -321,6 +322,12 @@ class Provenance:
 
     manifest_sha256: str
     """Of the set's manifest, by which libraries that cache what they load tell two sets apart."""
+
+    studies: "Sequence[StudyDenials]" = ()
+    """The label sources that the images were compared with."""
+
+    denied: int = 0
+    """Number of images whose class at least one of these denies."""
 
     @property
     def is_random(self) -> bool:

@@ -16,7 +16,7 @@ from cleanset.errors import DamagedError
 from cleanset.images.codec import decode
 from cleanset.json_files import JsonObject
 from cleanset.sets.folder import read_image
-from cleanset.sets.manifest import Entry
+from cleanset.sets.manifest import DENIED_BY, Entry
 
 CONTACT_SHEET_COLUMNS = 10
 CONTACT_SHEET_ROWS = 8
@@ -28,8 +28,8 @@ class ImageSet:
 
     An item is the image (PIL, RGB, pixels as stored, or the result of `transform`), the class index (of ImageNet
     0 to 999) and the record: the line of the manifest. So that a DataLoader can put records together, `crop` is four
-    numbers, which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a confidence
-    that is not known is NaN. The bytes are checked whenever an image is read.
+    numbers, which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805", `denied_by`
+    likewise; and a confidence that is not known is NaN. The bytes are checked whenever an image is read.
 
     As with torchvision's `ImageFolder`, `classes` are the keys of all classes, of ImageNet the 1,000 wnids, in order,
     `class_to_idx` is the class index by key, and `targets` are the class indices of the images. `class_names` are the
@@ -131,6 +131,8 @@ def _record(entry: Entry, classes: ClassTable, width: int, height: int) -> JsonO
     for name in ("confidence", "source_confidence"):
         if name in record:
             record[name] = _number(record[name])
+    if entry.denied_by is not None:
+        record[DENIED_BY] = " ".join(entry.denied_by)
     return record | {
         classes.column("real_classes"): " ".join(map(str, entry.real_classes)),
         "crop": entry.crop or (0, 0, width, height),

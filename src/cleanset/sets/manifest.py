@@ -33,22 +33,26 @@ MANIFEST_COLUMNS = (
 """The columns of a set of ImageNet's images, as published; `columns` has those of any set."""
 
 
+DENIED_BY = "denied_by"
+"""The column that a set has whose images were compared with label sources, after MANIFEST_COLUMNS."""
+
 OF_A_MODEL = ("tier", "confidence", "source_confidence")
 """The columns that a set without a model lacks."""
 
 
-def fields(classes: ClassTable, *, has_tiers: bool = True) -> tuple[str, ...]:
+def fields(classes: ClassTable, *, has_tiers: bool = True, has_studies: bool = False) -> tuple[str, ...]:
     """The columns of a manifest by the names that they have in ImageNet's; for your own images one more, the group.
 
-    `has_tiers`: whether the set has a model, which orders the candidates.
+    `has_tiers`: whether the set has a model, which orders the candidates. `has_studies`: whether the images were
+    compared with label sources.
     """
-    every = MANIFEST_COLUMNS if classes.is_imagenet else (*MANIFEST_COLUMNS, GROUP)
+    every = (*MANIFEST_COLUMNS, *([DENIED_BY] if has_studies else []), *([] if classes.is_imagenet else [GROUP]))
     return every if has_tiers else tuple(name for name in every if name not in OF_A_MODEL)
 
 
-def columns(classes: ClassTable, *, has_tiers: bool = True) -> tuple[str, ...]:
+def columns(classes: ClassTable, *, has_tiers: bool = True, has_studies: bool = False) -> tuple[str, ...]:
     """The columns of a manifest of images of these classes, in order; see `fields`."""
-    names = fields(classes, has_tiers=has_tiers)
+    names = fields(classes, has_tiers=has_tiers, has_studies=has_studies)
     return names if classes.is_imagenet else tuple(map(classes.column, names))
 
 
@@ -87,6 +91,7 @@ _ClassIndex = Annotated[int, Field(ge=0, description="a class index"), AfterVali
 _Probability = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
 ]  # no -0
+_SourceName = Annotated[str, Field(pattern=f"^{ROLE_FORM.pattern}$")]
 _Edge = Annotated[int, Field(ge=0, le=MAX_EDGE)]
 _Sha256 = Annotated[Sha256, Field(description="64 hexadecimal digits")]
 
@@ -164,6 +169,13 @@ class Entry(BaseModel):
     ] = ""
     """What wrote the PNG of a cropped image; other versions may write the same pixels in other bytes."""
 
+    denied_by: Annotated[
+        tuple[_SourceName, ...] | None,
+        checked(lambda names: names is None or len(set(names)) == len(names)),
+        Field(description="names of label sources, each once"),
+    ] = None
+    """The label sources that have the image and do not name the class; None in a set that was not compared with any."""
+
     group: str = ""
     """Images of one group, such as one patient's, must not be split; only your own images may have groups."""
 
@@ -229,13 +241,17 @@ class Entry(BaseModel):
             "source_confidence": _digits(self.source_confidence),
             "real_classes": _words(self.real_classes),
             **dict(zip(_BOX, self.crop or ("",) * len(_BOX), strict=True)),
+            DENIED_BY: " ".join(self.denied_by or ()),
         }
-        return tuple(str(values[name]) for name in fields(classes, has_tiers=self.tier is not None))
+        return tuple(str(values[name]) for name in self._fields(classes))
 
     def record(self, classes: ClassTable) -> JsonObject:
         """The values by the names of the columns, with the box as `crop`."""
-        names = (*fields(classes, has_tiers=self.tier is not None), "crop")
+        names = (*self._fields(classes), "crop")
         return {classes.column(name): value for name, value in self.model_dump().items() if name in names}
+
+    def _fields(self, classes: ClassTable) -> tuple[str, ...]:
+        return fields(classes, has_tiers=self.tier is not None, has_studies=self.denied_by is not None)
 
 
 def _digits(confidence: float | None) -> str:
@@ -264,10 +280,15 @@ def have_tiers(entries: Iterable[Entry]) -> bool:
     return all(entry.tier is not None for entry in entries)
 
 
+def have_studies(entries: Collection[Entry]) -> bool:
+    """Whether the images of a set with these entries were compared with label sources."""
+    return bool(entries) and all(entry.denied_by is not None for entry in entries)
+
+
 def manifest_csv(entries: Iterable[Entry], classes: ClassTable) -> str:
     """The manifest as CSV with a header, sorted by class index and rank."""
     in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
-    names = columns(classes, has_tiers=have_tiers(in_order))
+    names = columns(classes, has_tiers=have_tiers(in_order), has_studies=have_studies(in_order))
     return csv_text(names, (entry.row(classes) for entry in in_order))
 
 
@@ -344,9 +365,12 @@ def check_manifest(text: str, where: str, classes: ClassTable) -> CheckedManifes
     entries: dict[int, Entry] = {}
     problems: list[Problem] = []
     invalid_files: list[str] = []
-    has_tiers = not text.startswith(",".join(columns(classes, has_tiers=False)) + "\n")
-    names = fields(classes, has_tiers=has_tiers)
-    for number, row in enumerate(_rows(text, where, columns(classes, has_tiers=has_tiers)), start=2):
+    header = text.partition("\n")[0]
+    has_studies = DENIED_BY in header.split(",")
+    has_tiers = header != ",".join(columns(classes, has_tiers=False, has_studies=has_studies))
+    names = fields(classes, has_tiers=has_tiers, has_studies=has_studies)
+    wanted = columns(classes, has_tiers=has_tiers, has_studies=has_studies)
+    for number, row in enumerate(_rows(text, where, wanted), start=2):
         found = _entry(row, names, classes)
         if isinstance(found, Entry):
             entries[number] = found
@@ -428,6 +452,8 @@ def _entry(row: Sequence[str], names: Sequence[str], classes: ClassTable) -> Ent
     for name in ("confidence", "source_confidence"):
         values[name] = values.get(name) or None
     values["real_classes"] = values["real_classes"].split(" ")
+    if DENIED_BY in values:
+        values[DENIED_BY] = values[DENIED_BY].split(" ") if values[DENIED_BY] else ()
     try:
         return Entry.checked(values, classes)
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -12,6 +12,8 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.duplicates import REFUSED_DUPLICATES, DuplicatePair, refuse_pairs
 from cleanset.dataset.folder import groups_of
+from cleanset.dataset.label_findings import denials, findings_of, labels_by_name
+from cleanset.dataset.label_sources import PLACE, SourceLabels, read_sources
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -29,7 +31,7 @@ from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.selection.class_size import is_full, least_images
 from cleanset.selection.metrics import per_class
-from cleanset.selection.selected import selected_images
+from cleanset.selection.selected import SelectedImage, selected_images
 from cleanset.sets import description
 from cleanset.sets.card import card
 from cleanset.sets.delivered import (
@@ -73,6 +75,9 @@ class ExportInputs:
     unknown_confidences: Collection[str]
     """The ids of images from beyond a published list."""
 
+    studies: Sequence[SourceLabels]
+    """The label sources that the images are compared with."""
+
     archive_md5: str
     """The MD5 of the archive of the images in raw.md5; empty for a folder, which is in no such list."""
 
@@ -104,9 +109,21 @@ def read_inputs(edition: Edition, role: str) -> ExportInputs:
         guidelines=text_of_table(edition.votes(role), GUIDELINES),
         groups=groups_of(text_of_table(edition.index, "groups"), str(edition.index)),
         unknown_confidences=unknown_confidences(edition.folder, params)[role],
+        studies=read_studies(edition, params),
         archive_md5=digests.get(params.dataset.images, ""),
         digests=description.input_digests(edition.folder, input_files(edition, role, audited=audit is not None)),
     )
+
+
+def read_studies(edition: Edition, params: Params) -> list[SourceLabels]:
+    """The label sources of export.label_sources. Raises CleansetError as `read_sources`, and for your own images."""
+    names = params.export.label_sources
+    if names and params.dataset.is_own:
+        raise CleansetError(
+            f"{edition.params_yaml}: export.label_sources: {', '.join(names)} with your own images; expected none, as "
+            "they are studies of ImageNet's: remove it"
+        )
+    return read_sources(edition.folder / PLACE, names) if names else []
 
 
 def input_files(edition: Edition, role: str, *, audited: bool = False) -> list[Path]:
@@ -230,6 +247,8 @@ def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> de
         scored=read.scored,
         params=description.determining_params(params, role),
         inputs=read.digests,
+        denied=sum(bool(entry.denied_by) for entry in entries),
+        studies=denials(((entry.image_id, entry.class_index) for entry in entries), read.studies),
         manifest_sha256=sha256(manifest_csv(entries, read.classes).encode()),
     )
 
@@ -248,6 +267,8 @@ def delivered_images(read: ExportInputs, selection: pd.DataFrame, role: str) -> 
     confidences = delivered_confidences(images, read.crop_scores, f"data/crop_scores/{role}.parquet")
     reviewers = reviewer_counts(read.votes)
     check = source_check(read)
+    of_studies = labels_by_name(read.studies)
+    denying = {each.image_id: each.denied_by for each in findings_of(classes_of(images), of_studies)}
     delivered = []
     for image, confidence in zip(images, confidences, strict=True):
         ilsvrc_class, real_classes = labels_of[image.image_id]
@@ -259,10 +280,16 @@ def delivered_images(read: ExportInputs, selection: pd.DataFrame, role: str) -> 
                 real_classes=real_classes,
                 reviewers=reviewers.get(image.image_id, 0),
                 source_check=check,
+                denied_by=denying[image.image_id] if read.studies else None,
                 group=read.groups.get(image.image_id, ""),
             )
         )
     return delivered
+
+
+def classes_of(images: Iterable[SelectedImage]) -> list[tuple[str, int]]:
+    """Image id and class index of each image."""
+    return [(image.image_id, image.class_index) for image in images]
 
 
 def source_reader(read: ExportInputs, read_bytes: Read) -> Callable[[str], SourceImage]:

@@ -14,7 +14,7 @@ from cleanset.images.preprocessing import Preprocessing
 from cleanset.review.decided import candidates_of
 from cleanset.review.hints.background import BackgroundHints, HintCaches
 from cleanset.review.hints.text_cache import usual_text_cache
-from cleanset.review.labels import contradictions_in
+from cleanset.review.labels import contradictions_in, opinions_on, studies_of
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Candidate, by_image
 from cleanset.scoring.record import ScoreRecord, read_record
@@ -77,9 +77,9 @@ class Library:
 
 
 def label_library(edition: Edition, library: Library) -> tuple[Library, Opinions]:
-    """The images whose labels the models contradict, in place of the candidates, and the models' predictions.
+    """The images whose labels the models contradict, in place of the candidates, and the second opinions on them.
 
-    Each has the rank of its label in the list of all.
+    Each has the rank of its label in the list of all. The opinions are the models' and those of studies of labels.
     """
     found = contradictions_in(edition, library.classes)
     role = "models"
@@ -92,7 +92,7 @@ def label_library(edition: Edition, library: Library) -> tuple[Library, Opinions
     checked = replace(
         library, params=params, by_class=by_class, images=images, seen_by={}, unknown_confidences={role: ()}
     )
-    return checked, {each.image_id: (each.opinion(library.classes),) for each in found}
+    return checked, opinions_on(found, studies_of(edition, library.classes), library.classes)
 
 
 def background_hints(library: Library) -> BackgroundHints:

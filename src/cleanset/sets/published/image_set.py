@@ -24,6 +24,8 @@ from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
+from cleanset.dataset.label_findings import denials, findings_of, labels_by_name
+from cleanset.dataset.label_sources import SourceLabels, read_sources
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
@@ -86,12 +88,15 @@ class SelectedImages:
     votes: Votes
     candidates: pd.DataFrame
     filled: Filled
+    studies: Sequence[SourceLabels] = ()
+    """The label sources that the images are compared with."""
 
 
 def select_images(choice: PublishedChoice) -> SelectedImages:
     """The images of a set, by the rules of stage review_apply with `protocol: as_published`."""
     choice.check()
     # a crop without a box takes its place, as published, and is left out later
+    studies = [] if choice.labels is None else read_sources(choice.labels)
     review = {"unknown_boxes": "count", "wrong_after_crop": "accept", "unreviewed": choice.unreviewed}
     params = checked_params(
         {
@@ -100,13 +105,16 @@ def select_images(choice: PublishedChoice) -> SelectedImages:
             "dataset": {"images": "ILSVRC2012_img_val.tar"},
             "models": {choice.model: _NAMES[choice.model]},
             "review": review,
+            **({"export": {"label_sources": [each.source.name for each in studies]}} if studies else {}),
         },
         "the published set",
     )
     votes = with_further_reviews(published_verdicts(), choice.reviews)
     candidates = published_candidates(choice.model)
     filled = fill_classes(candidates, choice.model, params.review, votes)
-    return SelectedImages(choice=choice, params=params, votes=votes, candidates=candidates, filled=filled)
+    return SelectedImages(
+        choice=choice, params=params, votes=votes, candidates=candidates, filled=filled, studies=studies
+    )
 
 
 def fill_classes(candidates: pd.DataFrame, model: str, review: ReviewPolicy, votes: Votes) -> Filled:
@@ -121,7 +129,7 @@ PUBLISHED_VERSION = "1.0.0"
 PUBLISHED_DATE = "2026-11-23"
 """Version and date that card and Croissant give; raised when a changed list or verdict changes the contents of a set.
 
-A set with further reviews or with a notice has no date: the version does not determine its contents.
+A set with further reviews, label sources or a notice has no date: the version does not determine its contents.
 """
 
 
@@ -160,7 +168,10 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     columns = [*filled.rejected.columns.drop("open"), "open"]
     selection, rejected = without_unknown_boxes(filled.selection, filled.rejected[columns])
     reviewers = reviewer_counts(votes)
-    images = [_delivered(each, reviewers, source.check) for each in selected_images(selection)]
+    selected = selected_images(selection)
+    found = findings_of(((each.image_id, each.class_index) for each in selected), labels_by_name(chosen.studies))
+    denying = {each.image_id: each.denied_by for each in found} if chosen.studies else {}
+    images = [_delivered(each, reviewers, source.check, denying.get(each.image_id)) for each in selected]
     with archive_md5(source.images) if source.is_archive else nullcontext(lambda: "") as md5_of_archive:
         source.locate(selection)
         try:
@@ -182,7 +193,7 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         reviewers=tuple(verdicts_by_reviewer(votes)),
     )
     notices = notices_of(entries, release)
-    if not limits_of(entries, release) and not chosen.choice.reviews:
+    if not limits_of(entries, release) and not chosen.choice.reviews and not chosen.studies:
         release = replace(release, date=PUBLISHED_DATE)
     provenance = Provenance(
         model=model,
@@ -195,6 +206,8 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
         scored=None,
         params=determining_params(chosen.params, model),
         inputs=digests_of_inputs(chosen.votes),
+        denied=sum(bool(entry.denied_by) for entry in entries),
+        studies=denials(((entry.image_id, entry.class_index) for entry in entries), chosen.studies),
         manifest_sha256=sha256(manifest_csv(entries, imagenet()).encode()),
     )
     texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected, imagenet())}
@@ -204,7 +217,9 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
     )
 
 
-def _delivered(image: SelectedImage, reviewers: Mapping[str, int], source_check: SourceCheck) -> DeliveredImage:
+def _delivered(
+    image: SelectedImage, reviewers: Mapping[str, int], source_check: SourceCheck, denied_by: tuple[str, ...] | None
+) -> DeliveredImage:
     return DeliveredImage(
         selected=image,
         # nobody has scored a crop
@@ -214,6 +229,7 @@ def _delivered(image: SelectedImage, reviewers: Mapping[str, int], source_check:
         real_classes=(image.class_index,),
         reviewers=reviewers.get(image.image_id, 0),
         source_check=source_check,
+        denied_by=denied_by,
     )
 
 
@@ -309,6 +325,7 @@ def _key(chosen: SelectedImages, source: SourceImages) -> str:
         "inputs": [(each.path, each.sha256) for each in digests_of_inputs(chosen.votes)],
         "model": chosen.choice.model,
         "unreviewed": chosen.choice.unreviewed,
+        "label_sources": [(each.source.name, each.source.sha256) for each in chosen.studies],
         "cleanset": [version("cleanset"), PUBLISHED_VERSION, *MANIFEST_COLUMNS],
         "digests": source.table_sha256,
         "images": source.expected_md5 if source.is_archive else _state_of_folder(source.images, chosen),

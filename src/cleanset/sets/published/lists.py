@@ -44,11 +44,13 @@ PUBLISHED_ROLES = (PUBLISHED_MODEL, "standard", "corruption_robust")
 
 @dataclass(frozen=True, slots=True)
 class PublishedChoice:
-    """A model with published lists, the way with unreviewed images, and the folders of further reviews."""
+    """A model with published lists, the way with unreviewed images, the folders of further reviews and of studies."""
 
     model: str = PUBLISHED_MODEL
     unreviewed: str = "pending"
     reviews: tuple[Path, ...] = ()
+    labels: Path | None = None
+    """The folder of the files of label sources; None: the images are not compared with any."""
 
     def check(self) -> None:
         """Raise CleansetError for an unknown model or an unknown way with unreviewed images."""

@@ -1,0 +1,182 @@
+"""Multi-label accuracy: a prediction counts if a study names it among the classes of the image. Definitions by name."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+
+from pydantic import JsonValue
+
+from cleanset.dataset.ilsvrc import parse_image_name
+from cleanset.dataset.label_sources import ImageLabels, read_sources
+from cleanset.errors import InputError
+from cleanset.statistics.shares import wilson
+
+REASSESSED = "real"
+"""The reassessed labels that a set came with, as a source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A definition of multi-label accuracy."""
+
+    name: str
+    title: str
+    sources: tuple[str, ...]
+    """The label sources that it may be counted by, the first that is there."""
+
+    meaning: str
+    counts_unclear: bool = False
+    """Whether classes on which the experts did not agree count as correct."""
+
+    leaves_out_problematic: bool = False
+    """Whether the images that the authors call problematic are left out."""
+
+    is_mean_of_classes: bool = False
+    """Whether it is the mean of the accuracies of the classes of the original labels, and not of the images."""
+
+
+_EXPERTS = ("multilabel_v3", "multilabel")
+DEFINITIONS = (
+    Definition(
+        name="real",
+        title="ReaL",
+        sources=(REASSESSED,),
+        meaning="of the images with reassessed labels, those whose prediction is among them (Beyer et al. 2020)",
+    ),
+    Definition(
+        name="shankar",
+        title="Shankar",
+        sources=_EXPERTS,
+        meaning=(
+            "of the images that are not problematic, those whose prediction the experts call correct "
+            "(Shankar et al. 2020)"
+        ),
+        leaves_out_problematic=True,
+    ),
+    Definition(
+        name="vasudevan",
+        title="Vasudevan",
+        sources=_EXPERTS,
+        meaning=(
+            "the same, where unclear predictions count as correct, too; the mean of the classes' accuracies "
+            "(Vasudevan et al. 2022)"
+        ),
+        counts_unclear=True,
+        leaves_out_problematic=True,
+        is_mean_of_classes=True,
+    ),
+    Definition(
+        name="imagenet_m",
+        title="ImageNet-M",
+        sources=("imagenet_m",),
+        meaning="of the images of ImageNet-M, correct or unclear predictions (Vasudevan et al. 2022)",
+        counts_unclear=True,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetLabels:
+    """The labels of the images of a set, each by file."""
+
+    original: Mapping[str, int] = field(default_factory=dict)
+    """Class index of the original label."""
+
+    sources: Mapping[str, Mapping[str, ImageLabels]] = field(default_factory=dict)
+    """What each source says about the images that it has, by the name of the source."""
+
+    @property
+    def has_studies(self) -> bool:
+        """Whether there are labels beside those that the set came with."""
+        return any(name != REASSESSED for name in self.sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultiLabelAccuracy:
+    """A multi-label accuracy of a model: by which definition, and by which source."""
+
+    definition: Definition
+    source: str
+    images: int
+    """At least one."""
+
+    correct: int
+    share: float
+    """0 to 1; of a mean of classes not the share of the images."""
+
+    interval: tuple[float, float] | None
+    """Wilson's 95 % interval of a share of images; None for a mean of classes."""
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The numbers, with the definition in words."""
+        numbers = {key: value for key, value in asdict(self).items() if key not in ("definition", "interval", "share")}
+        interval: JsonValue = None if self.interval is None else list(self.interval)
+        return {"definition": self.definition.meaning, **numbers, "accuracy": self.share, "interval": interval}
+
+
+def labels_from(folder: Path, files: Iterable[str], own: SetLabels) -> SetLabels:
+    """The labels that a set came with and those of the sources whose files lie in a folder, by file.
+
+    An image is known by the id in its file's name. Raises InputError for images other than ImageNet's validation
+    images, and CleansetError as `read_sources` does.
+    """
+    id_of = {file: image_id for file in files if (image_id := image_id_of(file)) is not None}
+    if not id_of:
+        raise InputError(f"{folder}: labels of ImageNet's validation images; expected a set of them, with their ids")
+    of_sources = {
+        each.source.name: {file: each.labels[image_id] for file, image_id in id_of.items() if image_id in each.labels}
+        for each in read_sources(folder)
+    }
+    return SetLabels(original=own.original, sources={**own.sources, **of_sources})
+
+
+def image_id_of(file: str) -> str | None:
+    """The id of an image of ImageNet's validation images from the name of its file, whole or cropped; else None."""
+    parsed = parse_image_name(f"{PurePosixPath(file).stem}.JPEG")
+    return None if parsed is None else parsed[0]
+
+
+def multilabel_accuracies(predicted: Mapping[str, int], labels: SetLabels) -> list[MultiLabelAccuracy]:
+    """The accuracies by each definition whose source has any of the images; `predicted`: class index by file.
+
+    None without labels of further studies: those that a set came with are of one class each but for tier relaxed.
+    """
+    found: list[MultiLabelAccuracy] = []
+    if not labels.has_studies:
+        return found
+    for definition in DEFINITIONS:
+        source = next((name for name in definition.sources if labels.sources.get(name)), None)
+        if source is not None:
+            accuracy = _accuracy(definition, source, predicted, labels)
+            found += [] if accuracy is None else [accuracy]
+    return found
+
+
+def _accuracy(
+    definition: Definition, source: str, predicted: Mapping[str, int], labels: SetLabels
+) -> MultiLabelAccuracy | None:
+    """The accuracy by a definition; None where no image counts."""
+    counts: dict[int, list[bool]] = defaultdict(list)
+    for file, of_image in labels.sources[source].items():
+        if definition.leaves_out_problematic and of_image.problematic:
+            continue
+        # an image with no ReaL label is left out; one that experts have seen counts, whatever they say
+        if source == REASSESSED and not of_image.classes:
+            continue
+        accepted = of_image.classes + (of_image.unclear if definition.counts_unclear else ())
+        counts[labels.original[file] if definition.is_mean_of_classes else 0].append(predicted[file] in accepted)
+    images = sum(map(len, counts.values()))
+    if not images:
+        return None
+    correct = sum(map(sum, counts.values()))
+    share = math.fsum(sum(each) / len(each) for each in counts.values()) / len(counts)
+    return MultiLabelAccuracy(
+        definition=definition,
+        source=source,
+        images=images,
+        correct=correct,
+        share=share,
+        interval=None if definition.is_mean_of_classes else wilson(correct, images),
+    )
