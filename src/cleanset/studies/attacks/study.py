@@ -189,7 +189,8 @@ def _with_kinds(attacks: object) -> object:
 class Budget(Section):
     """Limits of an attack on a model: no group of images is begun once one is reached; null: no limit.
 
-    The images left out by a limit in `seconds` depend on the machine.
+    Queries are counted in the order of the groups, whoever computes them. Seconds are the sum over all workers, and the
+    images that they leave out depend on the machine.
     """
 
     queries: Annotated[int, Field(ge=1)] | None = None
