@@ -15,17 +15,17 @@ from cleanset.errors import CleansetError
 from cleanset.machine import max_workers
 from cleanset.scoring import computation as engine
 from cleanset.scoring.computation import (
-    Computation,
     Elsewhere,
-    LocalEngine,
     Opened,
+    Place,
     Task,
     Tasks,
     WorkerProcess,
     compute,
+    further_workers,
     worker_devices,
 )
-from cleanset.scoring.devices import Cuda, Device
+from cleanset.scoring.devices import Cuda
 from cleanset.scoring.validity import MadeFrom
 from tests.scoring.networks import CPU
 from tests.ten_images import FORK_SERVER
@@ -75,7 +75,7 @@ class Squares:
         pass
 
 
-def opened(worker: Squares, facts: MadeFrom, _: Device) -> Opened[tuple[int, int]]:
+def opened(worker: Squares, facts: MadeFrom, _: Place) -> Opened[tuple[int, int]]:
     return Opened(worker=worker, made_from=facts)
 
 
@@ -86,13 +86,13 @@ def computed(here: Squares, there: Squares, facts: MadeFrom = FACTS) -> dict[int
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "available_cores", lambda: 2)
         patch.delenv("CLEANSET_WORKERS", raising=False)
-        LocalEngine([CPU]).compute(Computation(worker=here, elsewhere=elsewhere), TASKS, len(TASKS), found.__setitem__)
+        compute([here, *further_workers(elsewhere, [CPU], len(TASKS))], TASKS, found.__setitem__)
     return found
 
 
 def test_one_worker(tmp_path: Path) -> None:
     found: dict[int, tuple[int, int]] = {}
-    LocalEngine([CPU] * 3).compute(Computation(worker=Squares(tmp_path)), TASKS, len(TASKS), found.__setitem__)
+    compute([Squares(tmp_path)], TASKS, found.__setitem__)
     assert found == {number: (square, os.getpid()) for number, square in SQUARES.items()}
 
 

@@ -98,14 +98,39 @@ class Worker(Protocol[FoundOut]):
         """Let `results` end soon; called from another thread, when the computation is over or has failed."""
 
 
-def compute(workers: Sequence[Worker[Found]], tasks: Iterable[Task], keep: Callable[[int, Found], None]) -> None:
-    """Compute all tasks: each worker takes the next one when it has finished one.
+class Limit(Protocol):
+    """Limits a computation, whose shards are begun in order."""
+
+    def may_begin(self, number: int) -> bool:
+        """Whether a shard may begin; if not, no later one may."""
+
+    def begin(self, number: int) -> None:
+        """A worker of this machine begins a shard."""
+
+
+def begun(tasks: Iterable[Task], limit: Limit | None) -> Iterator[Task]:
+    """The tasks as they begin, while they may."""
+    for task in tasks:
+        if limit is not None:
+            if not limit.may_begin(task.number):
+                return
+            limit.begin(task.number)
+        yield task
+
+
+def compute(
+    workers: Sequence[Worker[Found]],
+    tasks: Iterable[Task],
+    keep: Callable[[int, Found], None],
+    limit: Limit | None = None,
+) -> None:
+    """Compute tasks on this machine, as far as `limit` allows: each worker takes the next one when it has finished one.
 
     The first worker runs in this thread, the others in threads of their own; those that have not begun when no task is
     left are not waited for. `keep` is called with one result at a time. The error of one worker ends all, and is
     raised; what was kept before stays.
     """
-    shared = Tasks(tasks)
+    shared = Tasks(begun(tasks, limit))
     problems: list[BaseException] = []
 
     def run(worker: Worker[Found]) -> None:
@@ -142,6 +167,14 @@ class Opened(Generic[Found]):
     made_from: MadeFrom
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worker computes: a device, and the number of cores that it has beside it."""
+
+    device: Device
+    cores: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere(Generic[Found]):
     """A computation that another process or another machine opens anew, and the facts that it must find there."""
@@ -149,15 +182,15 @@ class Elsewhere(Generic[Found]):
     name: str
     """What is computed, as errors name it."""
 
-    open: Callable[[Device], Opened[Found]]
-    """Opens it from the files, for a device; it is pickled."""
+    open: Callable[[Place], Opened[Found]]
+    """Opens it from the files; it is pickled."""
 
     made_from: MadeFrom
     """Everything that the results depend on, as it was found here."""
 
-    def worker(self, device: Device) -> Worker[Found]:
-        """A worker on a device. Raises CleansetError where anything that the results depend on differs from here."""
-        opened = self.open(device)
+    def worker(self, place: Place) -> Worker[Found]:
+        """A worker. Raises CleansetError where anything that the results depend on differs from what was found here."""
+        opened = self.open(place)
         if differences := self.made_from.differences(opened.made_from.facts, "expected"):
             raise CleansetError("; ".join(differences))
         return opened.worker
@@ -174,36 +207,14 @@ def worker_devices(devices: Sequence[Device], tasks: int) -> list[Device]:
     return alike[: max(1, min(tasks, max_workers() or len(alike)))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Computation(Generic[Found]):
-    """A long computation: a worker in this process, and how others open it."""
+def further_workers(
+    elsewhere: Elsewhere[Found], devices: Sequence[Device], tasks: int, modules: Iterable[str] = ()
+) -> list[Worker[Found]]:
+    """The workers of this machine beside the one of this process, each in a process of its own.
 
-    worker: Worker[Found]
-    """Computes in this process."""
-
-    elsewhere: Elsewhere[Found] | None = None
-    """How other processes open it; None: this process computes alone."""
-
-    modules: Sequence[str] = ()
-    """Modules that it imports, for the server of processes."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalEngine:
-    """Computes on all devices of this machine: a worker for each, the first one in this process."""
-
-    devices: Sequence[Device]
-
-    def compute(
-        self, computation: Computation[Found], tasks: Iterable[Task], count: int, keep: Callable[[int, Found], None]
-    ) -> None:
-        """Compute tasks, `count` of them at most, as `compute` does."""
-        elsewhere = computation.elsewhere
-        workers: list[Worker[Found]] = [computation.worker]
-        if elsewhere is not None:
-            others = worker_devices(self.devices, count)[1:]
-            workers += [WorkerProcess(elsewhere, each, computation.modules) for each in others]
-        compute(workers, tasks, keep)
+    `modules`: modules that the computation imports, for the server of processes.
+    """
+    return [WorkerProcess(elsewhere, each, modules) for each in worker_devices(devices, tasks)[1:]]
 
 
 class WorkerProcess(Generic[Found]):
@@ -298,7 +309,7 @@ def _serve(pipe: "Connection[Any, Any]", elsewhere: Elsewhere[Found], device: De
     os.chdir(folder)
     try:
         device.prepare()
-        worker = elsewhere.worker(device)
+        worker = elsewhere.worker(Place(device))
         pipe.send(None)
         for _, found in worker.results(_Received(pipe)):
             pipe.send(found)

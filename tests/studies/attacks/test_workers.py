@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from cleanset.scoring import computation as engine
 from cleanset.scoring.computation import Task
-from cleanset.studies.attacks.attacking import Search, run_attack
+from cleanset.studies.attacks.attacking import FoundGroup, Search, run_attack
 from cleanset.studies.attacks.spending import Spending
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, Budget
 from tests.studies.attacks.conftest import contents, copied
@@ -61,7 +60,7 @@ def with_two_workers(study: AttackStudy, name: str, settings: AttackParams = SET
     """Attack with this process and another one; this one finishes its first group after `until` of the other's."""
     results = Search.results
 
-    def later(search: Search, tasks: Iterable[Task]) -> Generator[tuple[int, pd.DataFrame], None, None]:
+    def later(search: Search, tasks: Iterable[Task]) -> Generator[tuple[int, FoundGroup], None, None]:
         for number, found in results(search, tasks):
             wait_for(lambda: len(finished_groups(study, name)) >= until)
             yield number, found
@@ -88,7 +87,7 @@ def killed_after_two_groups(folder: Path) -> None:
     study = AttackStudy(folder)
     results = Search.results
 
-    def endless(search: Search, tasks: Iterable[Task]) -> Generator[tuple[int, pd.DataFrame], None, None]:
+    def endless(search: Search, tasks: Iterable[Task]) -> Generator[tuple[int, FoundGroup], None, None]:
         # this process keeps its own group open, the first one
         for number, found in results(search, tasks):
             wait_for(lambda: len(finished_groups(study, "pgd")) >= 2)
@@ -142,7 +141,7 @@ def test_which_groups_a_budget_of_queries_has() -> None:
     assert spending.counted_groups() == 0
     for number in (1, 0):
         spending.begin(number)
-        spending.finish(number, 5)
+        spending.finish(number, 5, 1.0)
     assert not spending.may_begin(2)
     assert spending.counted_groups() == 2
     assert Spending(Budget(queries=11), {0: 5, 1: 5, 2: 100}).counted_groups() == 3
@@ -157,7 +156,7 @@ def test_seconds_are_the_sum_over_workers() -> None:
     now = 4.0
     assert spending.seconds() == 8
     assert spending.may_begin(2)
-    spending.finish(1, 1)
+    spending.finish(1, 1, 4.0)
     now = 6.0
     assert spending.seconds() == 10
     assert not spending.may_begin(2)

@@ -10,11 +10,12 @@ else will get the same answers to these files.
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
@@ -22,13 +23,15 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256_of, write_text
 from cleanset.json_files import JsonMapping, JsonObject, with_digest
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
 from cleanset.progress import image_bar, print_notice
-from cleanset.scoring.computation import Computation, Elsewhere, LocalEngine, Opened, Task, missing_tasks
+from cleanset.scoring.cluster import RayJob, compute_on_ray
+from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, compute, further_workers, missing_tasks
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, choose_devices, computing_threads, device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
@@ -88,11 +91,13 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     scores, bit for bit.
     """
     worker_processes(SEARCHING)
-    opening = partial(_open_attack, study, attack_params, model, name)
+    # a node of a cluster has another working folder
+    opening = partial(_open_attack, AttackStudy(study.folder.resolve()), attack_params, model, name)
     opened = opening(None)
     attacking = opened.search.attacking
     devices = choose_devices(opened.params.edition.score.device)
-    others = OtherSearches(devices=devices, open=partial(_open_for_device, opening))
+    engine = opened.params.attacks.engine or opened.params.edition.engine
+    others = OtherSearches(devices=devices, open=partial(_open_at, opening), engine=engine)
     attacking.run(opened.search, opened.images, others)
     # networks of a zoo remember nothing
     if opened.params.source(model) == "module" and (
@@ -139,8 +144,8 @@ def _open_attack(
     return _OpenedAttack(params=params, search=search, images=attacking.first_images())
 
 
-def _open_for_device(opening: Callable[[Device], _OpenedAttack], device: Device) -> Opened[pd.DataFrame]:
-    opened = opening(device)
+def _open_at(opening: Callable[[Device], _OpenedAttack], place: Place) -> "Opened[FoundGroup]":
+    opened = opening(place.device)
     return Opened(worker=opened.search, made_from=opened.search.attacking.made_from(opened.images))
 
 
@@ -308,24 +313,22 @@ class Attacking:
         spending = Spending(self.params.budget, finished)
         left = missing_tasks(shards)
         elsewhere = Elsewhere(name=self.text, open=others.open, made_from=made_from) if others.open else None
-        computation = Computation(worker=search, elsewhere=elsewhere, modules=SEARCHING)
-
-        def tasks() -> Iterator[Task]:
-            for task in left:
-                if not spending.may_begin(task.number):
-                    return
-                spending.begin(task.number)
-                yield task
 
         # the bar shows what is left to do, not what an earlier run did
         with image_bar(sum(len(task.ids) for task in left), self.text) as done:
 
-            def keep(number: int, found: pd.DataFrame) -> None:
-                shards.keep(number, found)
-                spending.finish(number, int(found["queries"].sum()))
-                done(len(found))
+            def keep(number: int, found: FoundGroup) -> None:
+                table = found.table
+                shards.keep(number, table)
+                spending.finish(number, int(table["queries"].sum()), found.seconds)
+                done(len(table))
 
-            LocalEngine(others.devices).compute(computation, tasks(), len(left), keep)
+            if elsewhere is not None and others.engine == "ray":
+                job = RayJob(elsewhere=elsewhere, on_gpus=others.devices[0].is_separate)
+                compute_on_ray(job, left, keep, spending)
+            else:
+                further = further_workers(elsewhere, others.devices, len(left), SEARCHING) if elsewhere else []
+                compute([search, *further], left, keep, spending)
         return sum(len(shards.image_ids(number)) for number in range(spending.counted_groups()))
 
     def rows(self, known: Known, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
@@ -397,6 +400,14 @@ SEARCHING = (__name__, *CHANGING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FoundGroup:
+    """What was found for a group of images: rows of SHARD, and the seconds that it took."""
+
+    table: pd.DataFrame
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """The worker of an attack: searches and judges groups of images on one device, with one thread of the CPU."""
 
@@ -405,8 +416,8 @@ class Search:
     check: Callable[[Sequence[str]], None] = ignore
     """Raises CleansetError for files whose clean images do not get the stored scores."""
 
-    def results(self, tasks: Iterable[Task]) -> Generator[tuple[int, pd.DataFrame], None, None]:
-        """The number of each group, and its rows of SHARD."""
+    def results(self, tasks: Iterable[Task]) -> Generator[tuple[int, FoundGroup], None, None]:
+        """The number of each group, and what was found for it."""
         attacking = self.attacking
         known = replace(self.known, name=attacking.name)
         # before any generator is seeded: loading other models draws from them
@@ -414,8 +425,10 @@ class Search:
         network = attacking.target.network()
         with computing_threads(1):
             for task in tasks:
+                begin = monotonic()
                 self.check(task.ids)
-                yield task.number, attacking.rows(known, network, task.ids)
+                table = attacking.rows(known, network, task.ids)
+                yield task.number, FoundGroup(table=table, seconds=monotonic() - begin)
 
     def stop(self) -> None:
         """Wait for the end of the group."""
@@ -428,8 +441,11 @@ class OtherSearches:
     devices: Sequence[Device]
     """The devices of this machine, of which the first worker has the first."""
 
-    open: Callable[[Device], Opened[pd.DataFrame]] | None
-    """Opens the attack for a device in another process; None: no further workers."""
+    open: Callable[[Place], Opened[FoundGroup]] | None
+    """Opens the attack in another process, or on another machine; None: no further workers."""
+
+    engine: Engine = "local"
+    """With ray, the workers of a cluster search in place of those of this machine."""
 
 
 def _stored_row(target: AttackedModel, file: str, row: dict[str, Any]) -> dict[str, object]:
@@ -690,11 +706,11 @@ class _Evaluated:
         return target.sources({each.text: load(each, self.settings, self.classes).loaded for each in others})
 
 
-def _open_evaluated(evaluated: _Evaluated, name: str, device: Device) -> Opened[pd.DataFrame]:
-    """An attack on a model that is loaded anew on a device."""
-    settings = replace(evaluated.settings, devices=[device])
+def _open_evaluated(evaluated: _Evaluated, name: str, place: Place) -> Opened[FoundGroup]:
+    """An attack on a model that is loaded anew."""
+    settings = replace(evaluated.settings, devices=[place.device])
     named = load(evaluated.spec, settings, evaluated.classes)
-    target = evaluated.target(named, device)
+    target = evaluated.target(named, place.device)
     facts_of_others = partial(_facts_of, evaluated.others, settings, evaluated.classes)
     search = evaluated.search(name, named, target, facts_of_others)
     return Opened(worker=search, made_from=search.attacking.made_from(search.attacking.first_images()))

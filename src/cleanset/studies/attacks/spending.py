@@ -35,12 +35,13 @@ class Spending:
         return queries is None or sum(each for before, each in self._queries.items() if before < number) < queries
 
     def begin(self, number: int) -> None:
-        """A group begins."""
+        """A worker of this machine begins a group: the seconds since count before it is finished."""
         self._begun[number] = self._clock()
 
-    def finish(self, number: int, queries: int) -> None:
-        """A group is finished."""
-        self._seconds += self._clock() - self._begun.pop(number)
+    def finish(self, number: int, queries: int, seconds: float) -> None:
+        """A group is finished, which took a worker so many seconds."""
+        self._begun.pop(number, None)
+        self._seconds += seconds
         self._queries[number] = queries
 
     def seconds(self) -> float:
