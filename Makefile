@@ -81,8 +81,8 @@ tests: setup
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
 	$(PYTEST) --numprocesses 2 --fast
 
-test-ray: .venv-ray/.ready  ## the tests of score.engine ray, in an environment of its own; two nodes as root, with iproute2
-	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py
+test-ray: .venv-ray/.ready  ## the tests of engine ray, in an environment of its own; two nodes as root, with iproute2
+	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py tests/studies/attacks/test_on_ray.py
 
 test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in an environment of its own with diffusers
 	.venv-generate/bin/python -m pytest tests/studies/robustness/scenarios/test_generating.py

@@ -17,6 +17,21 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def max_workers() -> int | None:
+    """The number in CLEANSET_WORKERS, the most workers of a computation on this machine; None if it is not set.
+
+    Raises CleansetError for anything but a positive number.
+    """
+    text = os.environ.get("CLEANSET_WORKERS", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise CleansetError(
+            f"CLEANSET_WORKERS: {text[:40]!r}; expected a number of workers, such as 4: correct or unset it"
+        )
+    return int(text)
+
+
 def check_file_names(names: Iterable[str]) -> None:
     """Raise CleansetError if this Python would look for files of these names, which are UTF-8, under other bytes."""
     encoding = sys.getfilesystemencoding()

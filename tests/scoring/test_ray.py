@@ -5,7 +5,6 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,14 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.user_model import load_member
-from cleanset.scoring.cluster import ClusterRun, score_shards_on_ray
-from cleanset.scoring.engine import settings_for
+from cleanset.scoring.engine import ScoringRun, Settings, settings_for
 from cleanset.scoring.shards import Shards
+from cleanset.scoring.validity import MadeFrom
 from cleanset.stages import score
 from cleanset.tables import SCORES, write_table
 from tests import own_edition
 from tests.scoring.cluster import WITH_TOKEN, Node, lack_of_namespaces, two_nodes, wait_for
-from tests.scoring.editions import make_edition, write_params
+from tests.scoring.editions import make_edition
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray", reason="Ray is not installed: make test-ray")
@@ -107,7 +106,7 @@ def held(_held: Held) -> Held:
     for path in (*folder.glob("batches-*"), *folder.glob("hold-*")):
         path.unlink()
     shutil.rmtree(_held.edition.scores("standard").parent, ignore_errors=True)
-    set_params(_held.edition, score={"device": "cpu", "engine": "ray"})
+    set_params(_held.edition, score={"device": "cpu"}, engine="ray")
     return _held
 
 
@@ -140,17 +139,20 @@ def set_params(edition: Edition, **sections: object) -> None:
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | sections))
 
 
+def prepared(edition: Edition, settings: Settings) -> tuple[ScoringRun, MadeFrom]:
+    return score.network_run(score.read_inputs(edition, read_params(edition.folder), "standard"), settings)
+
+
 def on_ray(edition: Edition) -> tuple[bytes, set[int]]:
     """The bytes of the table from shards of eight images, computed here, and the shards that were missing."""
     settings = replace(settings_for(read_params(edition.folder).score), batch_size=4)
-    run, made_from = score.prepare(edition, "standard", settings)
+    run, made_from = prepared(edition, settings)
     shards = Shards(
-        edition.folder / "shards", "f", run.index["image_id"].tolist(), batch_size=4, classes=imagenet(), min_images=8
+        edition.folder / "shards", "f", run.index["image_id"].tolist(), batch_size=4, classes=run.classes, min_images=8
     )
     missing = set(shards.missing)
-    on_node = partial(score.prepare, edition, "standard", settings)
-    score_shards_on_ray(ClusterRun(on_node, made_from, settings), shards, lambda *_: None)
-    write_table(edition.folder / "table", shards.table(), SCORES, imagenet())
+    score.score_on_ray(edition, "standard", settings, made_from, shards, lambda *_: None)
+    write_table(edition.folder / "table", shards.table(), SCORES, run.classes)
     return (edition.folder / "table").read_bytes(), missing
 
 
@@ -162,7 +164,7 @@ def test_the_same_bytes_as_the_local_engine(tmp_path: Path) -> None:
     (tmp_path / "shards" / "f" / "00003.parquet").unlink()
     assert on_ray(edition) == (local[0], {3})
 
-    write_params(tmp_path, engine="ray")
+    set_params(edition, engine="ray")
     edition.scores("standard").unlink()
     score.run(edition, "standard")
     assert (edition.scores("standard").read_bytes(), edition.scored_with("standard").read_bytes()) == local
@@ -181,8 +183,8 @@ def test_your_own_images(tmp_path: Path) -> None:
     edition = own_edition.make(tmp_path)
     (edition.folder / "nets.py").write_text(HELD_MODEL.replace("3000", "9").replace("1000", "3"))
     own_edition.change_params(edition, models={"standard": {"source": "module", "name": "nets:network"}})
-    run, _ = score.prepare(edition, "standard", settings_for(read_params(edition.folder).score))
-    write_table(tmp_path / "local", run.scores(None), SCORES, imagenet())
+    run, _ = prepared(edition, settings_for(read_params(edition.folder).score))
+    write_table(tmp_path / "local", run.scores(None), SCORES, run.classes)
     assert on_ray(edition) == ((tmp_path / "local").read_bytes(), {0, 1})
 
 
@@ -235,13 +237,13 @@ def test_finished_shards_outlive_the_head(held: Held, namespaces: None) -> None:
     assert (run.returncode, lines) == (
         1,
         [
-            "error: score.engine ray: the cluster 10.77.0.1:6379 cannot be reached, or its head node has died; "
+            "error: engine ray: the cluster 10.77.0.1:6379 cannot be reached, or its head node has died; "
             "expected it to run until the end: start it and the run again, which continues after the finished shards"
         ],
     )
     finished = held.finished_shards()
     assert finished in (1, 2)  # of the two that were given to the head, which may just have finished the second
-    set_params(held.edition, score={"device": "cpu", "engine": "local"})
+    set_params(held.edition, engine="local")
     score.run(held.edition, "standard")
     assert held.batches() == BATCHES * (SHARDS - finished) / SHARDS
     assert held.scores() == held.local
@@ -262,7 +264,7 @@ def test_finished_shards_outlive_the_head(held: Held, namespaces: None) -> None:
         ),
         (
             "an older version",
-            "AttributeError: Can't get attribute 'RayScorer' on <module 'cleanset.scoring.cluster' from '{}'>; "
+            "AttributeError: Can't get attribute 'RayWorker' on <module 'cleanset.scoring.cluster' from '{}'>; "
             + REMEDY,
         ),
     ],

@@ -28,11 +28,12 @@ def models(*entries: str) -> str:
     [
         (
             f"{BASE}{MODEL}score: {{batchsize: 5}}",
-            ": score: unknown key 'batchsize'; expected engine, device, precision, batch_size",
+            ": score: unknown key 'batchsize'; expected device, precision, batch_size",
         ),
         (
             f"{BASE}{MODEL}scores: {{}}",
-            ": unknown key 'scores'; expected root, protocol, dataset, models, score, select, review, export, count",
+            ": unknown key 'scores'; expected root, protocol, dataset, models, engine, score, select, review, export, "
+            "count",
         ),
         (
             models("standard: {source: timm, name: resnet18, tag: a1}"),

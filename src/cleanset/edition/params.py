@@ -30,6 +30,9 @@ from cleanset.validation import (
 from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import data_beside, read_yaml
 
+Engine = Literal["local", "ray"]
+"""What computes: the devices of this machine, or those of a Ray cluster."""
+
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 
 
@@ -200,9 +203,6 @@ BATCH_SIZE = 256
 
 class Score(Section):
     """Settings for running the models. In float64, no other key here changes the scores."""
-
-    engine: Literal["local", "ray"] = "local"
-    """local: the devices of this machine; ray: those of a Ray cluster."""
 
     device: DeviceText = "auto"
     """auto: every CUDA device, otherwise the CPU."""
@@ -403,6 +403,9 @@ class Params(Section):
     dataset: Dataset
     models: Annotated[dict[Role, Model], Field(min_length=1)]
     """The ensemble by role."""
+
+    engine: Engine = "local"
+    """What computes scores and attacks. local: the devices of this machine; ray: those of a Ray cluster."""
 
     score: Score = Score()
     select: Select = Select()

@@ -1,4 +1,4 @@
-"""Scoring as a Ray Data job on several machines, which needs `cleanset[ray]` on each.
+"""A computation as a Ray Data job on several machines, which needs `cleanset[ray]` on each.
 
 Every node must see the edition's folder, with the images and weights, under the same path, and must have the same
 versions of the code and libraries; a node that differs ends the run. RAY_ADDRESS names the cluster; without it one is
@@ -8,104 +8,105 @@ started on this machine. A node that joins during the run gets work; the work of
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from socket import gethostname
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError, cut, install_command
+from cleanset.scoring.computation import Elsewhere, Found, Limit, Place, Task, Tasks, Worker
 from cleanset.scoring.devices import device_of
-from cleanset.scoring.engine import DevicePipeline, OnProgress, ScoringRun, Settings
-from cleanset.scoring.scorer import arithmetic, grouped, to_table
-from cleanset.scoring.shards import Shards
-from cleanset.scoring.validity import MadeFrom
 
 RayRows = dict[str, NDArray[Any]]
 
-# shards in one task of a GPU; without a GPU a task is one shard
-SHARDS_PER_GPU_TASK = 8
 _REMEDY = "expected the edition, code and libraries of the head node: update this node, or run ray stop on it"
 
 
-@dataclass(frozen=True)
-class ClusterRun:
-    """A run that every node prepares from its own view of the edition, and the facts expected of each."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayJob(Generic[Found]):
+    """A computation whose workers have a GPU each, or a core each."""
 
-    prepare: Callable[[], tuple[ScoringRun, MadeFrom]]
-    made_from: MadeFrom
-    settings: Settings
+    elsewhere: Elsewhere[Found]
+    on_gpus: bool
+    tasks_at_a_time: int = 1
+    """Tasks that a worker is sent together: more than one where they take less time than the way to the worker."""
 
 
-class RayScorer:
-    """A worker of the cluster, which keeps its model and device from shard to shard."""
+class RayWorker(Generic[Found]):
+    """A worker of the cluster, which keeps its model and device from task to task."""
 
-    def __init__(self, cluster_run: ClusterRun) -> None:
-        self._run = cluster_run
+    def __init__(self, job: RayJob[Found]) -> None:
+        self._job = job
 
     @cached_property
-    def _pipeline(self) -> DevicePipeline:
+    def _worker(self) -> Worker[Found]:
         import ray
 
-        is_separate = self._run.settings.devices[0].is_separate
-        device = device_of(torch.device("cuda", 0) if is_separate else torch.device("cpu"))
-        workers = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
+        device = device_of(torch.device("cuda", 0) if self._job.on_gpus else torch.device("cpu"))
+        cores = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
         torch.set_num_threads(1)
         try:
-            run, made_from = self._run.prepare()
-            if differences := self._run.made_from.differences(made_from.facts, "expected"):
-                raise CleansetError("; ".join(differences))
+            return self._job.elsewhere.worker(Place(device, cores))
         except CleansetError as error:
             raise CleansetError(f"{error}; {_REMEDY}") from None
-        settings = self._run.settings.of_device(device, workers)
-        pipeline = DevicePipeline(run.read, run.model.preprocessing, settings)
-        pipeline.load(run.model, settings.precision)
-        return pipeline
 
     def __call__(self, rows: RayRows) -> RayRows:
-        """The pickled scores of each shard, or the error that ends the run, which would arrive wrapped if raised."""
+        """The pickled result of each task, or the error that ends the run, which would arrive wrapped if raised."""
         import ray
 
-        groups = (group for ids in rows["image_ids"] for group in grouped(list(ids), self._run.settings.batch_size))
+        tasks = [pickle.loads(each) for each in rows["task"]]
         try:
-            with arithmetic(self._run.settings.precision):
-                table = to_table(list(self._pipeline.score(groups)))
-            found: list[object] = [table[table["image_id"].isin(ids)] for ids in rows["image_ids"]]
+            by_number: dict[int, object] = dict(self._worker.results(Tasks(tasks)))
+            found = [by_number[task.number] for task in tasks]
         except CleansetError as error:
             node = f"Ray node {ray.util.get_node_ip_address()} ({gethostname()})"
-            found = [CleansetError(f"{node}: {error}")] * len(rows["number"])
+            found = [CleansetError(f"{node}: {error}")] * len(tasks)
         return {"number": rows["number"], "found": np.array([pickle.dumps(each) for each in found], dtype=object)}
 
 
-def score_shards_on_ray(run: ClusterRun, shards: Shards, on_progress: OnProgress) -> None:
-    """Compute the missing shards with a worker for each GPU of the cluster, or for each core of one without GPUs.
+def compute_on_ray(
+    job: RayJob[Found], tasks: Sequence[Task], keep: Callable[[int, Found], None], limit: Limit | None = None
+) -> None:
+    """Compute tasks with a worker for each GPU of the cluster, or for each core of one without GPUs.
 
-    Raises CleansetError as the local engine does, for a node that would compute other scores, if the cluster is lost,
-    and if Ray is not installed. The shards that are finished then stay.
+    All tasks are given to the cluster at once; the job ends when `limit` lets the first one that is not finished begin
+    no more. Raises CleansetError as `computation.compute` does, for a node that would compute other results, if the
+    cluster is lost, and if Ray is not installed. What was kept before stays.
     """
     if find_spec("ray") is None:
-        raise CleansetError(
-            f"score.engine ray: Ray is not installed; run {install_command('ray')}, or set score.engine: local"
-        )
-    rows = [{"number": number, "image_ids": list(shards.image_ids(number))} for number in shards.missing]
-    for number, scores in _finished(run, rows) if rows else ():
-        shards.keep(number, scores)
-        on_progress(len(scores), 0.0)
+        raise CleansetError(f"engine ray: Ray is not installed; run {install_command('ray')}, or set engine: local")
+    open_tasks = {task.number: task for task in tasks}
+
+    def is_over() -> bool:
+        first = next(iter(open_tasks), None)
+        return first is None or (limit is not None and not limit.may_begin(first))
+
+    if is_over():
+        return
+    rows = [{"number": task.number, "task": pickle.dumps(task)} for task in tasks]
+    # closing ends the job
+    with closing(_finished(job, rows)) as results:
+        for number, found in results:
+            keep(number, found)
+            del open_tasks[number]
+            if is_over():
+                return
 
 
-def _finished(run: ClusterRun, rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[int, pd.DataFrame]]:
-    """The numbers and scores of finished shards, from a process of their own: Ray ends one that loses the cluster."""
+def _finished(job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> Generator[tuple[int, Found], None, None]:
+    """The numbers and results of finished tasks, from a process of their own: Ray ends one that loses the cluster."""
     context = get_context("forkserver")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_run_job, args=(theirs, run, rows))
+    process = context.Process(target=_run_job, args=(theirs, job, rows))
     process.start()
     theirs.close()
     try:
@@ -116,7 +117,7 @@ def _finished(run: ClusterRun, rows: Sequence[Mapping[str, object]]) -> Iterator
     except EOFError:
         address = os.environ.get("RAY_ADDRESS", "on this machine")
         raise CleansetError(
-            f"score.engine ray: the cluster {address} cannot be reached, or its head node has died; expected it to run "
+            f"engine ray: the cluster {address} cannot be reached, or its head node has died; expected it to run "
             "until the end: start it and the run again, which continues after the finished shards"
         ) from None
     finally:
@@ -125,24 +126,23 @@ def _finished(run: ClusterRun, rows: Sequence[Mapping[str, object]]) -> Iterator
         process.kill()
 
 
-def _run_job(pipe: "Connection[Any, Any]", run: ClusterRun, rows: Sequence[Mapping[str, object]]) -> None:
-    """Send the number and scores of each shard as it is finished, or an error, and at the end None."""
+def _run_job(pipe: "Connection[Any, Any]", job: RayJob[Found], rows: Sequence[Mapping[str, object]]) -> None:
+    """Send the number and result of each task as it is finished, or an error, and at the end None."""
     # Ray reports of its own accord on what it retries
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     import ray
 
-    gpu = run.settings.devices[0].is_separate
+    gpu = job.on_gpus
     try:
         ray.init(log_to_driver=False, include_dashboard=False)
         resources = ray.cluster_resources()
         count = max(1, int(resources.get("GPU" if gpu else "CPU", 1)))
-        shards_per_task = SHARDS_PER_GPU_TASK if gpu else 1
-        tasks = -(-len(rows) // shards_per_task)
+        tasks = -(-len(rows) // job.tasks_at_a_time)
         finished = ray.data.from_items(list(rows), override_num_blocks=tasks).map_batches(
-            RayScorer,
-            fn_constructor_args=(run,),
-            batch_size=shards_per_task,
+            RayWorker,
+            fn_constructor_args=(job,),
+            batch_size=job.tasks_at_a_time,
             # as many as there is work for: a node may join later
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=tasks, initial_size=min(count, tasks)),
             num_gpus=1 if gpu else 0,
@@ -153,7 +153,7 @@ def _run_job(pipe: "Connection[Any, Any]", run: ClusterRun, rows: Sequence[Mappi
                 pipe.send((number, pickle.loads(found)))
         pipe.send(None)
     except Exception as error:
-        pipe.send((None, CleansetError(f"score.engine ray: {_failure(str(error))}")))
+        pipe.send((None, CleansetError(f"engine ray: {_failure(str(error))}")))
     finally:
         ray.shutdown()
 

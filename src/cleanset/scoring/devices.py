@@ -177,3 +177,14 @@ def choose_devices(device: str) -> list[Device]:
     if named.is_separate and (named.torch.index or 0) >= found:
         raise CleansetError(f"device {device}: {found} CUDA devices found; expected it among them: set auto or cpu")
     return [named]
+
+
+@contextmanager
+def computing_threads(count: int) -> Iterator[None]:
+    """Let torch compute with that number of threads, and with as many as before at the end."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,14 +1,11 @@
 """Score many images: from the archive through decoding and this machine's devices into shards."""
 
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,6 +17,7 @@ from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.machine import available_cores
 from cleanset.progress import print_notice, rate_bar
+from cleanset.scoring.computation import Task, Tasks, compute, missing_tasks
 from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes
 from cleanset.scoring.devices import Device, choose_devices
@@ -30,8 +28,6 @@ from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped,
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import SCORES, Table
-
-OfDevice = TypeVar("OfDevice")
 
 OnProgress = Callable[[int, float], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data."""
@@ -84,6 +80,7 @@ class DevicePipeline(ExitStack):
     def __init__(self, read: Source, preprocessing: Preprocessing, settings: Settings) -> None:
         super().__init__()
         self.device = settings.devices[0]
+        self.batch_size = settings.batch_size
         self._settings = settings
         self.device.prepare()
         self._decoding = read, preprocessing, settings.batch_size, settings.workers
@@ -170,6 +167,39 @@ def _all_logits(logits: NDArray[np.float64], _ids: Sequence[object]) -> ScoreCol
     return {**top5(logits), "logits": logits}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardScorer:
+    """The worker of a scoring: computes shards on the device of a pipeline, in which the model is loaded."""
+
+    pipeline: DevicePipeline
+    on_progress: OnProgress = ignore
+
+    def results(self, tasks: Tasks) -> Generator[tuple[int, pd.DataFrame], None, None]:
+        """The number and the scores of each shard. Raises CleansetError as `score_shards` does."""
+        # batches are read ahead, so a shard is begun before the one before it is finished
+        started: deque[Task] = deque()
+
+        def groups() -> Iterator[Sequence[str]]:
+            for task in tasks:
+                started.append(task)
+                for group in grouped(task.ids, self.pipeline.batch_size):
+                    if tasks.is_stopped:
+                        return
+                    yield group
+
+        parts: list[Scored] = []
+        with closing(self.pipeline.score(groups())) as scores:
+            for scored in scores:
+                parts.append(scored)
+                self.on_progress(len(scored.image_ids), self.pipeline.waiting_share())
+                if scored.image_ids[-1] == started[0].ids[-1]:
+                    yield started.popleft().number, to_table(parts)
+                    parts = []
+
+    def stop(self) -> None:
+        """Wait for the end of the batch."""
+
+
 def score_shards(
     model: LoadedModel,
     pipelines: Sequence[DevicePipeline],
@@ -183,43 +213,10 @@ def score_shards(
     Raises CleansetError for an image that cannot be read, or if the model does not give finite
     logits for one; the shards that are finished then stay.
     """
-    missing = iter(shards.missing)
-    stop = threading.Event()
-
-    def run(pipeline: DevicePipeline) -> None:
-        # batches are read ahead, so a shard is begun before the one before it is finished
-        started: deque[int] = deque()
-
-        def groups() -> Iterator[Sequence[str]]:
-            for number in missing:  # shared by all devices
-                started.append(number)
-                for group in grouped(shards.image_ids(number), settings.batch_size):
-                    if stop.is_set():
-                        return
-                    yield group
-
-        pipeline.load(model, settings.precision, notify)
-        parts: list[Scored] = []
-        with closing(pipeline.score(groups())) as scores:
-            for scored in scores:
-                parts.append(scored)
-                on_progress(len(scored.image_ids), pipeline.waiting_share())
-                if scored.image_ids[-1] == shards.image_ids(started[0])[-1]:
-                    shards.keep(started.popleft(), to_table(parts))
-                    parts = []
-
     with arithmetic(settings.precision):
-        run_on_each(pipelines, run, stop)
-
-
-def run_on_each(devices: Sequence[OfDevice], run: Callable[[OfDevice], None], stop: threading.Event) -> None:
-    """Run a function on each device, in threads; the error of one sets `stop`, at which the others have to end."""
-    with ThreadPoolExecutor(len(devices)) as pool:
-        try:
-            for finished in as_completed([pool.submit(run, device) for device in devices]):
-                finished.result()
-        finally:
-            stop.set()
+        for pipeline in pipelines:
+            pipeline.load(model, settings.precision, notify)
+        compute([ShardScorer(each, on_progress) for each in pipelines], missing_tasks(shards), shards.keep)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -85,7 +85,13 @@ class Shards:
 
     def finished(self) -> Iterator[pd.DataFrame]:
         """The tables of the shards that are finished now, in order."""
-        return (self._read(number) for number, ids in enumerate(self._image_ids) if ids and self._is_finished(number))
+        return (table for _, table in self.finished_by_number())
+
+    def finished_by_number(self) -> Iterator[tuple[int, pd.DataFrame]]:
+        """The numbers and tables of the shards that are finished now, in order."""
+        for number, ids in enumerate(self._image_ids):
+            if ids and self._is_finished(number):
+                yield number, self._read(number)
 
     def _read(self, number: int) -> pd.DataFrame:
         return read_table(self._path(number), self._table, self._classes)

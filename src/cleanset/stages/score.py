@@ -25,8 +25,10 @@ from cleanset.sets.published.lists import ListScores, list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:
-    from cleanset.scoring.engine import ScoringRun, Settings
+    from cleanset.scoring.computation import Opened, Place
+    from cleanset.scoring.engine import OnProgress, ScoringRun, Settings
     from cleanset.scoring.models import LoadedModel
+    from cleanset.scoring.shards import Shards
     from cleanset.scoring.validity import MadeFrom
 
 
@@ -122,16 +124,14 @@ def scores_of_list(inputs: ScoreInputs) -> tuple[pd.DataFrame, ListRecord]:
 def run_network(inputs: ScoreInputs) -> None:
     """Compute the scores of a network, and write them and their record."""
     # torch is imported here, because a list needs none
-    from cleanset.scoring.cluster import ClusterRun, score_shards_on_ray
     from cleanset.scoring.engine import settings_for
 
     settings = settings_for(inputs.params.score)
     settings.start_workers()
     scoring, made_from = network_run(inputs, settings)
     on_cluster = None
-    if inputs.params.score.engine == "ray":
-        on_node = partial(prepare, Edition(inputs.edition.folder.resolve()), inputs.role, settings)
-        on_cluster = partial(score_shards_on_ray, ClusterRun(on_node, made_from, settings))
+    if inputs.params.engine == "ray":
+        on_cluster = partial(score_on_ray, inputs.edition, inputs.role, settings, made_from)
     shards = scoring.shards(inputs.edition.partial_scores(inputs.role), made_from)
     if on_cluster is None and shards.missing:
         check_dependence(inputs, scoring, settings)
@@ -178,9 +178,49 @@ def check_class_order(inputs: ScoreInputs, model: "LoadedModel", scores: pd.Data
     print_notice(text)
 
 
-def prepare(edition: Edition, role: str, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
-    """The run of a network from an edition's files; each node of a cluster calls it."""
-    return network_run(read_inputs(edition, read_params(edition.folder), role), settings)
+SHARDS_PER_GPU_TASK = 8
+"""Shards that a GPU of a cluster is sent together; one takes it less than a second."""
+
+
+def score_on_ray(
+    edition: Edition,
+    role: str,
+    settings: "Settings",
+    made_from: "MadeFrom",
+    shards: "Shards",
+    on_progress: "OnProgress",
+) -> None:
+    """Compute the missing shards on a Ray cluster. Raises CleansetError as `compute_on_ray` does."""
+    from cleanset.scoring.cluster import RayJob, compute_on_ray
+    from cleanset.scoring.computation import Elsewhere, missing_tasks
+
+    def keep(number: int, scores: pd.DataFrame) -> None:
+        shards.keep(number, scores)
+        on_progress(len(scores), 0.0)
+
+    opening = partial(open_on_node, Edition(edition.folder.resolve()), role, settings)
+    on_gpus = settings.devices[0].is_separate
+    job = RayJob(
+        elsewhere=Elsewhere(name=f"score {role}", open=opening, made_from=made_from),
+        on_gpus=on_gpus,
+        tasks_at_a_time=SHARDS_PER_GPU_TASK if on_gpus else 1,
+    )
+    compute_on_ray(job, missing_tasks(shards), keep)
+
+
+def open_on_node(edition: Edition, role: str, settings: "Settings", place: "Place") -> "Opened[pd.DataFrame]":
+    """The scoring of a network from an edition's files, as each node of a cluster opens it."""
+    from cleanset.scoring.computation import Opened
+    from cleanset.scoring.engine import DevicePipeline, ShardScorer
+    from cleanset.scoring.scorer import arithmetic
+
+    run, made_from = network_run(read_inputs(edition, read_params(edition.folder), role), settings)
+    settings = settings.of_device(place.device, place.cores)
+    pipeline = DevicePipeline(run.read, run.model.preprocessing, settings)
+    # for the life of the process, which computes nothing else
+    pipeline.enter_context(arithmetic(settings.precision))
+    pipeline.load(run.model, settings.precision)
+    return Opened(worker=ShardScorer(pipeline), made_from=made_from)
 
 
 def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:

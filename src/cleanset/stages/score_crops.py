@@ -26,7 +26,7 @@ def run(edition: Edition, role: str) -> None:
     """Read the crops and their images; write data/crop_scores/<role>.parquet.
 
     Without crops, no model is loaded and no weights are needed. A few crops run on one device of this
-    machine, whatever score.engine says. A model that is a published list has no prediction of any crop: its table is
+    machine, whatever engine says. A model that is a published list has no prediction of any crop: its table is
     empty.
     """
     params = read_params(edition.folder)

@@ -10,7 +10,7 @@ else will get the same answers to these files.
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -23,22 +23,26 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256_of, write_text
 from cleanset.json_files import JsonMapping, JsonObject, with_digest
-from cleanset.measure.run import load
+from cleanset.measure.run import NamedModel, load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
-from cleanset.progress import print_notice, tracked
-from cleanset.scoring.devices import device_of
+from cleanset.progress import image_bar, print_notice
+from cleanset.scoring.cluster import RayJob, compute_on_ray
+from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, compute, further_workers, missing_tasks
+from cleanset.scoring.decoding import worker_processes
+from cleanset.scoring.devices import Device, choose_devices, computing_threads, device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import ignore
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.studies.attacks.base import (
     Ball,
     Known,
-    Parameters,
     Result,
     Subject,
     globally_seeded,
@@ -52,24 +56,26 @@ from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.probing import of_command, probe
 from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED, SHARD, attacked_rows, png_name
 from cleanset.studies.attacks.signs import SeenSign, other_answer, precision_changes_answers
+from cleanset.studies.attacks.spending import Spending
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackRequest, AttackStudy
 from cleanset.studies.attacks.targets import (
     AttackedModel,
     Judge,
     Searching,
-    check_scores,
     guess_of,
     lpips_of,
     open_target,
     other_models,
+    scores_check,
     with_straight_through,
 )
 from cleanset.studies.attacks.threats import PROBE
 from cleanset.studies.attacks.tries import Tries
 from cleanset.studies.attacks.warnings import Candidate, WarningRecord, write_warnings
 from cleanset.studies.robustness.answers import CORRUPTING, installed_versions
+from cleanset.studies.robustness.families import CHANGING
 from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import first_images, images_sha256, rows_sha256
+from cleanset.studies.robustness.images import StudyFile, first_images, images_sha256, rows_sha256
 from cleanset.tables import Table, read_table, write_table
 
 SETTLED = "judged_anew"
@@ -84,6 +90,36 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     end, so that an interrupted run is continued. Raises CleansetError, too, where a clean image does not get the stored
     scores, bit for bit.
     """
+    worker_processes(SEARCHING)
+    # a node of a cluster has another working folder
+    opening = partial(_open_attack, AttackStudy(study.folder.resolve()), attack_params, model, name)
+    opened = opening(None)
+    attacking = opened.search.attacking
+    devices = choose_devices(opened.params.edition.score.device)
+    engine = opened.params.attacks.engine or opened.params.edition.engine
+    others = OtherSearches(devices=devices, open=partial(_open_at, opening), engine=engine)
+    attacking.run(opened.search, opened.images, others)
+    # networks of a zoo remember nothing
+    if opened.params.source(model) == "module" and (
+        sign := settle([attacking], partial(_opened, study, attack_params, model), is_custom=True)
+    ):
+        print_notice(f"{name} {model}: {sign.text}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenedAttack:
+    """An attack on a model of a study, as its files have it."""
+
+    params: AllParams
+    search: "Search"
+    images: pd.DataFrame
+    """Rows of STUDY_IMAGES: the images that are attacked."""
+
+
+def _open_attack(
+    study: AttackStudy, attack_params: AttackParams | None, model: str, name: str, device: Device | None
+) -> _OpenedAttack:
+    """Read everything that an attack needs; `device`: None for the first one of the params."""
     params = AllParams.read(study, attack_params)
     settings = params.attacks
     roles = list(params.edition.models)
@@ -92,9 +128,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
             f"{name} {model}: {name} reads stored predictions, which only the edition's models have; expected another "
             f"attack, or one of {', '.join(roles)}"
         )
-    target = open_target(study, params, model, is_measured=True)
-    images = first_images(target.images, settings.images_of(name, target.name))
-    check_scores(study, params.edition, target, images)
+    target = open_target(study, params, model, is_measured=True, device=device)
     others = cache(partial(other_models, study, params, target.name))
     known = Known(settings.seed, target.others, cache(lambda: target.sources(others())))
     attack = settings.attack(name)
@@ -106,12 +140,13 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     if attack.reads_other_models:
         further["made_on"] = {role: [each.weights_sha256, each.code] for role, each in others().items()}
     attacking = Attacking(settings, name, target, study.results(name, model), further=further)
-    attacking.run(known, images)
-    # networks of a zoo remember nothing
-    if params.source(model) == "module" and (
-        sign := settle([attacking], partial(_opened, study, attack_params, model), is_custom=True)
-    ):
-        print_notice(f"{name} {model}: {sign.text}")
+    search = Search(attacking=attacking, known=known, check=scores_check(study, params.edition, target))
+    return _OpenedAttack(params=params, search=search, images=attacking.first_images())
+
+
+def _open_at(opening: Callable[[Device], _OpenedAttack], place: Place) -> "Opened[FoundGroup]":
+    opened = opening(place.device)
+    return Opened(worker=opened.search, made_from=opened.search.attacking.made_from(opened.images))
 
 
 def _opened(study: AttackStudy, attack_params: AttackParams | None, model: str) -> LoadedModel:
@@ -184,27 +219,29 @@ class Attacking:
             facts["changed_by"] = installed_versions()
         return MadeFrom(self.record(images) | facts)
 
-    def run(self, known: Known, images: pd.DataFrame, *, keep_facts: bool = False) -> None:
+    def run(self, search: "Search", images: pd.DataFrame, others: "OtherSearches", *, keep_facts: bool = False) -> None:
         """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
 
-        `keep_facts`: write all dependencies of the results into the record, which identifies them without DVC.
+        `search`: searches in this process; `others`: in further ones. `keep_facts`: write all dependencies of the
+        results into the record, which identifies them without DVC.
         """
-        attack = self.params.attack(self.name)
         made_from = self.made_from(images)
-        known = replace(known, name=self.name)
-        # before any generator is seeded: loading other models draws from them
-        attack.prepare(known)
         files = images["file"].tolist()
         shards = self._shards(made_from, files)
-        count = self._search_missing(attack, known, shards)
+        count = self._search_missing(search, shards, others, made_from)
         if count < len(images):
-            print_notice(f"{self.name} {self.target.name}: the budget is spent after {count} of {len(images)} images")
+            print_notice(f"{self.text}: the budget is spent after {count} of {len(images)} images")
         # anew: after a spent budget there are fewer images, and so fewer groups
         finished = self._shards(made_from, files[:count])
         self.write(
             finished.table(), {**self.record(images), "attacked": count, **(made_from.facts if keep_facts else {})}
         )
         shards.remove()
+
+    @property
+    def text(self) -> str:
+        """The attack and the model, as progress and errors name them."""
+        return f"{self.name} {self.target.name}"
 
     def _shards(self, made_from: MadeFrom, files: Sequence[str]) -> Shards:
         size = self.params.attack(self.name).group_size
@@ -231,12 +268,16 @@ class Attacking:
             for file, png in zip(found["file"], found["png"], strict=True)
         ]
 
-    def run_unfinished(self, known: Known) -> None:
-        """Attack the first images of each class, unless the results of an earlier run are there."""
-        images = first_images(self.target.images, self.params.images_of(self.name, self.target.name))
+    def run_unfinished(self, search: "Search", others: "OtherSearches") -> None:
+        """Attack the first images of each class as `run` does, unless the results of an earlier run are there."""
+        images = self.first_images()
         is_finished = read_finished(self.folder.record, self.made_from(images), self.folder.table) is not None
         if not is_finished or self._has_other_files():
-            self.run(known, images, keep_facts=True)
+            self.run(search, images, others, keep_facts=True)
+
+    def first_images(self) -> pd.DataFrame:
+        """The first images of each class, as far as the params have the attack try them: rows of STUDY_IMAGES."""
+        return first_images(self.target.images, self.params.images_of(self.name, self.target.name))
 
     def _has_other_files(self) -> bool:
         """Whether a PNG is missing, or is not the one that was judged; prints the first."""
@@ -265,42 +306,45 @@ class Attacking:
             record = with_digest(record, self.folder.table)
         write_text(self.folder.record, json.dumps(record, indent=2) + "\n")
 
-    def _search_missing(self, attack: Parameters, known: Known, shards: Shards) -> int:
-        """Attack the missing groups one after the other; return how many images from the first are finished."""
-        network = self.target.network()
-        budget = self.params.budget
-        begin = monotonic()
-        spent = 0
-        size = attack.group_size
-        # the bar shows what is left to do, not what an earlier run did
-        left = sum(len(shards.image_ids(number)) for number in shards.missing)
+    def _search_missing(self, search: "Search", shards: Shards, others: "OtherSearches", made_from: MadeFrom) -> int:
+        """Attack the missing groups, on all devices; return how many images from the first count."""
         # what was spent before an interruption counts
-        if budget.queries is not None:
-            spent = sum(int(table["queries"].sum()) for table in shards.finished())
-        for number in tracked(shards.missing, left, f"{self.name} {self.target.name}", size):
-            # at least one group is attacked, however little time is given
-            late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
-            if late or (budget.queries is not None and spent >= budget.queries):
-                return number * size
-            found = self._rows(attack, known, network, shards.image_ids(number))
-            shards.keep(number, found)
-            spent += int(found["queries"].sum())
-        return shards.total_images()
+        finished = {number: int(table["queries"].sum()) for number, table in shards.finished_by_number()}
+        spending = Spending(self.params.budget, finished)
+        left = missing_tasks(shards)
+        elsewhere = Elsewhere(name=self.text, open=others.open, made_from=made_from) if others.open else None
 
-    def _rows(self, attack: Parameters, known: Known, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
+        # the bar shows what is left to do, not what an earlier run did
+        with image_bar(sum(len(task.ids) for task in left), self.text) as done:
+
+            def keep(number: int, found: FoundGroup) -> None:
+                table = found.table
+                shards.keep(number, table)
+                spending.finish(number, int(table["queries"].sum()), found.seconds)
+                done(len(table))
+
+            if elsewhere is not None and others.engine == "ray":
+                job = RayJob(elsewhere=elsewhere, on_gpus=others.devices[0].is_separate)
+                compute_on_ray(job, left, keep, spending)
+            else:
+                further = further_workers(elsewhere, others.devices, len(left), SEARCHING) if elsewhere else []
+                compute([search, *further], left, keep, spending)
+        return sum(len(shards.image_ids(number)) for number in range(spending.counted_groups()))
+
+    def rows(self, known: Known, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
         """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
+        attack = self.params.attack(self.name)
         target = self.target
         seed = self.params.seed
-        words = f"{self.target.name} {self.name}"
         group = [target.subject(file) for file in files]
-        group_seed = seed_of(seed, "searched", words, *files)
+        group_seed = seed_of(seed, "searched", self.text, *files)
         network.reseed(group_seed)
         # a custom random model draws from the global generators
         with searching(network.precision), globally_seeded(group_seed, network.device):
             results = attack.results(network, group, known)
         found = []
         for file, subject, result in zip(files, group, results, strict=True):
-            own_seed = seed_of(seed, "judged", words, file)
+            own_seed = seed_of(seed, "judged", self.text, file)
             row = target.judge.verdict(subject, result, attack.ball, target.before(file), own_seed)
             found.append(_stored_row(target, file, row))
         return pd.DataFrame(found, columns=SHARD.names)
@@ -349,6 +393,59 @@ class Attacking:
 
     def _base64(self, png: str) -> str:
         return b64encode((self.folder.folder / png).read_bytes()).decode("ascii")
+
+
+SEARCHING = (__name__, *CHANGING)
+"""Modules that a worker process of attacks imports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundGroup:
+    """What was found for a group of images: rows of SHARD, and the seconds that it took."""
+
+    table: pd.DataFrame
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The worker of an attack: searches and judges groups of images on one device, with one thread of the CPU."""
+
+    attacking: Attacking
+    known: Known
+    check: Callable[[Sequence[str]], None] = ignore
+    """Raises CleansetError for files whose clean images do not get the stored scores."""
+
+    def results(self, tasks: Iterable[Task]) -> Generator[tuple[int, FoundGroup], None, None]:
+        """The number of each group, and what was found for it."""
+        attacking = self.attacking
+        known = replace(self.known, name=attacking.name)
+        # before any generator is seeded: loading other models draws from them
+        attacking.params.attack(attacking.name).prepare(known)
+        network = attacking.target.network()
+        with computing_threads(1):
+            for task in tasks:
+                begin = monotonic()
+                self.check(task.ids)
+                table = attacking.rows(known, network, task.ids)
+                yield task.number, FoundGroup(table=table, seconds=monotonic() - begin)
+
+    def stop(self) -> None:
+        """Wait for the end of the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherSearches:
+    """Further workers of an attack."""
+
+    devices: Sequence[Device]
+    """The devices of this machine, of which the first worker has the first."""
+
+    open: Callable[[Place], Opened[FoundGroup]] | None
+    """Opens the attack in another process, or on another machine; None: no further workers."""
+
+    engine: Engine = "local"
+    """With ray, the workers of a cluster search in place of those of this machine."""
 
 
 def _stored_row(target: AttackedModel, file: str, row: dict[str, Any]) -> dict[str, object]:
@@ -434,7 +531,8 @@ def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | N
     """
     params = AllParams.read(study, attack_params)
     target = open_target(study, params, model)
-    check_scores(study, params.edition, target, first_images(target.images, params.attacks.probe.images))
+    asked = first_images(target.images, params.attacks.probe.images)
+    scores_check(study, params.edition, target)(asked["file"].tolist())
     others = target.sources(other_models(study, params, model))
     with TemporaryDirectory() as folder:
         kept = Attacking(params.attacks, PROBE, target, AttackedFolder(Path(folder) / PROBE))
@@ -503,59 +601,42 @@ def evaluate(
     `others`: the models that images are made on; `classes`: the class table of the images. Raises CleansetError if
     nothing can be run.
     """
-    params = request.params
-    device = settings.devices[0].torch
-    how = Searching(device, params.search_precision, settings.batch_size)
+    worker_processes(SEARCHING)
     results = dict[tuple[str, str], pd.DataFrame]()
     problems = dict[tuple[str, str], str]()
     records = dict[str, WarningRecord | None]()
     # each is loaded once for this, whatever number of models is attacked
     facts_of_others = cache(partial(_facts_of, others, settings, classes))
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
+        evaluated = _Evaluated(
+            spec=spec, stem=stem, others=others, images=images.images, files=images.files, settings=settings,
+            request=request, classes=classes,
+        )  # fmt: skip
         try:
             named = load(spec, settings, classes)
         except CleansetError as error:
-            problems |= {(name, spec.text): str(error) for name in params.attacks}
+            problems |= {(name, spec.text): str(error) for name in request.params.attacks}
             continue
-        judge = Judge(named.loaded, device, lpips_of(request.lpips_folder, params, device), settings.precision)
-        searched = with_straight_through(named.loaded.network, request.straight_through)
-        target = AttackedModel(
-            name=named.name,
-            model=named.loaded,
-            images=images.images,
-            files=images.files,
-            classes=classes,
-            judge=judge,
-            how=how,
-            seed=params.seed,
-            searched=searched,
-        )
-
-        sources = partial(_loaded, spec, others, settings, target)
-        facts = {
-            "identity": named.identity,
-            "judged_in": settings.precision,
-            "straight_through": [*request.straight_through],
-        }
+        target = evaluated.target(named, settings.devices[0])
+        is_command = isinstance(spec, CommandModel)
         finished = list[Attacking]()
-        for name, attack in params.attacks.items():
+        for name in request.params.attacks:
             try:
-                made_on = {"made_on": facts_of_others()} if attack.reads_other_models else {}
-                attacking = _attacking(request, name, target, stem, further=facts | made_on)
-                # loaded anew for each attack: what a random source has drawn before must not count
-                attacking.run_unfinished(Known(params.seed, target.others, cache(sources)))
+                search = evaluated.search(name, named, target, facts_of_others)
+                # a program decides itself how many cores it takes
+                opening = None if is_command else partial(_open_evaluated, evaluated, name)
+                search.attacking.run_unfinished(search, OtherSearches(devices=settings.devices, open=opening))
             except CleansetError as error:
                 problems[name, spec.text] = str(error)
             else:
-                finished.append(attacking)
+                finished.append(search.attacking)
         if finished:
-            is_command = isinstance(spec, CommandModel)
             is_custom = isinstance(spec, CommandModel | ModuleModel)
             anew = partial(_anew, spec, settings, classes)
-            kept = _attacking(request, PROBE, target, stem)
+            kept = evaluated.attacking(PROBE, target)
             try:
-                record = probed(kept, sources(), is_command=is_command) if request.warnings else None
-                record = settled_with_probe(finished, kept, record, anew, is_custom=is_custom)
+                found = probed(kept, evaluated.sources(target), is_command=is_command) if request.warnings else None
+                record = settled_with_probe(finished, kept, found, anew, is_custom=is_custom)
             except CleansetError as error:
                 problems["verdicts and warnings", spec.text] = str(error)
             else:
@@ -566,12 +647,73 @@ def evaluate(
     return results, {model: each for model, each in records.items() if each is not None}, problems
 
 
-def _attacking(
-    request: AttackRequest, name: str, target: AttackedModel, stem: str, further: JsonMapping = MappingProxyType({})
-) -> Attacking:
-    """An attack whose results are below the folder of the request."""
-    folder = AttackedFolder(request.out / "attacks" / name / stem)
-    return Attacking(request.params, name, target, folder, further=further, table=NAMED_ATTACKED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evaluated:
+    """A model that is attacked outside DVC; it can be sent to another process, which loads the model anew."""
+
+    spec: Spec
+    stem: str
+    """The name of its folders."""
+    others: Sequence[Spec]
+    """The models that images are made on."""
+    images: pd.DataFrame
+    """Rows of STUDY_IMAGES."""
+    files: Mapping[str, StudyFile]
+    """Where each image lies, by file."""
+    settings: Settings
+    request: AttackRequest
+    classes: ClassTable
+
+    def target(self, named: NamedModel, device: Device) -> AttackedModel:
+        """The model under attack on a device."""
+        params = self.request.params
+        lpips = lpips_of(self.request.lpips_folder, params, device.torch)
+        return AttackedModel(
+            name=named.name,
+            model=named.loaded,
+            images=self.images,
+            files=self.files,
+            classes=self.classes,
+            judge=Judge(named.loaded, device.torch, lpips, self.settings.precision),
+            how=Searching(device.torch, params.search_precision, self.settings.batch_size),
+            seed=params.seed,
+            searched=with_straight_through(named.loaded.network, self.request.straight_through),
+        )
+
+    def search(
+        self, name: str, named: NamedModel, target: AttackedModel, facts_of_others: Callable[[], JsonMapping]
+    ) -> Search:
+        """The worker of an attack in this process."""
+        facts: JsonObject = {
+            "identity": named.identity,
+            "judged_in": self.settings.precision,
+            "straight_through": [*self.request.straight_through],
+        }
+        if self.request.params.attack(name).reads_other_models:
+            facts["made_on"] = facts_of_others()
+        # loaded anew for each attack: what a random source has drawn before must not count
+        known = Known(self.request.params.seed, target.others, cache(partial(self.sources, target)))
+        return Search(attacking=self.attacking(name, target, further=facts), known=known)
+
+    def attacking(self, name: str, target: AttackedModel, further: JsonMapping = MappingProxyType({})) -> Attacking:
+        """An attack whose results are below the folder of the request."""
+        folder = AttackedFolder(self.request.out / "attacks" / name / self.stem)
+        return Attacking(self.request.params, name, target, folder, further=further, table=NAMED_ATTACKED)
+
+    def sources(self, target: AttackedModel) -> dict[str, PixelNetwork]:
+        """The other models as networks on the pixels that the model sees."""
+        others = [each for each in self.others if not is_same_model(each, self.spec)]
+        return target.sources({each.text: load(each, self.settings, self.classes).loaded for each in others})
+
+
+def _open_evaluated(evaluated: _Evaluated, name: str, place: Place) -> Opened[FoundGroup]:
+    """An attack on a model that is loaded anew."""
+    settings = replace(evaluated.settings, devices=[place.device])
+    named = load(evaluated.spec, settings, evaluated.classes)
+    target = evaluated.target(named, place.device)
+    facts_of_others = partial(_facts_of, evaluated.others, settings, evaluated.classes)
+    search = evaluated.search(name, named, target, facts_of_others)
+    return Opened(worker=search, made_from=search.attacking.made_from(search.attacking.first_images()))
 
 
 def _facts_of(others: Sequence[Spec], settings: Settings, classes: ClassTable) -> dict[str, list[str]]:
@@ -611,10 +753,3 @@ def _with_sign(sign: SeenSign | None, record: WarningRecord) -> WarningRecord:
 
 def _anew(spec: Spec, settings: Settings, classes: ClassTable) -> LoadedModel:
     return load(spec, settings, classes).loaded
-
-
-def _loaded(spec: Spec, others: Sequence[Spec], settings: Settings, target: AttackedModel) -> dict[str, PixelNetwork]:
-    """The other models as networks on the pixels that a model sees."""
-    return target.sources(
-        {each.text: load(each, settings, target.classes).loaded for each in others if not is_same_model(each, spec)}
-    )

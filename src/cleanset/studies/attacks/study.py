@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, Union
 from pydantic import BeforeValidator, Field, ValidationInfo, WrapValidator, field_validator, model_validator
 
 from cleanset.classes import ClassTable, context_classes
-from cleanset.edition.params import Params, Precision, read_params
+from cleanset.edition.params import Engine, Params, Precision, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName
 from cleanset.scoring.logits import Groups
@@ -189,7 +189,8 @@ def _with_kinds(attacks: object) -> object:
 class Budget(Section):
     """Limits of an attack on a model: no group of images is begun once one is reached; null: no limit.
 
-    The images left out by a limit in `seconds` depend on the machine.
+    Queries are counted in the order of the groups, whoever computes them. Seconds are the sum over all workers, and the
+    images that they leave out depend on the machine.
     """
 
     queries: Annotated[int, Field(ge=1)] | None = None
@@ -214,6 +215,7 @@ class AttackParams(Section):
 
     `search_precision`: the precision of the search; candidates are judged in float64. `images`: the largest number of
     images; null: all. `lpips`: a file of torchvision's weights of AlexNet for measuring LPIPS; null: not measured.
+    `engine`: local or ray; null: the edition's.
     `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
     `wrapped`: models that are attacked beside the edition's, by a name of their own; `guess`, which
     needs stored predictions, leaves them out.
@@ -224,6 +226,7 @@ class AttackParams(Section):
     images: Images | None = None
     lpips: Annotated[str, Field(min_length=1)] | None = None
     budget: Budget = Budget()
+    engine: Engine | None = None
     probe: Probe = Probe()
     attacks: Annotated[
         dict[Role, AnyAttack],

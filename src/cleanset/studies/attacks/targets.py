@@ -38,13 +38,13 @@ from cleanset.measure.user_model import load_member
 from cleanset.scoring.checked_network import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.devices import to_device
+from cleanset.scoring.devices import Device, to_device
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.gate import not_finite
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import arithmetic
+from cleanset.scoring.scorer import arithmetic, ignore
 from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, WrappedModel
@@ -400,14 +400,19 @@ def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpip
     return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
 
 
-def open_target(study: AttackStudy, params: AllParams, name: str, *, is_measured: bool = False) -> AttackedModel:
+def open_target(
+    study: AttackStudy, params: AllParams, name: str, *, is_measured: bool = False, device: Device | None = None
+) -> AttackedModel:
     """A model of a study and its images; verdicts include the LPIPS of the params if it `is_measured`.
 
+    `device`: None for the first one of the edition's params.
     Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
     groups.
     """
     further = params.robustness.further_models
     settings = settings_for(params.edition.score)
+    if device is not None:
+        settings = replace(settings, devices=[device])
     check_known("model", name, params.attacks.models(params.edition.models, further))
     around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups(params.classes))
@@ -456,17 +461,25 @@ def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, 
     return {role: load_member(model, study.edition.folder, params.classes) for role, model in models.items()}
 
 
-def check_scores(study: AttackStudy, params: Params, target: AttackedModel, images: pd.DataFrame) -> None:
-    """Raise CleansetError unless images of a target get the stored scores of the edition's model, bit for bit.
+def scores_check(study: AttackStudy, params: Params, target: AttackedModel) -> Callable[[Sequence[str]], None]:
+    """The check that images of a target, by file, get the stored scores of the edition's model, bit for bit.
 
-    A further or a wrapped model, or scores below float64, cannot be compared.
+    It raises CleansetError where they do not. A further or a wrapped model, or scores below float64, cannot be
+    compared.
     """
     if not target.has_scores or params.score.precision != "float64":
-        return
-    logits = np.stack([target.before(file) for file in images["file"]])
-    clean = answer_columns(logits, params.dataset.class_list(target.classes))
-    frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
-    check_of_stored(study.edition, target.name, target.classes)(images, frame)
+        return ignore
+    compare = check_of_stored(study.edition, target.name, target.classes)
+    images = target.images.set_index("file", drop=False)
+
+    def check(files: Sequence[str]) -> None:
+        logits = np.stack([target.before(file) for file in files])
+        clean = answer_columns(logits, params.dataset.class_list(target.classes))
+        compare(
+            images.loc[[*files]].reset_index(drop=True), pd.DataFrame({key: [*each] for key, each in clean.items()})
+        )
+
+    return check
 
 
 def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Callable[[Subject], PixelPlanes]:

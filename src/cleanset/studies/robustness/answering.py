@@ -7,9 +7,8 @@ their own for each model; whoever comes later finds them finished.
 
 import json
 import random
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,10 +28,11 @@ from cleanset.images.preprocessing import BASE_SIZE, Pixels, ResizeAndCrop, Resi
 from cleanset.json_files import with_digest
 from cleanset.measure.user_model import load_member
 from cleanset.progress import print_notice, rate_bar
+from cleanset.scoring.computation import Task, Tasks, compute
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
-from cleanset.scoring.engine import OnProgress, Settings, below_float64, run_on_each, score_few, settings_for
+from cleanset.scoring.engine import OnProgress, Settings, below_float64, score_few, settings_for
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import LoadedModel
@@ -142,8 +142,6 @@ class OnePass:
     """Takes the digests of the images; None: they are stored already."""
     problems: dict[str, Exception] = field(default_factory=dict)
     """Filled with the problems of failed models, by name."""
-    stop: threading.Event = field(default_factory=threading.Event)
-    """Set to end the pass after the current shards."""
 
     @cached_property
     def lacking(self) -> Mapping[int, Sequence[str]]:
@@ -159,81 +157,100 @@ class OnePass:
         Returns the problem of each model that failed, by name: it is shown no further images, the others are. Raises
         CleansetError for an image that cannot be made; the shards that are finished then stay.
         """
-        numbers = iter(self.lacking)
         with arithmetic(self.settings.precision):
-            run_on_each(self.settings.devices, lambda device: self.run(device, numbers), self.stop)
+            compute([_DeviceInPass(self, device) for device in self.settings.devices], self.tasks(), self.keep)
         return self.problems
+
+    def tasks(self) -> Iterator[Task]:
+        """The shards that any model lacks, with the images of all these models."""
+        for number, names in self.lacking.items():
+            of_models = (self.models[name].shards.image_ids(number) for name in names)
+            # models that see the images of their own sets alone have different ones
+            yield Task(number, list(dict.fromkeys(chain.from_iterable(of_models))))
+
+    def keep(self, number: int, answers: Mapping[str, pd.DataFrame]) -> None:
+        """Keep the answers of each model to the images of a shard."""
+        for name, table in answers.items():
+            self.models[name].shards.keep(number, table)
 
     @property
     def workers(self) -> int:
         """The processes and threads of a device."""
         return max(1, self.settings.workers // len(self.settings.devices))
 
-    def run(self, device: Device, numbers: Iterator[int]) -> None:
-        """Compute shards on a device until `numbers`, which all devices take from, has no more."""
-        device.prepare()
+
+class _DeviceInPass:
+    """The worker of a pass on one device: makes the images of a shard, and shows them to the models that lack it."""
+
+    def __init__(self, of_pass: OnePass, device: Device) -> None:
+        self._pass = of_pass
+        self._device = device
         # of the models that the device has been given so far
-        scorers = dict[str, Scorer]()
+        self._scorers = dict[str, Scorer]()
+
+    def results(self, tasks: Tasks) -> Generator[tuple[int, Mapping[str, pd.DataFrame]], None, None]:
+        """The number of each shard, and the answers to its images by model, but for those that failed."""
+        of_pass = self._pass
+        self._device.prepare()
         begin = perf_counter()
         waited = 0.0
         shared_memory = SharedBatches(
-            self.images, Resized(BASE_SIZE), batch_size=BATCH_SIZE, workers=self.workers, modules=CHANGING
+            of_pass.images, Resized(BASE_SIZE), batch_size=BATCH_SIZE, workers=of_pass.workers, modules=CHANGING
         )
-        with shared_memory as shared, ThreadPoolExecutor(self.workers) as pool:
+        with shared_memory as shared, ThreadPoolExecutor(of_pass.workers) as pool:
             asked = perf_counter()
-            for block in self._blocks(shared, numbers, pool):
+            for block in self._blocks(shared, tasks, pool):
                 waited += perf_counter() - asked
-                if self.digests is not None:
-                    self.digests.take(block.names, block.digests())
-                for name in self.lacking[block.number]:
-                    if name not in self.problems:
-                        self._answer(name, block, device, scorers, waiting=waited / (perf_counter() - begin))
+                if of_pass.digests is not None:
+                    of_pass.digests.take(block.names, block.digests())
+                waiting = waited / (perf_counter() - begin)
+                names = [name for name in of_pass.lacking[block.number] if name not in of_pass.problems]
+                answers = {name: self._answers(name, block, waiting) for name in names}
+                yield block.number, {name: each for name, each in answers.items() if each is not None}
                 asked = perf_counter()
 
-    def _blocks(self, shared: SharedBatches, numbers: Iterator[int], pool: Executor) -> Iterator[_Block]:
+    def stop(self) -> None:
+        """Wait for the end of the shard."""
+
+    def _blocks(self, shared: SharedBatches, tasks: Tasks, pool: Executor) -> Iterator[_Block]:
         """The changed images of each shard; the processes make those of the next while models are shown one."""
-        started: deque[tuple[int, Sequence[ChangeName]]] = deque()
+        started: deque[Task] = deque()
 
         def groups() -> Iterator[Sequence[ChangeName]]:
-            for number in numbers:
-                if self.stop.is_set():
-                    return
-                of_models = (self.models[name].shards.image_ids(number) for name in self.lacking[number])
-                # models that see the images of their own sets alone have different ones
-                names = list(dict.fromkeys(chain.from_iterable(of_models)))
-                started.append((number, names))
-                yield from grouped(names, BATCH_SIZE)
+            for task in tasks:
+                started.append(task)
+                yield from grouped(task.ids, BATCH_SIZE)
 
         parts: list[Pixels] = []
         for batch in shared.batches(groups()):
             # the next batch overwrites this one's memory
             parts.append(batch.pixels[: len(batch.image_ids)].copy())
-            number, names = started[0]
-            if sum(map(len, parts)) == len(names):
-                started.popleft()
-                yield _Block(number, names, np.concatenate(parts), pool)
+            if sum(map(len, parts)) == len(started[0].ids):
+                task = started.popleft()
+                yield _Block(task.number, task.ids, np.concatenate(parts), pool)
                 parts = []
 
-    def _answer(self, name: str, block: _Block, device: Device, scorers: dict[str, Scorer], waiting: float) -> None:
-        """Show a model the images of a shard and keep its answers, or its problem."""
-        each = self.models[name]
-        settings = self.settings
+    def _answers(self, name: str, block: _Block, waiting: float) -> pd.DataFrame | None:
+        """The answers of a model to the images of a shard; None where it fails, which is one of the problems then."""
+        of_pass = self._pass
+        each = of_pass.models[name]
+        settings = of_pass.settings
         scored = list[Scored]()
         wanted = each.shards.image_ids(block.number)
         batches = block.batches(wanted, each.model.preprocessing.size, settings.batch_size)
         try:
-            if name not in scorers:
-                scorers[name] = Scorer(
-                    each.model, device, settings.precision, notify=self.notify, read_off=each.read_off
+            if name not in self._scorers:
+                self._scorers[name] = Scorer(
+                    each.model, self._device, settings.precision, notify=of_pass.notify, read_off=each.read_off
                 )
-            for batch in scorers[name](batches, self.workers):
+            for batch in self._scorers[name](batches, of_pass.workers):
                 scored.append(batch)
-                self.on_progress(len(batch.image_ids), waiting)
+                of_pass.on_progress(len(batch.image_ids), waiting)
         except FAILURES as error:
-            self.problems[name] = error
-            scorers.pop(name, None)
-            return
-        each.shards.keep(block.number, to_table(scored))
+            of_pass.problems[name] = error
+            self._scorers.pop(name, None)
+            return None
+        return to_table(scored)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

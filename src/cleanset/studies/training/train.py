@@ -22,7 +22,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import only_run, remove_abandoned, replacing, sha256, write_bytes, write_text
 from cleanset.measure.user_model import tensors_sha256
 from cleanset.progress import training_bar
-from cleanset.scoring.devices import Device, choose_devices, device_of
+from cleanset.scoring.devices import Device, choose_devices, computing_threads, device_of
 from cleanset.scoring.fingerprints import module_fingerprint
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
@@ -180,17 +180,6 @@ def task_of(data: FoldData) -> "Classification | Segmentation":
 
         return Segmentation(data)
     return Classification(data)
-
-
-@contextmanager
-def computing_threads(count: int) -> Iterator[None]:
-    """Let torch compute with that number of threads, and with as many as before at the end."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from cleanset.files import new_folder, write_text
 from cleanset.images.boxes import Box, box_of
 from cleanset.progress import tracked
 from cleanset.scoring.checkpoints import read_tensors
+from cleanset.scoring.devices import computing_threads
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
 from cleanset.studies.robustness.params import MaskFolder
 from cleanset.studies.robustness.scenarios.masks import Mask
@@ -30,7 +31,6 @@ from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import build_network, image_logits
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
-from cleanset.studies.training.train import computing_threads
 from cleanset.tables import INDEX, read_table
 from cleanset.validation import check_known, shown
 
