@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
+from cleanset.machine import without_garbage_collection
 from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
 from cleanset.studies.contest.judges import check_drawn
@@ -27,6 +28,7 @@ from cleanset.studies.contest.rules import (
 from cleanset.studies.contest.signers import keys_of, may_void, voided, voided_by
 
 
+@without_garbage_collection()
 def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFiles:
     """All that counts at the end of a day, from the lines up to it; at the end of the log without one.
 

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from cleanset.errors import CleansetError
+from cleanset.machine import without_garbage_collection
 from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.files import (
     BoardDecision,
@@ -377,6 +378,7 @@ class Standing:
     """The digest of the last line of the log."""
 
 
+@without_garbage_collection()
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
     """The standing at the end of a day, from the entries up to it; the order of files does not matter.
 
