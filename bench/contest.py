@@ -1,4 +1,4 @@
-"""How long the check of a contest's log takes, by its lines: reading with all signatures, and its standing.
+"""How long the check of a contest's log takes, by its lines: reading with all signatures, its standing and history.
 
 The log is made here, with keys of its own: a week has 200 submissions of one image by 25 teams, aimed at one defence,
 and the answers of three judges to each image in lines of their own. Objects are not read.
@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -99,17 +100,33 @@ def write_log(folder: Path, count: int) -> None:
     (folder / LOG).write_text("".join(f"{text}\n" for text in texts))
 
 
-def seconds(folder: Path) -> tuple[float, float]:
-    """Processor seconds of reading a log, and of its standing."""
+def seconds(folder: Path) -> tuple[float, ...]:
+    """Processor seconds of reading a log twice, of its standing, and of the history on its page."""
     from cleanset.studies.contest.log import read
     from cleanset.studies.contest.log_state import state
+    from cleanset.studies.contest.page import past_standings
     from cleanset.studies.contest.standing import standing
 
-    begun = process_time()
-    lines = read(folder)
-    was_read = process_time()
+    times = [process_time()]
+    for _ in range(2):
+        lines = read(folder)
+        times.append(process_time())
     standing(state(lines), lines[-1].day)
-    return was_read - begun, process_time() - was_read
+    times.append(process_time())
+    past_standings(lines, lines[-1].day)
+    times.append(process_time())
+    return tuple(after - before for before, after in pairwise(times))
+
+
+def signature_seconds(count: int) -> float:
+    """Processor seconds of verifying some signatures and nothing else, which no check of a log can save."""
+    key = Ed25519PrivateKey.generate()
+    public = key.public_key()
+    signature = key.sign(b"a line")
+    begun = process_time()
+    for _ in range(count):
+        public.verify(signature, b"a line")
+    return process_time() - begun
 
 
 def main(arguments: list[str]) -> None:
@@ -122,13 +139,13 @@ def main(arguments: list[str]) -> None:
             folder = Path(name)
             write_log(folder, count)
             size = (folder / "log.jsonl").stat().st_size / 1e6
-            first, standing = seconds(folder)
-            again, _ = seconds(folder)
+            times = seconds(folder)
             limit = LIMIT_SECONDS * count / LINES[-1]
-            times = (f"{first:.2f}", f"{again:.2f}", f"{standing:.2f}")
-            rows.append((f"{count:,}", f"{size:.1f}", *times, share(first + standing, limit)))
+            shown = [f"{each:.2f}" for each in (signature_seconds(count), *times)]
+            rows.append((f"{count:,}", f"{size:.1f}", *shown, share(times[0] + times[2], limit)))
     title = "Processor seconds of the check of a log; the limit is of reading it once and its standing"
-    print_table(title, ("lines", "MB", "reading", "reading again", "standing", "of the limit"), rows)
+    heads = ("lines", "MB", "signatures alone", "reading", "reading again", "standing", "history", "of the limit")
+    print_table(title, heads, rows)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
     """
     # a strict encoder would fail at a lone surrogate, which json accepts
     content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    if _depth(content) > MAX_DEPTH:
+    # counted first, which is faster than following each bracket
+    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth(content) > MAX_DEPTH:
         raise CleansetError(f"{where}: not JSON (lists or tables more than {MAX_DEPTH} deep); expected {expected}")
     try:
         # json by itself keeps the last value of a duplicate key, and takes NaN and Infinity

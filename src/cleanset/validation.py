@@ -190,7 +190,7 @@ class Section(BaseModel):
     @classmethod
     def _known_keys(cls, section: object) -> object:
         fields = cls.model_fields
-        unknown = [key for key in section if key not in fields] if isinstance(section, dict) else []
-        if unknown:
-            raise ValueError(f"unknown key {shown(unknown[0])}; expected {', '.join(fields)}")
+        if isinstance(section, dict) and not section.keys() <= fields.keys():
+            unknown = next(key for key in section if key not in fields)
+            raise ValueError(f"unknown key {shown(unknown)}; expected {', '.join(fields)}")
         return section

@@ -21,7 +21,7 @@ from cleanset.studies.contest.files import (
 )
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules, after, parse_instant, week_of_day
-from cleanset.studies.contest.standing import Standing
+from cleanset.studies.contest.standing import PastStanding, Standing
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"
@@ -228,9 +228,9 @@ def days_of(files: ContestFiles) -> set[datetime.date]:
     return found | {day for each in files.submissions for day in (each.day, each.week)}
 
 
-def history(files: ContestFiles, on: datetime.date) -> list[Standing]:
+def history(files: ContestFiles, on: datetime.date) -> list[PastStanding]:
     """The standings up to a day that differ from the one before."""
     limits, days = files.rules.limits, days_of(files)
     days |= {after(one.date, limits.appeal_days) for each in files.answers for one in each.answers.values()}
     days |= {after(each.date, limits.unbroken_days) for each in files.stakes}
-    return standing_module.history(lambda each: until(files, each), sorted(day for day in days if day <= on))
+    return standing_module.changed(standing_module.history(until(files, on), sorted(day for day in days if day <= on)))

@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.studies.contest import images
 from cleanset.studies.contest.entering import check
-from cleanset.studies.contest.images import KnownImages, problem_beside_pixels
+from cleanset.studies.contest.images import KnownImage, KnownImages, Measures, problem_beside_pixels
 from tests.studies.contest.made import BIRD, JUDGES
 from tests.studies.contest.on_disk import OnDisk, digest, named, png
 
@@ -70,12 +71,18 @@ NEW = {
 }
 
 
+def known_image(path: Path) -> KnownImage:
+    data = path.read_bytes()
+    return KnownImage(path.name, Measures().of(path, digest(data), data), path.read_bytes)
+
+
 @pytest.mark.parametrize("name", COPIES)
 def test_copies(name: str, tmp_path: Path) -> None:
     known = smooth(0) if name == "jpeg" else IMAGE
     for file, data in (("known.png", saved(known)), ("other.png", saved(drawn(1))), ("new", COPIES[name][0])):
         (tmp_path / file).write_bytes(data)
-    found = KnownImages({each: tmp_path / each for each in ("known.png", "other.png")}).copied(tmp_path / "new")
+    known_images = KnownImages([known_image(tmp_path / each) for each in ("known.png", "other.png")])
+    found = known_images.copied(COPIES[name][0], known_image(tmp_path / "new").measured)
     assert found is not None
     assert found.startswith("known.png, ")
     assert COPIES[name][1] in found
@@ -85,12 +92,24 @@ def test_copies(name: str, tmp_path: Path) -> None:
 def test_lookalikes_are_new(name: str, tmp_path: Path) -> None:
     for file, data in (("known.png", saved(IMAGE)), ("other.png", saved(drawn(1))), ("new", NEW[name])):
         (tmp_path / file).write_bytes(data)
-    known = KnownImages({each: tmp_path / each for each in ("known.png", "other.png", "missing.png")})
-    assert len(known) == 2
-    assert known.copied(tmp_path / "new") is None
-    ((bits, found),) = known.lookalikes(tmp_path / "new")
+    known = KnownImages([known_image(tmp_path / each) for each in ("known.png", "other.png")])
+    new = known_image(tmp_path / "new").measured
+    assert known.copied(NEW[name], new) is None
+    ((bits, found),) = known.lookalikes(new)
     assert found == "known.png"
     assert bits <= 31
+
+
+def test_an_image_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "x.png").write_bytes(saved(IMAGE))
+    measured = known_image(tmp_path / "x.png").measured
+    with monkeypatch.context() as patch:
+        patch.setattr(images, "decode_file", None)
+        assert known_image(tmp_path / "x.png").measured == measured
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_text(kept.read_text().replace(measured.small, measured.small[2:]))
+    assert known_image(tmp_path / "x.png").measured == measured
 
 
 def of_the_judges(made: OnDisk, data: bytes = saved(IMAGE), at: str = "2026-11-08T12:00:00Z") -> None:

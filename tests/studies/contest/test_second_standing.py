@@ -17,7 +17,7 @@ from cleanset.studies.contest.files import (
     UnpublishedResult,
 )
 from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.standing import Standing
+from cleanset.studies.contest.standing import Standing, history
 from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,
@@ -213,3 +213,17 @@ def drawn_kinds(seed: int) -> set[str]:
 @pytest.mark.parametrize("kind", ["broken", "won", "awaiting", "refused", "open", "appealed", "final", "confirmed"])
 def test_the_drawn_contests_have_all_there_is(kind: str) -> None:
     assert any(kind in drawn_kinds(seed) for seed in range(1000))
+
+
+def test_a_history_has_the_standing_of_each_day() -> None:
+    """Though it goes on from one day to the next, and from a day to a later one."""
+    for seed in range(examples(60, fast=15).max_examples):
+        pick = random.Random(seed)
+        files = drawn(pick)
+        if isinstance(on_day(files, LAST), str):
+            continue
+        days = sorted(pick.sample([START + datetime.timedelta(count) for count in range(-1, 76)], 40))
+        for past in history(files, days):
+            found = standing(files, past.on)
+            expected = (past.on, found.defences, found.attackers, found.defenders)
+            assert (past.on, list(past.defences), past.attackers, past.defenders) == expected, (seed, past.on)

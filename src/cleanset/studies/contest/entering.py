@@ -6,20 +6,18 @@
 import base64
 import datetime
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, install_command
+from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
-from cleanset.images.codec import pixels_sha256
 from cleanset.json_files import parse_json
 from cleanset.studies.contest import log
 from cleanset.studies.contest.eligibility_lists import (
-    check_published,
     clean_digest,
     clean_images,
     eligibility_list,
@@ -27,7 +25,8 @@ from cleanset.studies.contest.eligibility_lists import (
     unpublished_yaml,
 )
 from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
-from cleanset.studies.contest.images import KnownImages, can_hash, decode_submitted
+from cleanset.studies.contest.images import Measures
+from cleanset.studies.contest.images_before import ImagesBefore
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import read
 from cleanset.studies.contest.log_lines import ENTRIES, RULES, WHOLE, DraftLine, Line, Signature, entry_of
@@ -139,9 +138,12 @@ def image_entry(path: Path) -> dict[str, str | int]:
     data = read_bytes(path)
     if len(data) > MAX_IMAGE_BYTES:
         raise CleansetError(f"{path}: {len(data):,} bytes; expected at most {MAX_IMAGE_BYTES:,}")
-    found = decode_submitted(path, data)
-    digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
-    return {"file": path.name, **digests, "width": found.width, "height": found.height}
+    digest = sha256(data)
+    found = Measures().of(path, digest, data)
+    if found.problem is not None:
+        raise CleansetError(f"{path}: {found.problem}")
+    size = {"width": found.width, "height": found.height}
+    return {"file": path.name, "sha256": digest, "pixels_sha256": found.pixels_sha256, **size}
 
 
 def _below(folder: Path, *, flat: bool) -> list[Path]:
@@ -286,74 +288,36 @@ def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objec
     """See `check_lines`; each object is compared with what was there before its line."""
     void = voided(lines)
     last = max((each.n for each in lines if each.kind == "publish"), default=0)
-    for line in lines[new or 1 :]:
-        if line.n in void:
-            continue
-        match line.kind:
-            # before its week is published nobody but the organizers has the images
-            case "submission" if line.n < last or all(objects.has(each.sha256) for each in line.entry.images):
-                yield from _copies_and_lookalikes(edition, lines, line, objects)
-            case "controls" | "examples":
-                for digest, one in getattr(line.entry, line.kind).items():
-                    _check_own_image(f"{line}: {digest[:12]}…", one, lines[0].entry, _size(objects, digest))
-            case "answers":
-                own = {sha for each in lines if each.kind == "controls" for sha in each.entry.controls}
-                for digest in sorted(own & line.entry.answers.keys()):
-                    _check_outline(f"{line}: {digest[:12]}…", line.entry.answers[digest], _size(objects, digest))
-            case "defence":
-                for each in line.entry.files:
-                    objects.read(each.sha256)
-                _check_public(edition, line.entry)
+    before = ImagesBefore(edition, lines[0].entry, objects)
+    controls = {sha for each in lines if each.kind == "controls" for sha in each.entry.controls}
+    for line in (each for each in lines if each.n not in void):
+        # before its week is published nobody but the organizers has the images
+        is_there = line.n < last or line.kind != "submission" or all(map(objects.has, _digests(line)))
+        if line.n >= (new or 1) and is_there:
+            yield from _problems_of(edition, line, before, controls, objects)
+        before.add(line)
 
 
-def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, objects: Objects) -> Iterator[str]:
-    void = voided(lines)
-    before = [each for each in lines[: line.n] if each.n not in void]
-    published = max((each.n for each in before if each.kind == "publish"), default=0)
-    clean = clean_images(edition)
-    if not clean:
-        raise CleansetError(
-            f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
-            "run dvc pull or dvc repro in the edition"
-        )
-    check_published(edition, lines[0].entry)
-    known = {f"clean image {path.parent.name}/{path.name}": path for path, _ in clean}
-    beside: dict[str, Path] = {}
-    for each in before:
-        if each.kind in ("controls", "examples"):
-            known |= {f"the judges' {digest}": _there(objects, digest) for digest in getattr(each.entry, each.kind)}
-        elif each.kind == "submission" and (each.n < published or each.entry.team != line.entry.team):
-            images = [one for one in each.entry.images if each.n < published or objects.has(one.sha256)]
-            paths = {f"{each}, {one.file}": _there(objects, one.sha256) for one in images}
-            (known if each.n < published else beside).update(paths)
-    clean_pixels = {entry.pixels_sha256 for _, entry in clean}
-    old = KnownImages(known)
-    alike = KnownImages(known | beside)
-    for image in line.entry.images:
-        path = objects.path(image.sha256)
-        if image_entry(_there(objects, image.sha256)) | {"file": image.file} != image.model_dump():
-            raise CleansetError(f"{line}, {image.file}: expected the size and pixels of {path}")
-        # by pixels: an image of the clean set that was only saved again is not a new one
-        if image.pixels_sha256 in clean_pixels:
-            raise CleansetError(f"{path}: an image of the clean set; expected a new image")
-        copy = old.copied(path)
-        if copy is not None:
-            raise CleansetError(f"{path}: a copy of {copy}; expected a new image")
-        near = alike.lookalikes(path)[:1]
-        yield from (f"for the board: {line}, {image.file} looks like {one}, PDQ distance {bits}" for bits, one in near)
-    if not can_hash():
-        yield f"images that look alike are not looked for without PDQ: {install_command('review')}"
+def _digests(line: Line) -> list[str]:
+    return [each.sha256 for each in line.entry.images]
 
 
-def _there(objects: Objects, digest: str) -> Path:
-    """The path of an object, whose bytes are verified once."""
-    if digest not in objects.verified:
-        objects.read(digest)
-    return objects.path(digest)
-
-
-def _size(objects: Objects, digest: str) -> tuple[int, int]:
-    return decode_submitted(objects.path(digest), objects.read(digest)).size
+def _problems_of(
+    edition: Edition, line: Line, before: ImagesBefore, controls: Set[str], objects: Objects
+) -> Iterator[str]:
+    match line.kind:
+        case "submission":
+            yield from before.copies_and_lookalikes(line)
+        case "controls" | "examples":
+            for digest, one in getattr(line.entry, line.kind).items():
+                _check_own_image(f"{line}: {digest[:12]}…", one, before.rules, before.size(digest))
+        case "answers":
+            for digest in sorted(controls & line.entry.answers.keys()):
+                _check_outline(f"{line}: {digest[:12]}…", line.entry.answers[digest], before.size(digest))
+        case "defence":
+            for each in line.entry.files:
+                objects.read(each.sha256)
+            _check_public(edition, line.entry)
 
 
 def _check_own_image(where: str, one: ControlImage | JudgeAnswer, rules: ContestRules, size: tuple[int, int]) -> None:

@@ -8,18 +8,27 @@ low quality, may still be new, so that they are reported to the board and not re
 import importlib.util
 import io
 import struct
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cleanset.cache import PACKAGE, cache_folder, code_digest
+from cleanset.edition.versions import installed_version
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes
-from cleanset.images.codec import ORIENTATION, decode_file, end_of_jpeg, opened
+from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg, opened, pixels_sha256
+from cleanset.review.hints.kept_files import KeptFiles
+from cleanset.validation import Sha256
+
+_CODE = ("images/codec.py", "studies/contest/images.py")
+"""The files of the package that decide on what is known of an image."""
+_LIBRARIES = ("numpy", "pillow", "pdqhash")
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 # 1/2.2, and the primaries of sRGB, in hundred-thousandths: what viewers take anyway
@@ -68,6 +77,7 @@ MIN_HASH_QUALITY = 50
 
 _SMALL = (8, 8)
 """Width and height of small copies, in pixels."""
+_VALUES = 3 * _SMALL[0] * _SMALL[1]
 
 _MAX_SMALL_CHANGE = 4.0
 """Mean absolute difference of small copies, of 255, beyond which no image is a copy.
@@ -82,112 +92,159 @@ def can_hash() -> bool:
     return importlib.util.find_spec("pdqhash") is not None
 
 
-class _Seen(NamedTuple):
-    """What an image is found by."""
+class MeasuredImage(BaseModel):
+    """What is known of an image by its bytes, and kept on this machine."""
 
-    size: tuple[int, int]
-    """Width and height, in pixels."""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    small: NDArray[np.float32]
-    """A small copy, shape (192,), 0 to 255."""
+    width: int
+    height: int
+    pixels_sha256: Sha256
+    problem: str | None
+    """Why it cannot be submitted."""
 
-    signs: NDArray[np.float32] | None
-    """The bits of its PDQ hash as -1 and 1, shape (256,); None without detail, and without PDQ."""
+    small: Annotated[str, Field(pattern=f"^[0-9a-f]{{{2 * _VALUES}}}$")]
+    """A small copy: 192 values of a byte, in hexadecimal."""
+
+    hashes: Annotated[str, Field(pattern="^([0-9a-f]{512})?$")]
+    """Its PDQ hash, as it is, turned and mirrored: 8 x 256 bits, in hexadecimal; empty without detail or PDQ."""
+
+    def signs(self) -> NDArray[np.float32]:
+        """The bits of its hashes as -1 and 1, shape (8, 256) or (0, 256)."""
+        packed = np.frombuffer(bytes.fromhex(self.hashes), np.uint8)
+        return 2 * np.unpackbits(packed).reshape(-1, 256).astype(np.float32) - 1
+
+
+class Measures:
+    """Images by the SHA-256 of their bytes; each is decoded once on this machine, if its disk allows it.
+
+    The folder of what is kept is named after the code and the libraries that measure.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, MeasuredImage] = {}
+        self._files: KeptFiles | None = None
+        with suppress(CleansetError):
+            self._files = KeptFiles(cache_folder() / "contest" / f"images-{_made_by()[:16]}")
+
+    def kept(self, digest: str) -> MeasuredImage | None:
+        """What is known of the image with this SHA-256; None for one that was not measured here."""
+        if digest not in self._known and self._files is not None:
+            with suppress(OSError, CleansetError, ValidationError):
+                self._known[digest] = MeasuredImage.model_validate_json(self._files.read(digest))
+        return self._known.get(digest)
+
+    def of(self, path: Path, digest: str, data: bytes) -> MeasuredImage:
+        """What is known of an image of some bytes. Raises CleansetError if they cannot be decoded."""
+        found = self.kept(digest)
+        if found is None:
+            found = self._known[digest] = _measured(path, data)
+            if self._files is not None:
+                self._files.keep(digest, f"{found.model_dump_json()}\n".encode())
+        return found
+
+
+@cache
+def _made_by() -> str:
+    return code_digest(_CODE, str([installed_version(name) for name in _LIBRARIES]), PACKAGE)
+
+
+def _measured(path: Path, data: bytes) -> MeasuredImage:
+    image = decode_file(data, path, "a PNG or JPEG that can be decoded")
+    pixels = image.convert("RGB")
+    return MeasuredImage(
+        width=image.width,
+        height=image.height,
+        pixels_sha256=pixels_sha256(pixels),
+        problem=_problem(image, data),
+        small=np.asarray(pixels.resize(_SMALL, Image.Resampling.BOX)).tobytes().hex(),
+        hashes=_hashes(pixels).tobytes().hex(),
+    )
+
+
+def _hashes(image: Image.Image) -> NDArray[np.uint8]:
+    """Eight hashes, packed, shape (8, 32); (0, 32) without detail, and without PDQ."""
+    if can_hash():
+        import pdqhash
+
+        hashes, quality = pdqhash.compute_dihedral(np.asarray(image))
+        if quality >= MIN_HASH_QUALITY:
+            return np.packbits(np.array(hashes, np.uint8), axis=1)
+    return np.empty((0, 32), np.uint8)
+
+
+class KnownImage(NamedTuple):
+    """An image that was there before."""
+
+    name: str
+    measured: MeasuredImage
+    read: Callable[[], bytes]
+    """Its bytes, which are asked for only if it may have been copied."""
 
 
 class KnownImages:
-    """Images whose copies are refused, and whose lookalikes are listed: an index that is asked about new images.
+    """Images whose copies are refused, and whose lookalikes are listed: an index that is asked about new images."""
 
-    `paths`: by name; a file that is not there is left out. Raises CleansetError for one that cannot be read.
-    """
-
-    def __init__(self, paths: Mapping[str, Path]) -> None:
-        self._named = [(name, path) for name, path in sorted(paths.items()) if path.is_file()]
-        seen = [_seen(path, _identity(path)) for _, path in self._named]
-        self._sizes = np.array([each.size for each in seen], np.int64).reshape(-1, 2)
-        self._small = np.array([each.small for each in seen], np.float32).reshape(-1, 3 * _SMALL[0] * _SMALL[1])
-        self._hashed = [number for number, each in enumerate(seen) if each.signs is not None]
-        self._signs = np.array([each.signs for each in seen if each.signs is not None], np.float32).reshape(-1, 256)
+    def __init__(self, images: Iterable[KnownImage]) -> None:
+        self._images = sorted(images, key=lambda each: each.name)
+        measured = [each.measured for each in self._images]
+        self._sizes = np.array([(each.width, each.height) for each in measured], np.int64).reshape(-1, 2)
+        self._small = np.array([_small(each) for each in measured], np.float32).reshape(-1, _VALUES)
+        self._means = self._small.mean(1)
+        self._hashed = [number for number, each in enumerate(measured) if each.hashes]
+        self._signs = np.array([each.signs()[0] for each in measured if each.hashes], np.float32).reshape(-1, 256)
 
     def __len__(self) -> int:
-        return len(self._named)
+        return len(self._images)
 
-    def copied(self, path: Path) -> str | None:
-        """The known image that was copied into a file, by its name and with the evidence; None for a new image."""
-        image = _read(path)
-        alike = (self._sizes == image.size).all(1)
-        alike &= np.abs(self._small - _small(image)).mean(1, dtype=np.float64) <= _MAX_SMALL_CHANGE
-        for number in np.flatnonzero(alike):
-            name, known = self._named[number]
-            change = float(np.abs(np.asarray(image, np.int16) - np.asarray(_read(known))).mean())
+    def copied(self, data: bytes, measured: MeasuredImage) -> str | None:
+        """The known image that an image is a copy of, by its name and with the evidence; None for a new image."""
+        small = _small(measured)
+        # no mean of all values differs by more than they do on average
+        near = np.flatnonzero(np.abs(self._means - small.mean()) <= _MAX_SMALL_CHANGE + 0.01)
+        near = near[(self._sizes[near] == (measured.width, measured.height)).all(1)]
+        alike = np.abs(self._small[near] - small).mean(1, dtype=np.float64) <= _MAX_SMALL_CHANGE
+        for known in (self._images[number] for number in near[alike]):
+            change = float(np.abs(_pixels(data) - _pixels(known.read())).mean())
             if change <= MAX_CHANGE:
-                return f"{name}, which differs by {change:.2g} of 255 on average"
+                return f"{known.name}, which differs by {change:.2g} of 255 on average"
         return None
 
-    def lookalikes(self, path: Path) -> list[tuple[int, str]]:
-        """The distance, 0 to 31 bits, and the name of each known image that looks like a file; the nearest first.
+    def lookalikes(self, measured: MeasuredImage) -> list[tuple[int, str]]:
+        """The distance, 0 to 31 bits, and the name of each known image that looks like another; the nearest first.
 
         Also of those that look like it turned or mirrored.
         """
-        own = _hashes(_read(path))
+        own = measured.signs()
         if not len(own) or not self._hashed:
             return []
         # equal signs less different ones, of 256, whichever way the file is turned
         distances = (256 - (self._signs @ own.T).max(1)) / 2
-        near = [(int(bits), number) for bits, number in zip(distances, self._hashed, strict=True)]
-        return sorted((bits, self._named[number][0]) for bits, number in near if bits <= MAX_DISTANCE)
+        near = np.flatnonzero(distances <= MAX_DISTANCE)
+        return sorted((int(distances[each]), self._images[self._hashed[each]].name) for each in near)
 
 
-def _identity(path: Path) -> tuple[int, ...]:
-    status = path.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def _small(measured: MeasuredImage) -> NDArray[np.float32]:
+    return np.frombuffer(bytes.fromhex(measured.small), np.uint8).astype(np.float32)
 
 
-@lru_cache(100_000)
-def _seen(path: Path, _identity: tuple[int, ...]) -> _Seen:
-    # a file is read once for all submissions that are entered together; one that was changed is another one
-    image = _read(path)
-    own = _hashes(image)
-    return _Seen(image.size, _small(image), own[0] if len(own) else None)
-
-
-def _read(path: Path) -> Image.Image:
-    return decode_file(read_bytes(path), path, "a PNG or JPEG: dvc pull").convert("RGB")
-
-
-def _small(image: Image.Image) -> NDArray[np.float32]:
-    return np.asarray(image.resize(_SMALL, Image.Resampling.BOX), np.float32).reshape(-1)
-
-
-def _hashes(image: Image.Image) -> NDArray[np.float32]:
-    """Shape (8, 256), -1 and 1: as it is, turned and mirrored; (0, 256) without detail, and without PDQ."""
-    if not can_hash():
-        return np.empty((0, 256), np.float32)
-    import pdqhash
-
-    hashes, quality = pdqhash.compute_dihedral(np.asarray(image))
-    return 2 * np.array(hashes, np.float32) - 1 if quality >= MIN_HASH_QUALITY else np.empty((0, 256), np.float32)
+def _pixels(data: bytes) -> NDArray[np.int16]:
+    return np.asarray(decode(data).convert("RGB"), np.int16)
 
 
 PIXEL_MODES = ("RGB", "L")
 
 
-def decode_submitted(path: Path, data: bytes) -> Image.Image:
-    """Decode an image that looks the same to people and models.
+def _problem(image: Image.Image, data: bytes) -> str | None:
+    """Why an image looks otherwise to people than to models; None if it does not.
 
-    Raises CleansetError for transparency, a second frame, an EXIF orientation, metadata on colors, and bytes after the
-    image.
+    Transparency, a second frame, an EXIF orientation, metadata on colors, and bytes after the image.
     """
-    found = decode_file(data, path, "a PNG or JPEG that can be decoded")
-    if found.mode not in PIXEL_MODES or "transparency" in found.info:
-        raise CleansetError(f"{path}: mode {found.mode}; expected RGB or grayscale without transparency: convert it")
-    if getattr(found, "n_frames", 1) != 1:
-        raise CleansetError(f"{path}: an animation; expected one image")
-    if found.getexif().get(ORIENTATION, 1) != 1:
-        raise CleansetError(
-            f"{path}: an EXIF orientation; expected an image without one, since viewers turn the image, models do not"
-        )
+    if image.mode not in PIXEL_MODES or "transparency" in image.info:
+        return f"mode {image.mode}; expected RGB or grayscale without transparency: convert it"
+    if getattr(image, "n_frames", 1) != 1:
+        return "an animation; expected one image"
+    if image.getexif().get(ORIENTATION, 1) != 1:
+        return "an EXIF orientation; expected an image without one, since viewers turn the image, models do not"
     beside = problem_beside_pixels(data)
-    if beside is not None:
-        raise CleansetError(f"{path}: {beside}; expected nothing but its pixels: save them alone")
-    return found
+    return None if beside is None else f"{beside}; expected nothing but its pixels: save them alone"

@@ -207,7 +207,7 @@ class ImageCourse:
         self._final: ImageState | None = None
 
     def state_on(self, on: datetime.date, events: Events) -> ImageState:
-        """The state at the end of the day `on`, from all events up to it.
+        """The state at the end of the day `on`; `events`: all up to it, or all since the day of the last call.
 
         Raises CleansetError for an appeal by a team that is not entitled to it or outside the days for appeals, and for
         a decision that comes too late.

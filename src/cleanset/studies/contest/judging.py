@@ -36,7 +36,7 @@ def parse_outline(points: object) -> Outline:
 
     Raises ValueError unless it is a polygon that does not cross or touch itself.
     """
-    from shapely import LinearRing
+    from shapely import LinearRing, is_simple, linearrings
 
     if isinstance(points, str):
         if not _OUTLINE.fullmatch(points):
@@ -51,10 +51,9 @@ def parse_outline(points: object) -> Outline:
         raise ValueError(
             "an outline with a point twice; expected each corner once, and the last not equal to the first"
         )
-    ring = LinearRing(outline)
     # a corner on a straight edge is allowed, one at which the outline turns back is not
-    if not ring.is_simple:
-        if not ring.convex_hull.area:
+    if not is_simple(linearrings(outline)):
+        if not LinearRing(outline).convex_hull.area:
             raise ValueError("an outline of no area; expected corners that are not all on one line")
         raise ValueError("an outline that crosses or touches itself; expected a simple polygon: draw it again")
     return outline

@@ -42,7 +42,15 @@ from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.memory import SeenLine, last_seen, remember, seen_file
 from cleanset.studies.contest.objects import OBJECTS, Objects, read_content, refuse_link
 from cleanset.studies.contest.signatures import check_signature, signature_of
-from cleanset.studies.contest.signers import check_signers, check_voided, give_keys, keys_of, may_void, voided
+from cleanset.studies.contest.signers import (
+    GIVE_KEYS,
+    check_signers,
+    check_voided,
+    give_keys,
+    keys_of,
+    may_void,
+    voided,
+)
 from cleanset.validation import check_known, validate
 
 PARAMS = "params.yaml"
@@ -179,6 +187,8 @@ class _Reader:
         self._numbers: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self._latest = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+        self._voiding: list[Line] = []
+        self._giving: list[Line] = []
 
     def add(self, text: str, where: str, *, is_verified: bool = False) -> None:
         """Add a line, checked by itself and against those before it; `is_verified`: its signatures were, before."""
@@ -194,10 +204,11 @@ class _Reader:
         if (line.kind == RULES) != (not self.lines):
             raise CleansetError(f"{where}: {line.kind}; expected contest in the first line, and there alone")
         _ = line.entry  # read here, so that data that are not valid are found in any log
-        lines = [*self.lines, line] if may_void(line) else []
-        if lines:
-            check_voided(lines, line)
-            void = voided(lines)
+        void: dict[int, int] = {}
+        if may_void(line):
+            check_voided(self.lines, line)
+            self._voiding.append(line)
+            void = voided(self.lines, self._voiding)
             self._latest = max(each.at for each in self.lines if each.n not in void)
         if line.at < self._latest:
             raise CleansetError(
@@ -213,8 +224,10 @@ class _Reader:
         for name, signature in line.signatures.items():
             self.signed[name] += 1
             self._seen[name] = self._numbers[signature.seen]
-        if lines:
-            self.keys = keys_of(lines)
+        if line.kind in GIVE_KEYS:
+            self._giving.append(line)
+        if self._voiding and self._voiding[-1] is line:
+            self.keys = keys_of(self._giving, void)
         else:
             give_keys(self.keys, line, self.lines[0].entry)
 

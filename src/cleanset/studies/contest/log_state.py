@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
+from cleanset.machine import without_garbage_collection
 from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
 from cleanset.studies.contest.judges import check_drawn
@@ -27,6 +28,7 @@ from cleanset.studies.contest.rules import (
 from cleanset.studies.contest.signers import keys_of, may_void, voided, voided_by
 
 
+@without_garbage_collection()
 def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFiles:
     """All that counts at the end of a day, from the lines up to it; at the end of the log without one.
 
@@ -49,7 +51,8 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
     }
     gone -= {image.sha256 for _, image in submitted_images(submissions)} | controls.keys()
     teams = {**rules.teams, **{each.name: each.key for each in of["team"]}}
-    keys = keys_of(lines)
+    keys = keys_of(lines, void)
+    by_number = {each.n: each for each in lines}
     board = {name: _with_own_teams(each, keys.get(name), teams, keys) for name, each in rules.board.items()}
     found = ContestFiles(
         rules=rules.model_copy(update={"teams": teams, "board": board}),
@@ -70,7 +73,7 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
         examples={sha: one for each in of["examples"] for sha, one in each.examples.items()},
         draws=draws,
         conflicts=[(each.day, each.entry.member, each.entry.team) for each in counting if each.kind == "conflict"],
-        withdrawals=[_withdrawal(lines, each) for each in counting if may_void(each)],
+        withdrawals=[_withdrawal(lines, each, by_number) for each in counting if may_void(each)],
         seen=_seen(lines),
         contest=lines[0].digest,
         head=lines[-1].digest,
@@ -85,8 +88,7 @@ def _with_own_teams(member: BoardMember, key: str | None, teams: Iterable[str], 
     return member.model_copy(update={"teams": [*member.teams, *own]})
 
 
-def _withdrawal(lines: Sequence[Line], line: Line) -> entries.Withdrawal:
-    by_number = {each.n: each for each in lines}
+def _withdrawal(lines: Sequence[Line], line: Line, by_number: Mapping[int, Line]) -> entries.Withdrawal:
     images: set[str] = set()
     teams: set[str] = set()
     for entry in (by_number[n].entry for n in voided_by(lines, line) if n in by_number):

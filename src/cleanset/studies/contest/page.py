@@ -2,9 +2,9 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +47,8 @@ from cleanset.studies.contest.log_lines import Line
 from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, SizeRule, after
-from cleanset.studies.contest.standing import Standing, history, standing
+from cleanset.studies.contest.signers import may_void
+from cleanset.studies.contest.standing import PastStanding, Standing, changed, history, standing
 from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -99,7 +100,7 @@ def contest_page(
     images: Mapping[str, CardImage],
     *,
     warnings: ModelWarnings,
-    past: Sequence[Standing],
+    past: Sequence[PastStanding],
 ) -> str:
     """The page at the end of a day; `images`: each published image by its SHA-256; `past`: the standings up to it.
 
@@ -240,12 +241,21 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
     return found
 
 
-def past_standings(lines: Sequence[Line], on: datetime.date) -> list[Standing]:
+def past_standings(lines: Sequence[Line], on: datetime.date) -> list[PastStanding]:
     """The standings up to a day that differ from the one before, each from the entries that counted on its own day."""
     limits = lines[0].entry.limits
     due = {"answers": limits.appeal_days, "stake": limits.unbroken_days}
     days = {each.day for each in lines} | {after(each.day, due[each.kind]) for each in lines if each.kind in due}
-    return history(partial(state, lines), sorted(day for day in days if day <= on))
+    # what a later line makes void counted before, and a new key may make a team a member's own: the days up to it apart
+    ends = {after(each.day, -1) for each in lines if may_void(each) or each.kind == "key"} | {on}
+    found: list[Iterable[PastStanding]] = []
+    before = datetime.date.min
+    for end in sorted(each for each in ends if each <= on):
+        within = sorted(day for day in days if before < day <= end)
+        if within:
+            found.append(history(state(lines, end), within))
+        before = end
+    return changed(chain.from_iterable(found))
 
 
 def write_page(folder: Path, lines: Sequence[Line], on: datetime.date) -> Path:

@@ -8,9 +8,13 @@ import base64
 import hashlib
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cleanset.errors import CleansetError
 from cleanset.sets.archive import SignatureError, sign
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 NAMESPACE = "cleanset-contest"
 """Purpose of the signatures of a contest (ssh-keygen -n)."""
@@ -38,19 +42,21 @@ def check_signature(data: bytes, signature: str, key: str) -> None:
     """Raise SignatureError unless data are signed by a public key, one line as in ~/.ssh/id_ed25519.pub."""
     # imported here: the core does not bring it
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    public, before = _of_key(key)
     try:
         body = base64.b64decode("".join(signature.split("\n")[1:-2]), validate=True)
     except ValueError:
         raise SignatureError("not as ssh-keygen writes it") from None
+    try:
+        public, before = _of_key(key)
+    except ValueError:
+        raise SignatureError("not valid") from None
     raw = body[-_SIGNATURE_BYTES:]
     if body != before + raw or signature != _armoured(body):
         raise SignatureError("not by that key, or not as ssh-keygen writes it")
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(raw, signed_text(data))
-    except (InvalidSignature, ValueError):
+        public.verify(raw, signed_text(data))
+    except InvalidSignature:
         raise SignatureError("not valid") from None
 
 
@@ -65,10 +71,12 @@ def armoured(public: bytes, raw: bytes) -> str:
 
 
 @lru_cache(1000)
-def _of_key(key: str) -> tuple[bytes, bytes]:
-    """The bytes of a public key, and what comes before the last 64 bytes in its signatures."""
+def _of_key(key: str) -> tuple["Ed25519PublicKey", bytes]:
+    """A public key, and what comes before the last 64 bytes in its signatures. Raises ValueError for no key."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     public = base64.b64decode(key.split()[1])[-_KEY_BYTES:]
-    return public, _before(public)
+    return Ed25519PublicKey.from_public_bytes(public), _before(public)
 
 
 def _before(public: bytes) -> bytes:

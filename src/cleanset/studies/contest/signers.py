@@ -1,6 +1,6 @@
 """Keys after some lines of a log, the signatures that a line needs, and the lines that are void."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.files import team_of
@@ -10,14 +10,18 @@ from cleanset.studies.contest.rules import (
     ContestRules,
 )
 
+GIVE_KEYS = (RULES, "team", "roster", "key")
+"""The kinds of lines that give keys."""
 
-def keys_of(lines: Sequence[Line]) -> dict[str, str]:
-    """The key of each person, team and judge who has one after some lines; a void line gives none.
+
+def keys_of(lines: Sequence[Line], void: Container[int]) -> dict[str, str]:
+    """The key of each person, team and judge who has one after some lines, the first one of the log among them.
+
+    `void`: the numbers of void lines, which give none.
 
     Raises CleansetError for a name with two keys, and for a key of two names: one of them could sign for both. A member
     of the board may be a team, too.
     """
-    void = voided(lines)
     found: dict[str, str] = {}
     for line in lines:
         if line.n not in void:
@@ -97,11 +101,14 @@ def check_signers(rules: ContestRules, line: Line) -> None:
         )
 
 
-def voided(lines: Sequence[Line]) -> dict[int, int]:
-    """By the lines that are void, the line that makes them so; a void line makes none void."""
+def voided(lines: Sequence[Line], voiding: Sequence[Line] | None = None) -> dict[int, int]:
+    """By the lines that are void, the line that makes them so; a void line makes none void.
+
+    `voiding`: those that `may_void`, where they are known.
+    """
     found: dict[int, int] = {}
     # from the end: whether a line is void is settled by those after it
-    for line in reversed(lines):
+    for line in reversed(lines if voiding is None else voiding):
         if line.n not in found:
             found |= dict.fromkeys(voided_by(lines, line), line.n)
     return found

@@ -6,21 +6,24 @@ that gain or lose by the verdict on an image.
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, cached_property, partial
+from heapq import heapify, heappop, heappush
 from itertools import chain
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from cleanset.errors import CleansetError
+from cleanset.machine import without_garbage_collection
 from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.files import (
     BoardDecision,
     ContestFiles,
     DefenceRun,
     Submission,
-    UnpublishedResult,
+    SubmittedImage,
     counted,
     in_order,
     reasons_against,
@@ -45,7 +48,6 @@ class Parties:
 
     def __init__(self, files: ContestFiles) -> None:
         self._files = files
-        self._runs = files.runs_by_defence()
         accepted = accepted_on(files)
         # by name, the day from which on a defence can be run
         self._known_on = {
@@ -53,9 +55,19 @@ class Parties:
             for name, each in files.defences.items()
         }
 
+    @cached_property
+    def _answers(self) -> dict[str, list[tuple[datetime.date, str, str]]]:
+        """By image: day, defence and answer."""
+        found: dict[str, list[tuple[datetime.date, str, str]]] = {}
+        for run in self._files.runs:
+            for sha256, answer in run.answers.items():
+                found.setdefault(sha256, []).append((run.date, run.defence, answer))
+        return found
+
     def breaking(self, sha256: str, group: str, on: datetime.date) -> set[str]:
         """The teams with a defence that gives an image of `group` the other one, in a run up to a day."""
-        return {team_of(name) for name in self._runs if self._given(name, sha256, on) - {group, ABSTAIN}}
+        given = self._answers.get(sha256, ())
+        return {team_of(name) for day, name, answer in given if day <= on and answer not in (group, ABSTAIN)}
 
     def deciding(self, submission: Submission, decision: BoardDecision) -> frozenset[str]:
         """The teams that may not take part in a decision on an image of a submission.
@@ -78,11 +90,9 @@ class Parties:
         found |= {each.team for each in self._files.appeals if each.image == sha256}
         for group in groups:
             found |= self.breaking(sha256, group, on)
-        unknown = (name for name, day in self._known_on.items() if day <= on and not self._given(name, sha256, on))
+        answered = {name for day, name, _ in self._answers.get(sha256, ()) if day <= on}
+        unknown = (name for name, day in self._known_on.items() if day <= on and name not in answered)
         return frozenset(found | {team_of(name) for name in unknown})
-
-    def _given(self, name: str, sha256: str, on: datetime.date) -> set[str]:
-        return {run.answers[sha256] for run in self._runs.get(name, ()) if run.date <= on and sha256 in run.answers}
 
     def _groups(self, decision: BoardDecision) -> Collection[str]:
         every = self._files.rules.classes.keys()
@@ -377,6 +387,7 @@ class Standing:
     """The digest of the last line of the log."""
 
 
+@without_garbage_collection()
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
     """The standing at the end of a day, from the entries up to it; the order of files does not matter.
 
@@ -385,14 +396,16 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
     check_files(files)
     said = notes(files)
     files = replace(files, submissions=counted(files.submissions))
-    contest = _Contest(files, on)
-    defences = [contest.defence(name) for name in sorted(files.defences)]
+    contest = _Contest(files)
+    contest.advance(on)
+    defences = contest.defences()
+    attackers, defenders = _shares(files, defences)
     return Standing(
         on=on,
         images=contest.states,
         defences=defences,
-        attackers=_summed(each.shares for each in defences if each.settled),
-        defenders=_shares_of_batches(files, defences),
+        attackers=attackers,
+        defenders=defenders,
         left_out=left_out(files, on),
         notes=said,
         contest=files.contest,
@@ -428,92 +441,155 @@ class _Mistake(NamedTuple):
     submission: Submission
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The images submitted before a day."""
+@dataclass(slots=True)
+class _DayImages:
+    """The published images of a week that were submitted on one day."""
 
-    submitted: set[str]
-    """All of them, by SHA-256."""
+    week: datetime.date
+    open: dict[str, ImageState] = field(default_factory=dict)
+    """Those without a final verdict."""
 
-    aimed: Mapping[str, Sequence[ImageState]]
-    """The states of the published ones, by the defence that they are aimed at."""
-
-    is_unpublished: bool
-    """Whether some are not published yet."""
-
-    is_open: bool
-    """Whether some have no final verdict."""
-
-    closed_on: datetime.date
-    """The last of the first days with a final verdict."""
+    closed_on: datetime.date | None = None
+    """The last of the first days with a final verdict of the others; None without any."""
 
 
 class _Contest:
-    """The published images with their states, and the answers of each defence to them."""
+    """The published images with their states, and the answers of each defence to them, as the days go by.
 
-    def __init__(self, files: ContestFiles, on: datetime.date) -> None:
+    Each day costs as much as its entries, and as the defences that are staked and not settled.
+    """
+
+    def __init__(self, files: ContestFiles) -> None:
         self._files = files
-        self._on = on
-        self._runs = files.runs_by_defence()
+        self._on = datetime.date.min
         self._stakes = {name: stake for stake in files.stakes for name in stake.defences}
         # the files come in any order; the order of submission is that of the standing and the page
-        published = [
-            (image, each)
-            for each in in_order(files.submissions)
-            if each.week <= on
-            for image in sorted(each.manifest.images, key=lambda image: image.sha256)
-        ]
-        events = events_by_image(files)
-        parties = Parties(files)
+        self._unpublished: dict[datetime.date, list[tuple[SubmittedImage, Submission]]] = {}
+        for each in in_order(files.submissions):
+            images = [(image, each) for image in sorted(each.manifest.images, key=lambda image: image.sha256)]
+            self._unpublished.setdefault(each.week, []).extend(images)
+        self._events = events_by_image(files)
+        for events in self._events.values():
+            events.sort(key=itemgetter(0, 1, 2))
+        self._due = [(event[0], sha256) for sha256, events in self._events.items() for event in events]
+        """When the state of an image may change: a heap."""
+        heapify(self._due)
+        self._waiting_runs = sorted(files.runs, key=lambda each: each.date, reverse=True)
+        self._breaking = Parties(files).breaking
+        self._courses: dict[str, ImageCourse] = {}
+        self._submissions: dict[str, Submission] = {}
         self.states: dict[str, ImageState] = {}
-        for image, each in published:
-            breaking = partial(parties.breaking, image.sha256)
-            course = ImageCourse(
-                files.rules,
-                image,
-                attacker=each.team,
-                target_team=team_of(each.manifest.target),
-                breaking=breaking,
-            )
-            self.states[image.sha256] = course.state_on(on, events.get(image.sha256, []))
-        self._published_by = cache(
-            lambda week: frozenset(image.sha256 for image, each in published if each.week <= week)
-        )
-        self._images = [(self.states[image.sha256], each) for image, each in published]
-        self._valid = [
-            (image.sha256, group, each)
-            for image, each in published
-            if (group := self.states[image.sha256].valid_group) is not None
-        ]
+        """By SHA-256, in the order of submission."""
+        self._days: dict[tuple[datetime.date, datetime.date], _DayImages] = {}
+        """By the day of submission and the week."""
+        self._aimed: dict[str, list[str]] = {}
+        """By defence, the published images that are aimed at it."""
+        self._valid: dict[str, str] = {}
+        """The group of each valid image."""
+        self._runs: dict[str, list[DefenceRun]] = {name: [] for name in files.defences}
+        self._counting: dict[str, list[tuple[DefenceRun, Sequence[str]]]] = {name: [] for name in files.defences}
+        """The runs over the list that decides who is eligible, with the reasons against it in their results on it."""
+        self._mistakes: dict[str, dict[str, _Mistake]] = {name: {} for name in files.defences}
+        self._kept: dict[str, DefenceStanding] = {}
+        """The standings that change only with a run, a stake or a mistake."""
         # many defences are staked on one day
         self._submitted_before = cache(self._images_before)
-        self._last_of_weeks = cache(self._last_closed_by_week)
 
-    def mistakes(self, name: str) -> list[_Mistake]:
-        """The valid images that a defence gives the other group in any of its runs, by the day of the mistake."""
-        found: dict[str, _Mistake] = {}
-        # the runs are in the order of their days, so that the first wrong one stays
-        for run in self._runs[name]:
-            for sha256, group, submission in self._valid:
-                if sha256 not in found and run.answers.get(sha256, ABSTAIN) not in (group, ABSTAIN):
-                    valid_on = self.states[sha256].final_on
-                    assert valid_on is not None
-                    found[sha256] = _Mistake(max(run.date, valid_on), sha256, submission)
-        return sorted(found.values())
+    def advance(self, on: datetime.date) -> None:
+        """Go on to the end of a day."""
+        self._on = on
+        touched = dict.fromkeys(self._publish())
+        while self._due and self._due[0][0] <= on:
+            touched[heappop(self._due)[1]] = None
+        valid = [sha256 for sha256 in touched if sha256 in self._courses and self._is_newly_valid(sha256)]
+        for run in chain.from_iterable(self._runs.values() if valid else ()):
+            self._find_mistakes(run, valid)
+        while self._waiting_runs and self._waiting_runs[-1].date <= on:
+            run = self._waiting_runs.pop()
+            self._runs[run.defence].append(run)
+            self._count(run)
+            self._kept.pop(run.defence, None)
+            self._find_mistakes(run, self._valid)
 
-    def defence(self, name: str) -> DefenceStanding:
-        """The standing of one defence."""
-        found = (
+    def _publish(self) -> list[str]:
+        """Add the images of the weeks that have ended; their SHA-256."""
+        found = []
+        for week in sorted(each for each in self._unpublished if each <= self._on):
+            for image, submission in self._unpublished.pop(week):
+                found.append(image.sha256)
+                self._submissions[image.sha256] = submission
+                self.states[image.sha256] = ImageState("open")
+                self._aimed.setdefault(submission.manifest.target, []).append(image.sha256)
+                self._courses[image.sha256] = ImageCourse(
+                    self._files.rules,
+                    image,
+                    attacker=submission.team,
+                    target_team=team_of(submission.manifest.target),
+                    breaking=partial(self._breaking, image.sha256),
+                )
+        return found
+
+    def _is_newly_valid(self, sha256: str) -> bool:
+        """Bring an image up to the day; whether it is valid since."""
+        events = self._events.get(sha256, [])
+        new = [each for each in events if each[0] <= self._on]
+        self._events[sha256] = events[len(new) :]
+        state = self.states[sha256] = self._courses[sha256].state_on(self._on, new)
+        if state.appeals_until is not None:
+            heappush(self._due, (state.appeals_until, sha256))
+        submission = self._submissions[sha256]
+        of_day = self._days.setdefault((submission.day, submission.week), _DayImages(submission.week))
+        if state.closed_on is None:
+            of_day.open[sha256] = state
+        else:
+            of_day.open.pop(sha256, None)
+            of_day.closed_on = max(of_day.closed_on or state.closed_on, state.closed_on)
+        if state.valid_group is None or sha256 in self._valid:
+            return False
+        self._valid[sha256] = state.valid_group
+        return True
+
+    def _count(self, run: DefenceRun) -> None:
+        rules = self._files.rules
+        hidden = run.unpublished
+        if rules.unpublished is None:
+            self._counting[run.defence].append((run, reasons_against(run.eligibility, rules)))
+        elif hidden is not None and hidden.list_sha256 == rules.unpublished:
+            against = hidden.against if hidden.figures is None else reasons_against(hidden.figures, rules)
+            self._counting[run.defence].append((run, against))
+
+    def _find_mistakes(self, run: DefenceRun, images: Iterable[str]) -> None:
+        """Add the valid images among some that a run gives the other group; the first run that does so stays."""
+        known = self._mistakes[run.defence]
+        answers = run.answers
+        valid = self._valid
+        for sha256 in images:
+            if answers.get(sha256, ABSTAIN) not in (valid[sha256], ABSTAIN) and sha256 not in known:
+                valid_on = self.states[sha256].final_on
+                assert valid_on is not None
+                known[sha256] = _Mistake(max(run.date, valid_on), sha256, self._submissions[sha256])
+                self._kept.pop(run.defence, None)
+
+    def defences(self) -> list[DefenceStanding]:
+        """The standings of the defences that were submitted by then, by name."""
+        there = (name for name, each in sorted(self._files.defences.items()) if each.submitted <= self._on)
+        return [self._kept.get(name) or self._defence(name) for name in there]
+
+    def _defence(self, name: str) -> DefenceStanding:
+        figures = (
             overfitting(run.eligibility, run.unpublished.figures)
             for run in self._runs[name]
             if run.unpublished is not None and run.unpublished.figures is not None
         )
-        return replace(self._status(name), overfitting=next(found, None))
+        found = replace(self._status(name), overfitting=next(figures, None))
+        if found.settled or name not in self._stakes:
+            self._kept[name] = found
+        return found
 
     def _status(self, name: str) -> DefenceStanding:
         stake = self._stakes.get(name)
-        mistakes = self.mistakes(name)
-        if stake is None:
+        mistakes = sorted(self._mistakes[name].values())
+        if stake is None or stake.date > self._on:
             reasons = self._with_mistake(self._why_ineligible(name), mistakes)
             return DefenceStanding(name, "ineligible" if reasons else "eligible", reasons=reasons)
         ends = after(stake.date, self._files.rules.limits.unbroken_days)
@@ -559,7 +635,7 @@ class _Contest:
         teams = tuple(sorted({each.submission.team for each in within if each.submission.week == week}))
         without = self._files.rules.without_shares() | {team_of(name)}
         sharing = [team for team in teams if team not in without]
-        first = self._counting_runs(name)[0][0].date if not reasons else None
+        first = self._counting[name][0][0].date if not reasons else None
         if first is None or any(each.day <= max(first, stake.date) for each in before):
             sharing = []
         # fractions, because three thirds of a stake have to be the whole of it
@@ -585,53 +661,36 @@ class _Contest:
         days = sorted({each.day for each in within})
         for day, following in zip(days, [*days[1:], None], strict=True):
             week = min(each.submission.week for each in within if each.day <= day)
-            closed = [each.closed_on for each in self._states_until(name, week)]
-            # the first run over all images of the week
-            submitted = self._published_by(week)
+            images = self._images_until(name, week)
+            # the first run over all images of the week; a later one was over all of them, or it was refused
             runs = (each for each in self._runs[name] if each.date >= week)
-            run = next((each.date for each in runs if submitted <= each.answers.keys()), None)
-            if run is None or None in closed:
+            run = next((each.date for each in runs if each.date > week or self._is_over_all(each, week)), None)
+            if run is None or any(each.open for each in images):
                 continue
-            settled = max((day, run, *(each for each in closed if each is not None)))
+            settled = max((day, run, *(each.closed_on for each in images if each.closed_on is not None)))
             if following is None or settled < following:
                 return settled, week
         return None, week
 
-    def _states_until(self, name: str, week: datetime.date) -> list[ImageState]:
-        """The states of the images submitted from the stake on that could break it in a week or before."""
-        weeks = self._last_of_weeks(self._stakes[name].date)
-        return [each for one, states in weeks.items() if one <= week for each in states]
+    def _is_over_all(self, run: DefenceRun, week: datetime.date) -> bool:
+        return all(each.week > week or sha256 in run.answers for sha256, each in self._submissions.items())
 
-    def _last_closed_by_week(self, staked: datetime.date) -> dict[datetime.date, list[ImageState]]:
-        """The open images of each week of a stake, or else the one that was closed last: nothing comes after these."""
+    def _images_until(self, name: str, week: datetime.date) -> list[_DayImages]:
+        """The images submitted from the stake on that could break a defence in a week or before."""
+        staked = self._stakes[name].date
         ends = after(staked, self._files.rules.limits.unbroken_days)
-        weeks: dict[datetime.date, list[ImageState]] = {}
-        for state, submission in self._images:
-            if staked <= submission.day < ends:
-                weeks.setdefault(submission.week, []).append(state)
-        return {week: _last_closed(states) for week, states in weeks.items()}
+        return [each for (day, _), each in self._days.items() if staked <= day < ends and each.week <= week]
 
     def _open_until(self, name: str, week: datetime.date) -> str:
-        last = [each for each in self._states_until(name, week) if each.closed_on is None]
+        last = [each for of_day in self._images_until(name, week) for each in of_day.open.values()]
         if any(each.appeals_until is None for each in last):
             return "missing verdicts"
         return str(max(each.appeals_until for each in last if each.appeals_until)) if last else "a run over that week"
 
-    def _counting_runs(self, name: str) -> list[tuple[DefenceRun, Sequence[str]]]:
-        """The runs over the list that decides who is eligible, with the reasons against it in their results on it."""
-        wanted = self._files.rules.unpublished
-        if wanted is None:
-            return [(run, reasons_against(run.eligibility, self._files.rules)) for run in self._runs[name]]
-        hidden = [(run, run.unpublished) for run in self._runs[name] if run.unpublished is not None]
-        return [(run, self._on_hidden(each)) for run, each in hidden if each.list_sha256 == wanted]
-
-    def _on_hidden(self, result: UnpublishedResult) -> Sequence[str]:
-        return result.against if result.figures is None else reasons_against(result.figures, self._files.rules)
-
     def _why_ineligible(self, name: str, ends: datetime.date = datetime.date.max) -> tuple[str, ...]:
         """The reasons against eligibility, by the first run; one of a staked defence has to be before `ends`."""
         reasons = () if self._files.defences[name].open else ("closed",)
-        first = next((self._against(*each) for each in self._counting_runs(name) if each[0].date < ends), ("not_run",))
+        first = next((self._against(*each) for each in self._counting[name] if each[0].date < ends), ("not_run",))
         return (*reasons, *first)
 
     def _against(self, run: DefenceRun, on_list: Sequence[str]) -> tuple[str, ...]:
@@ -643,17 +702,16 @@ class _Contest:
         """The run that decides a win: the first one from `ends` on over all images submitted before, and the list."""
         if self._on < ends:
             return None
-        submitted = self._submitted_before(ends).submitted
-        runs = (each for each in self._counting_runs(name) if each[0].date >= ends)
+        submitted, _ = self._submitted_before(ends)
+        runs = (each for each in self._counting[name] if each[0].date >= ends)
         return next((each for each in runs if submitted <= each[0].answers.keys()), None)
 
     def _won_on(self, name: str, ends: datetime.date, last: datetime.date) -> datetime.date | None:
         """The day on which a defence wins unless it is broken by then; None while something is missing."""
         if self._waits_for(name, ends, has_run=True):
             return None
-        before = self._submitted_before(ends)
-        days = [last, before.closed_on]
-        for state in before.aimed.get(name, ()):
+        days = [last, *(each.closed_on for each in self._published_before(ends) if each.closed_on is not None)]
+        for state in self._aimed_before(name, ends):
             # an image that the board found unambiguous needs no confirmation from then on
             found_valid = state.final_on if state.valid_group else None
             days.append(min(day for day in (state.confirmed_on, found_valid) if day is not None))
@@ -661,48 +719,48 @@ class _Contest:
 
     def _waits_for(self, name: str, ends: datetime.date, *, has_run: bool) -> tuple[str, ...]:
         """Open questions: verdicts on images submitted before `ends`, confirmations by the board, a last run."""
-        before = self._submitted_before(ends)
-        rejected = [each for each in before.aimed.get(name, ()) if each.stage == "final" and each.valid_group is None]
+        aimed = self._aimed_before(name, ends)
+        rejected = [each for each in aimed if each.stage == "final" and each.valid_group is None]
+        _, last_week = self._submitted_before(ends)
         found = {
-            "publication": before.is_unpublished,
-            "verdicts": before.is_open,
+            "publication": last_week > self._on,
+            "verdicts": any(each.open for each in self._published_before(ends)),
             "confirmations": not all(each.confirmed for each in rejected),
             "last_run": not has_run,
         }
         return tuple(question for question, is_open in found.items() if is_open)
 
-    def _images_before(self, day: datetime.date) -> _Before:
+    def _published_before(self, ends: datetime.date) -> list[_DayImages]:
+        """The published images that were submitted before a day."""
+        return [each for (day, _), each in self._days.items() if day < ends]
+
+    def _aimed_before(self, name: str, ends: datetime.date) -> list[ImageState]:
+        """The states of the published images that were submitted before a day and aimed at a defence."""
+        return [self.states[each] for each in self._aimed.get(name, ()) if self._submissions[each].day < ends]
+
+    def _images_before(self, day: datetime.date) -> tuple[Set[str], datetime.date]:
+        """All images submitted before a day that has come, and the last of their weeks."""
         submissions = [each for each in self._files.submissions if each.day < day]
-        aimed: dict[str, list[ImageState]] = {}
-        for state, submission in self._images:
-            if submission.day < day:
-                aimed.setdefault(submission.manifest.target, []).append(state)
-        closed = [each.closed_on for states in aimed.values() for each in states]
-        return _Before(
-            submitted={image.sha256 for _, image in submitted_images(submissions)},
-            aimed=aimed,
-            is_unpublished=any(each.week > self._on for each in submissions),
-            is_open=None in closed,
-            closed_on=max((each for each in closed if each is not None), default=datetime.date.min),
-        )
+        images = {image.sha256 for _, image in submitted_images(submissions)}
+        return images, max((each.week for each in submissions), default=datetime.date.min)
 
 
-def _last_closed(states: Sequence[ImageState]) -> list[ImageState]:
-    still_open = [each for each in states if each.closed_on is None]
-    return still_open or [max(states, key=lambda each: each.closed_on or datetime.date.min)]
+def _shares(files: ContestFiles, defences: Sequence[DefenceStanding]) -> tuple[Shares, Shares]:
+    """The shares of attackers and of defenders.
 
-
-def _shares_of_batches(files: ContestFiles, defences: Sequence[DefenceStanding]) -> Shares:
-    """Share each batch equally among its defences that have won, once no other can still win."""
+    Each batch is shared equally among its defences that have won, once no other can still win.
+    """
+    batches: dict[str | None, list[DefenceStanding]] = {}
+    for each in defences:
+        batches.setdefault(each.batch, []).append(each)
     found: list[Shares] = []
-    for stake in files.stakes:
-        members = [each for each in defences if each.batch == stake.batch]
-        if any(each.status in ("staked", "awaiting") for each in members):
+    for batch, members in batches.items():
+        if batch is None or any(each.status in ("staked", "awaiting") for each in members):
             continue
         winners = [team_of(each.name) for each in members if each.status == "won"]
         sharing = [team for team in winners if team not in files.rules.without_shares()]
         found += [{team: Fraction(1, len(sharing))} for team in sharing]
-    return _summed(found)
+    return _summed(each.shares for each in defences if each.settled), _summed(found)
 
 
 def _summed(shares: Iterable[Shares]) -> Shares:
@@ -713,15 +771,38 @@ def _summed(shares: Iterable[Shares]) -> Shares:
     return dict(sorted(total.items()))
 
 
-def history(files_on: Callable[[datetime.date], ContestFiles], days: Iterable[datetime.date]) -> list[Standing]:
-    """The standings of some days that differ from the previous one in the state of a defence or in shares."""
-    found: list[Standing] = []
+class PastStanding(NamedTuple):
+    """The defences of a contest at the end of a day that is over."""
+
+    on: datetime.date
+    defences: Sequence[DefenceStanding]
+    attackers: Shares
+    defenders: Shares
+
+
+def history(files: ContestFiles, days: Iterable[datetime.date]) -> Iterator[PastStanding]:
+    """The standings at the end of some days, in their order, each from what is dated up to it.
+
+    Raises CleansetError as `standing` does on the last day.
+    """
+    check_files(files)
+    files = replace(files, submissions=counted(files.submissions))
+    contest = _Contest(files)
     for day in days:
-        next_one = standing(files_on(day), day)
-        if not found or _shown(next_one) != _shown(found[-1]):
-            found.append(next_one)
+        contest.advance(day)
+        defences = contest.defences()
+        attackers, defenders = _shares(files, defences)
+        yield PastStanding(day, defences, attackers, defenders)
+
+
+def changed(standings: Iterable[PastStanding]) -> list[PastStanding]:
+    """The standings that differ from the previous one in the state of a defence or in shares."""
+    found: list[PastStanding] = []
+    for each in standings:
+        if not found or _shown(each) != _shown(found[-1]):
+            found.append(each)
     return found
 
 
-def _shown(each: Standing) -> tuple[Sequence[tuple[str, str, tuple[str, ...]]], object, object]:
+def _shown(each: PastStanding) -> tuple[Sequence[tuple[str, str, tuple[str, ...]]], object, object]:
     return [(one.name, one.status, one.waits_for) for one in each.defences], each.attackers, each.defenders
