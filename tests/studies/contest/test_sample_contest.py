@@ -147,7 +147,7 @@ def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) ->
     copy = copy_with_data(built, contest, tmp_path)
     summary, last, *runs = check(copy, runs=True)
     assert summary == "4 defences, 3 submissions with 4 images"
-    assert last == f"35 lines, the last with digest {read(copy)[-1].digest}"
+    assert last == f"39 lines, the last with digest {read(copy)[-1].digest}"
     assert runs == [
         "reef/colors: 3 runs of a command, not recomputable",
         *(f"{name}: 3 runs with the answers and figures that were computed again" for name in sorted(DEFENCES)[1:]),

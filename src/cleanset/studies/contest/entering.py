@@ -18,6 +18,7 @@ from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.json_files import parse_json
 from cleanset.studies.contest import log
+from cleanset.studies.contest.checkpoints import check_kept
 from cleanset.studies.contest.eligibility_lists import (
     check_published,
     clean_digest,
@@ -30,13 +31,13 @@ from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
 from cleanset.studies.contest.images import KnownImages, can_hash, decode_submitted
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import read
-from cleanset.studies.contest.log_lines import ENTRIES, RULES, WHOLE, DraftLine, Line, Signature, entry_of
+from cleanset.studies.contest.log_lines import ENTRIES, PUBLISH, RULES, WHOLE, DraftLine, Line, Signature, entry_of
 from cleanset.studies.contest.log_state import mask_of, state
 from cleanset.studies.contest.objects import Objects, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import recomputed, run_defence
 from cleanset.studies.contest.signers import voided
-from cleanset.studies.contest.standing import standing
+from cleanset.studies.contest.standing import cosigned_by_few, standing
 from cleanset.validation import check_known, shown, validate
 
 CONTEST_YAML = "contest.yaml"
@@ -187,7 +188,7 @@ def enter(
     Without a key everything is checked, and nothing is written.
     """
     edition = edition_of(contest)
-    drafts = [draft_of(path, edition) for path in paths] + ([DraftLine("publish", {})] if publish else [])
+    drafts = [draft_of(path, edition) for path in paths] + ([DraftLine(PUBLISH, {})] if publish else [])
     if not drafts:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
     return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at)
@@ -271,7 +272,7 @@ def check(
         return enter(contest, [path], at=at)
     lines = read(contest)
     if since is not None:
-        log.check_since(lines, since)
+        (check_kept if Path(since).is_file() else log.check_since)(lines, since)
     files = state(lines)
     notes = check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
     images = sum(len(each.manifest.images) for each in files.submissions)
@@ -279,13 +280,13 @@ def check(
         f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
         f"{len(lines)} lines, the last with digest {lines[-1].digest}",
     ]
-    return [*found, *notes, *(recomputed(contest, files) if runs else ())]
+    return [*found, *cosigned_by_few(files.checkpoints), *notes, *(recomputed(contest, files) if runs else ())]
 
 
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
     """See `check_lines`; each object is compared with what was there before its line."""
     void = voided(lines)
-    last = max((each.n for each in lines if each.kind == "publish"), default=0)
+    last = max((each.n for each in lines if each.kind == PUBLISH), default=0)
     for line in lines[new or 1 :]:
         if line.n in void:
             continue
@@ -309,7 +310,7 @@ def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objec
 def _copies_and_lookalikes(edition: Edition, lines: Sequence[Line], line: Line, objects: Objects) -> Iterator[str]:
     void = voided(lines)
     before = [each for each in lines[: line.n] if each.n not in void]
-    published = max((each.n for each in before if each.kind == "publish"), default=0)
+    published = max((each.n for each in before if each.kind == PUBLISH), default=0)
     clean = clean_images(edition)
     if not clean:
         raise CleansetError(

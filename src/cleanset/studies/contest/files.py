@@ -393,12 +393,23 @@ class Withdrawal:
     """The teams that the void lines name."""
 
 
-class SeenHead(NamedTuple):
-    """The line that published a week."""
+MIN_COSIGNERS = 2
+"""The number of teams that have to cosign each checkpoint: one of them may be the organizers' friend."""
 
-    digest: str
-    teams: frozenset[str]
-    """The teams, without the organizers', that have signed since that they had seen it."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The log as it was when a week was published."""
+
+    day: datetime.date
+    size: int
+    """The number of lines."""
+
+    root: str
+    """The root hash, in base64."""
+
+    teams: tuple[str, ...]
+    """The teams that have cosigned it, without those of organizers and of the board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,8 +444,8 @@ class ContestFiles:
     """The declared conflicts of interest: day, member of the board, team."""
 
     withdrawals: Sequence[Withdrawal] = ()
-    seen: Mapping[datetime.date, SeenHead] = field(default_factory=dict)
-    """By the day on which a week was published."""
+    checkpoints: Sequence[Checkpoint] = ()
+    """In their order."""
 
     contest: str = ""
     """The digest of the first line of the log, which is the contest's identity."""

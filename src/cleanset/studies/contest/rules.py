@@ -11,11 +11,13 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.coverage import Reading
-from cleanset.validation import Section, Sha256
+from cleanset.validation import Section, Sha256, shown
 
 FRIDAY = 4
 """Day of the week on which a week ends; Monday is 0."""
 DAYS_A_WEEK = 7
+VERSION = 2
+"""Of the rules of a contest."""
 
 _Date = TypeVar("_Date", datetime.date, datetime.datetime)
 _DAY = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}")
@@ -168,7 +170,7 @@ class ContestRules(Section):
     eligibility: Reading = "accuracy_80"
     """Which of the source's two readings decides who is eligible."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     """Of these rules: what the entries of a log come to."""
 
     clean_set: Sha256 | None = None
@@ -188,6 +190,18 @@ class ContestRules(Section):
 
     judges: JudgingRules = JudgingRules()
     limits: ContestLimits = ContestLimits()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, content: object) -> object:
+        # before the keys, which an older version may have others of
+        found = content.get("version", VERSION) if isinstance(content, dict) else VERSION
+        if found != VERSION:
+            raise ValueError(
+                f"version: {shown(found)}; expected {VERSION}, of these rules: begin the contest anew with cleanset "
+                "contest enter contest.yaml"
+            )
+        return content
 
     @field_validator("classes")
     @classmethod

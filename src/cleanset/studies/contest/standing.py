@@ -16,7 +16,9 @@ from typing import Literal, NamedTuple
 from cleanset.errors import CleansetError
 from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.files import (
+    MIN_COSIGNERS,
     BoardDecision,
+    Checkpoint,
     ContestFiles,
     DefenceRun,
     Submission,
@@ -376,6 +378,9 @@ class Standing:
     head: str = ""
     """The digest of the last line of the log."""
 
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """One for each published week."""
+
 
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
     """The standing at the end of a day, from the entries up to it; the order of files does not matter.
@@ -397,7 +402,22 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
         notes=said,
         contest=files.contest,
         head=files.head,
+        checkpoints=tuple(files.checkpoints),
     )
+
+
+def cosigned_by_few(checkpoints: Iterable[Checkpoint]) -> Iterator[str]:
+    """A sentence for each checkpoint that fewer teams have cosigned than have to.
+
+    Nothing is refused for it: otherwise teams could end a contest by saying nothing.
+    """
+    for each in checkpoints:
+        if len(each.teams) < MIN_COSIGNERS:
+            yield (
+                f"The checkpoint of {each.day}, of {each.size} lines, is cosigned by "
+                f"{', '.join(each.teams) or 'no team'}; expected at least {MIN_COSIGNERS} teams before the next one: "
+                "only the organizers vouch that everybody was shown the same lines."
+            )
 
 
 def notes(files: ContestFiles) -> tuple[str, ...]:
@@ -407,11 +427,7 @@ def notes(files: ContestFiles) -> tuple[str, ...]:
         found.append(
             "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too."
         )
-    for week, head in sorted(files.seen.items())[-1:]:
-        found.append(
-            f"The line that published the week on {week}, digest {head.digest[:12]}…, was seen by "
-            f"{', '.join(sorted(head.teams)) or 'no team'} since; at least two teams should."
-        )
+    found += cosigned_by_few(files.checkpoints)
     if files.rules.made_up:
         found.append("This contest is made up: none of it has happened, and its dates were chosen.")
     unconfined = sorted({run.defence for run in files.runs if run.confined is False})
