@@ -103,7 +103,7 @@ def turned() -> bytes:
         (b"GIF89a", r"cannot be read \(not a JPEG or PNG\); expected a PNG or JPEG"),
         (png((1, 0, 0), kind="GIF"), "not a JPEG or PNG"),
         (bomb(), "60000 x 60000 pixels, more than 100,000,000|could be decompression bomb"),
-        (png((1, 0, 0), (4097, 4097)), "4097 x 4097 pixels; expected at most 4096 a side"),
+        (png((1, 0, 0), (300, 300)), "300 x 300 pixels; expected at most 299 a side, as many as gold/wall sees"),
         (png((1, 0, 0), (99, 100)), "99 x 100 pixels; expected a square image"),
         (saved(Image.new("RGBA", (100, 100))), "mode RGBA; expected RGB or grayscale without transparency"),
         (saved(Image.new("RGB", (100, 100)), transparency=(0, 0, 0)), "without transparency"),
@@ -326,7 +326,7 @@ def test_the_weights_of_an_open_model(made: OnDisk) -> None:
     made.enter(defence(made, {}, **given))
     found = made.state().defences["blue/roof"].model
     assert found is not None
-    assert found.seen == 0.8791  # test_efficientnet: the short side to 182 pixels, the middle 160
+    assert (found.pixels, found.crop) == (182, 160)  # test_efficientnet: the short side to 182 pixels, the middle 160
     for changed, message in (
         ({"public": {"source": "mine", "sha256": "0" * 64}}, "open, with weights of SHA-256 0{64}; expected 005427ac"),
         ({"public": None}, "open: no weights; expected them among the files, or public"),

@@ -69,7 +69,7 @@ def test_its_images(contest: Path) -> None:
         (None, "too_small", False), ("fruit", None, True), ("fruit", None, False), (None, "too_small", False),
     ]  # fmt: skip
     answers = [[each.answers[sha256] for each in files.answers if sha256 in each.answers] for sha256 in images]
-    by_size = [{rule: each.group for rule, each in by_rule(one, 224, 224).items()} for one in answers]
+    by_size = [{rule: each.group for rule, each in by_rule(one, 182, 182).items()} for one in answers]
     assert [each["half"] for each in by_size] == [None] * 4
     assert [each["quarter_box"] for each in by_size] == [None] * 4
     assert [each["box_16_percent"] for each in by_size] == [None, "fruit", "fruit", None]

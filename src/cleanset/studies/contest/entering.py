@@ -33,6 +33,7 @@ from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_o
 from cleanset.studies.contest.log import read
 from cleanset.studies.contest.log_lines import ENTRIES, PUBLISH, RULES, WHOLE, DraftLine, Line, Signature, entry_of
 from cleanset.studies.contest.log_state import mask_of, state
+from cleanset.studies.contest.model_defences import seen_by_model
 from cleanset.studies.contest.objects import Objects, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import recomputed, run_defence
@@ -131,7 +132,7 @@ def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> D
         raise CleansetError(f"{folder / name}: expected the files that {file.name} names, and no others")
     model = data.get("model")
     if entry.model is not None and isinstance(model, dict):
-        data = data | {"model": model | {"seen": share_seen(edition, entry.model.role)}}
+        data = data | {"model": model | seen_by_model(edition, entry.model.role)}
     return DraftLine(kind, data, files={digest: there[name] for name, digest in named.items()})
 
 
@@ -160,19 +161,6 @@ def _below(folder: Path, *, flat: bool) -> list[Path]:
             else:
                 folders.append(path)
     return sorted(found)
-
-
-def share_seen(edition: Edition, role: str) -> float:
-    """The share of a square image's side that a model of the edition looks at, in the middle; 1 for the whole."""
-    # timm is imported here, because most entries need none
-    from cleanset.scoring.models import preprocessing_of
-
-    model = read_params(edition.folder).network(role)
-    if model.source == "module":
-        return 1
-    found = preprocessing_of(model)
-    resize = getattr(found, "resize", None)
-    return min(1.0, round(found.size / resize, 4)) if isinstance(resize, int) else 1
 
 
 def enter(

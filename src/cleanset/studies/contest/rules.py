@@ -107,10 +107,7 @@ class ContestLimits(Section):
     """The most images that a team may submit on one day."""
 
     min_side: Annotated[int, Field(ge=2, le=65_535)] = 16
-    """The smallest side of a submitted image, in pixels."""
-
-    max_side: Annotated[int, Field(ge=1, le=65_535)] = 4096
-    """The largest side of a submitted image, in pixels."""
+    """The smallest side of a submitted image, in pixels; the largest is what every staked defence sees."""
 
     appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
     """Days for appeals, from the day on which the last judge that is needed has answered."""
@@ -126,12 +123,6 @@ class ContestLimits(Section):
 
     eligibility_images: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100
     """The size of the smallest eligibility list on which `perfect_at_80` counts."""
-
-    @model_validator(mode="after")
-    def _sides_in_order(self) -> Self:
-        if self.min_side > self.max_side:
-            raise ValueError(f"min_side: {self.min_side}; expected at most max_side, {self.max_side}")
-        return self
 
 
 class BoardMember(Section):

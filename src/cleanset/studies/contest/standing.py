@@ -154,21 +154,27 @@ def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[s
         if a_day[team, day] > limits.images_a_day:
             images = f"{a_day[team, day]} images of {team} on {day}"
             yield f"{submission}: {images}; expected at most {limits.images_a_day}"
-        yield from _images(submission, files)
+        before = {
+            name: files.defences[name].pixels for name, on in staked.items() if on <= day and name in files.defences
+        }
+        smallest = min(before, key=lambda name: (before[name], name), default=target)
+        yield from _images(submission, files, smallest)
     for repeat in repeats(files.submissions):
         if repeat.first == repeat.submission:
             yield f"{repeat}; expected each image once"
 
 
-def _images(submission: Submission, files: ContestFiles) -> Iterator[str]:
+def _images(submission: Submission, files: ContestFiles, smallest: str) -> Iterator[str]:
+    """`smallest`: the staked defence that sees the fewest pixels: people must see no more than any of them."""
     limits = files.rules.limits
+    most = files.defences[smallest].pixels
     for image in submission.manifest.images:
         where = f"{submission}/{image.file}"
         size = f"{image.width} x {image.height} pixels"
         if image.width != image.height:
             yield f"{where}: {size}; expected a square image: models look at the central square of others"
-        if max(image.width, image.height) > limits.max_side:
-            yield f"{where}: {size}; expected at most {limits.max_side} a side"
+        if max(image.width, image.height) > most:
+            yield f"{where}: {size}; expected at most {most} a side, as many as {smallest} sees: make it smaller"
         if min(image.width, image.height) < limits.min_side:
             yield f"{where}: {size}; expected at least {limits.min_side} a side"
         if image.sha256 in files.controls:
@@ -495,6 +501,7 @@ class _Contest:
         self._published_by = cache(
             lambda week: frozenset(image.sha256 for image, each in published if each.week <= week)
         )
+        self._sides = {image.sha256: max(image.width, image.height) for image, _ in published}
         self._images = [(self.states[image.sha256], each) for image, each in published]
         self._valid = [
             (image.sha256, group, each)
@@ -506,12 +513,21 @@ class _Contest:
         self._last_of_weeks = cache(self._last_closed_by_week)
 
     def mistakes(self, name: str) -> list[_Mistake]:
-        """The valid images that a defence gives the other group in any of its runs, by the day of the mistake."""
+        """The valid images that a defence gives the other group in any of its runs, by the day of the mistake.
+
+        None is larger than what the defence sees: it was submitted before the defence was staked, and people may have
+        seen more.
+        """
         found: dict[str, _Mistake] = {}
+        most = self._files.defences[name].pixels
         # the runs are in the order of their days, so that the first wrong one stays
         for run in self._runs[name]:
             for sha256, group, submission in self._valid:
-                if sha256 not in found and run.answers.get(sha256, ABSTAIN) not in (group, ABSTAIN):
+                if (
+                    self._sides[sha256] <= most
+                    and sha256 not in found
+                    and run.answers.get(sha256, ABSTAIN) not in (group, ABSTAIN)
+                ):
                     valid_on = self.states[sha256].final_on
                     assert valid_on is not None
                     found[sha256] = _Mistake(max(run.date, valid_on), sha256, submission)
