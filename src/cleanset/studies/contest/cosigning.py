@@ -15,7 +15,7 @@ def cosign_checkpoint(
 ) -> list[Path]:
     """Cosign the last checkpoint in a signed entry in a folder; the paths of the entry and of its signature."""
     entry = cosigned(contest, team, key, at)
-    path = folder / f"{COSIGN}-{entry['checkpoint'][:12]}.yaml"
+    path = folder / f"{COSIGN}-{team}-{entry['checkpoint'][:12]}.yaml"
     folder.mkdir(parents=True, exist_ok=True)
     lines = (f"  {name}: {json.dumps(text, ensure_ascii=False)}\n" for name, text in entry.items())
     write_text(path, f"{COSIGN}:\n{''.join(lines)}")

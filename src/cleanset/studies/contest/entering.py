@@ -31,7 +31,7 @@ from cleanset.studies.contest.files import Defence, SubmissionManifest, repeats
 from cleanset.studies.contest.images import KnownImages, can_hash, decode_submitted
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import read
-from cleanset.studies.contest.log_lines import ENTRIES, PUBLISH, RULES, WHOLE, DraftLine, Line, Signature, entry_of
+from cleanset.studies.contest.log_lines import ENTRIES, LOG, PUBLISH, RULES, WHOLE, DraftLine, Line, Signature, entry_of
 from cleanset.studies.contest.log_state import mask_of, state
 from cleanset.studies.contest.model_defences import seen_by_model
 from cleanset.studies.contest.objects import Objects, read_content, refuse_link, visible
@@ -176,7 +176,10 @@ def enter(
     Without a key everything is checked, and nothing is written.
     """
     edition = edition_of(contest)
-    drafts = [draft_of(path, edition) for path in paths] + ([DraftLine(PUBLISH, {})] if publish else [])
+    # a signature is found beside its entry, so that a whole folder of mail may be given
+    drafts = [draft_of(path, edition) for path in paths if path.suffix != ".sig"] + (
+        [DraftLine(PUBLISH, {})] if publish else []
+    )
     if not drafts:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
     return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at)
@@ -254,7 +257,7 @@ def check(
     has to be there.
     """
     if path is not None:
-        rules: ContestRules | None = read(contest)[0].entry if path.is_dir() else None
+        rules = _rules(contest) if path.is_dir() else None
         if rules is not None and all((path / group).is_dir() for group in rules.classes):
             return [unpublished_yaml(rules, path)]
         return enter(contest, [path], at=at)
@@ -269,6 +272,15 @@ def check(
         f"{len(lines)} lines, the last with digest {lines[-1].digest}",
     ]
     return [*found, *cosigned_by_few(files.checkpoints), *notes, *(recomputed(contest, files) if runs else ())]
+
+
+def _rules(contest: Path) -> ContestRules:
+    """The rules of a contest; before its first line, those that are to be entered."""
+    planned = contest / CONTEST_YAML
+    if planned.is_file() and not (contest / LOG).exists():
+        return validate(ContestRules, read_content(planned), planned)
+    rules: ContestRules = read(contest)[0].entry
+    return rules
 
 
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
