@@ -68,6 +68,14 @@ def entries(keys: dict[str, str]) -> Iterator[Entry]:
 
 def write_log(folder: Path, count: int) -> None:
     """Write a log of some lines."""
+    from cleanset.studies.contest.checkpoints import (
+        SIGNED_NOTE,
+        MerkleTree,
+        checkpoint_text,
+        note,
+        origin_of,
+        signature_line,
+    )
     from cleanset.studies.contest.log import START
     from cleanset.studies.contest.log_lines import LOG, statement
     from cleanset.studies.contest.signatures import armoured, signed_text
@@ -85,7 +93,14 @@ def write_log(folder: Path, count: int) -> None:
     signed = Counter[str]()
     texts: list[str] = []
     first = prev = START
+    tree = MerkleTree()
     for n, (at, kind, data, author) in zip(range(count), entries(public), strict=False):
+        if kind == "publish":
+            body = checkpoint_text(first, tree)
+            staff = private["staff"]
+            signed_body = staff.sign(body.encode())
+            own = staff.public_key().public_bytes_raw()
+            data = {"checkpoint": note(body, [signature_line(origin_of(first), SIGNED_NOTE, own, signed_body)])}
         line: dict[str, Any] = {"n": n, "at": f"{at:%FT%TZ}", "kind": kind, "prev": prev, "data": data}
         if author is not None:
             text = statement(first, prev, signed[author], kind, data)
@@ -93,6 +108,7 @@ def write_log(folder: Path, count: int) -> None:
             line["signatures"] = {author: given}
             signed[author] += 1
         texts.append(json.dumps(line, separators=(",", ":")))
+        tree.add(texts[-1])
         prev = hashlib.sha256(texts[-1].encode()).hexdigest()
         first = prev if n == 0 else first
     last = {"contest": first, "head": prev, "lines": count}

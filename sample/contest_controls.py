@@ -14,10 +14,10 @@ from PIL import Image
 from cleanset.drawing.scenes import Scene, draw_masked
 from cleanset.files import sha256
 from cleanset.images.codec import png
+from contest_images import SIDE
 from masks import mask_png
 
 JUDGES = Path("sample", "contest", "judges")
-SIDE = 224
 GOLDFISH = "n01443537"
 LADYBUG = "n02165456"
 STARFISH = "n02317335"
@@ -30,7 +30,7 @@ CONTROLS = [(GOLDFISH,), (STRAWBERRY,), (BANANA, LADYBUG), (LIGHTHOUSE,)]
 SURE = "the object is large and plain to see"
 EXAMPLES = [
     ((STARFISH,), 0, f"{SURE}. The outline follows its edge closely, also between the arms."),
-    ((STRAWBERRY,), 90, "What can be seen leaves no doubt, but the border cuts a part off: it is not complete."),
+    ((STRAWBERRY,), 73, "What can be seen leaves no doubt, but the border cuts a part off: it is not complete."),
     ((STRAWBERRY, GOLDFISH), 0, "One of each, so that no outline is asked for; size does not matter here."),
     ((), 0, "Neither: a background alone is no object."),
 ]

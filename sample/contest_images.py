@@ -1,4 +1,4 @@
-"""The images that the sample's contest is attacked with: clean ones, turned on black.
+"""The images that the sample's contest is attacked with: clean ones, turned on black, as large as its models see them.
 
 Run in the checkout's root with the sample built: PYTHONPATH=sample python -m contest_images. The images are committed,
 since the contest is about these bytes; their judges' answers are drawn up by hand, as everything in the sample is.
@@ -11,6 +11,8 @@ from PIL import Image
 from cleanset.images.codec import decode, png
 from cleanset.images.preprocessing import BASE_SIZE, base_image
 
+SIDE = 182
+"""Pixels of a square image's side that the sample's models see: the largest that can be submitted."""
 EXPORT = Path("data", "export")
 SUBMISSIONS = Path("sample", "contest", "submissions")
 ATTACKS: dict[str, tuple[str, int, float]] = {
@@ -28,7 +30,8 @@ def turned(image: Image.Image, angle: int, scale: float) -> Image.Image:
     out = Image.new("RGB", image.size)
     corner = (image.width - side) // 2
     out.paste(image.resize((side, side), Image.Resampling.BILINEAR), (corner, corner))
-    return out.rotate(angle, Image.Resampling.BILINEAR)
+    # resized as the models do it, so that they are given the same pixels
+    return out.rotate(angle, Image.Resampling.BILINEAR).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
 
 
 def main() -> None:

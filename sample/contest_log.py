@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from cleanset.files import sha256
+from cleanset.studies.contest.cosigning import cosign_checkpoint
 from cleanset.studies.contest.entering import check_lines, edition_of, enter, enter_runs, sign_entries
 from cleanset.studies.contest.log import append
 from cleanset.studies.contest.log_lines import LOG, DraftLine
@@ -39,13 +40,15 @@ STORY: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("2026-11-05T08:30:00Z", ("submissions/grove/2026-11-05-1",)),
     ("2026-11-06T23:59:59Z", (PUBLISH,)),
     ("2026-11-07T17:00:00Z", (*(f"answers/{judge}/2026-11-06.yaml" for judge in JUDGES), RUNS)),
+    ("2026-11-08T12:00:00Z", ("cosign/grove", "cosign/orchard")),
     ("2026-11-09T11:20:00Z", ("board/appeal.yaml",)),
     ("2026-11-10T21:00:00Z", ("submissions/orchard/2026-11-10-1",)),
     ("2026-11-12T14:00:00Z", ("board/decision.yaml",)),
     ("2026-11-13T23:59:59Z", (PUBLISH,)),
+    ("2026-11-14T09:00:00Z", ("cosign/grove", "cosign/tide")),
     ("2026-11-14T17:00:00Z", (*(f"answers/{judge}/2026-11-13.yaml" for judge in JUDGES), RUNS)),
 )
-"""Entries by their instant: paths below sample/contest, the end of a week, or a run of all defences."""
+"""Entries by their instant: paths below sample/contest, a team that cosigns, the end of a week, or a run of all."""
 BOARD, APPEAL, APPEALING = "ada", "board/appeal.yaml", "tide"
 
 
@@ -81,6 +84,10 @@ def build(contest: Path, story: tuple[tuple[str, tuple[str, ...]], ...] = STORY)
                     append(contest, drafts, partial(check_lines, edition_of(contest)), key=staff, at=at)
                 elif thing == RUNS:
                     list(enter_runs(contest, key=staff, at=at))
+                elif thing.startswith("cosign/"):
+                    team = Path(thing).name
+                    path, _ = cosign_checkpoint(contest, mail / thing, team, mail / "keys" / team, at)
+                    print("\n".join(enter(contest, [path], key=staff, at=at)))
                 else:
                     name = author(thing)
                     if name is not None:

@@ -17,6 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.reproduce import imagenet_c, scooter, ximagenet_12
 from cleanset.reproduce.numbers import Number, Reproduction
 from cleanset.reproduce.papers import PAPERS, summary_of, table_of
+from cleanset.sets.published.lists import RATINGS
 from tests.properties import examples
 
 PAGE = Path(__file__).parents[2] / "docs" / "reproduce.md"
@@ -82,8 +83,9 @@ def test_how_many_are_equal(found: dict[str, Reproduction]) -> None:
 
 
 def test_the_page_says_what_is_found(found: dict[str, Reproduction]) -> None:
-    page = " ".join(PAGE.read_text().split())
-    cells = {tuple(cell.strip() for cell in row.split("|")[1:-1]) for row in PAGE.read_text().splitlines() if "|" in row}
+    text = PAGE.read_text()
+    page = " ".join(text.split())
+    cells = {tuple(cell.strip() for cell in row.split("|")[1:-1]) for row in text.splitlines() if "|" in row}
     for name, paper in found.items():
         if name != "imagenet-c":
             assert summary_of(paper) in page, name
@@ -99,7 +101,7 @@ def test_robustbench(files: Path) -> None:
     paper = imagenet_c.reproduce(files)
     assert summary_of(paper) == "39 numbers: 39 equal as printed"
     assert "63 numbers: 63 equal as printed" in PAGE.read_text()
-    assert [each.where for each in paper.not_computed][0] == "RobustBench, 3DCC: accuracy and mCE of 12 models"
+    assert paper.not_computed[0].where == "RobustBench, 3DCC: accuracy and mCE of 12 models"
     rows = list(csv.reader(io.StringIO((files / imagenet_c.ACCURACIES.name).read_text())))
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for model, *values in rows[2:]:
@@ -122,8 +124,8 @@ def test_a_file_with_other_bytes(tmp_path: Path) -> None:
 
 def test_the_ratings_by_hand() -> None:
     """The mean of one study's ratings, from the lines of its file."""
-    (paper,) = [each for each in (scooter.reproduce(None),)]
-    rows = list(csv.DictReader((scooter.RATINGS / "aca.csv").open()))
+    paper = scooter.reproduce(None)
+    rows = list(csv.DictReader((RATINGS / "aca.csv").open()))
     ratings = [int(row["rating"]) for row in rows if row["image_type"] == "modified"]
     by_name = {(each.where, each.quantity): each.computed for each in paper.numbers}
     assert by_name["Ratings, aca", "modified images, mean"] == sum(ratings) / len(ratings)

@@ -29,6 +29,7 @@ from cleanset.studies.contest.memory import seen_file
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.signatures import armoured, signed_text
 from tests.studies.contest.made import BIRD, JUDGES, RULES, day
+from tests.studies.contest.notes import checkpoint_of
 from tests.studies.robustness.entries import entry
 
 ROOT = Path(__file__).parents[3]
@@ -103,7 +104,7 @@ def authors(kind: str, data: Mapping[str, Any], board: Mapping[str, Sequence[str
         return board[kind]
     if kind == "defence":
         return (team_of(data["name"]),)
-    found = {"answers": "judge", "submission": "team", "appeal": "team", "witness": "team", "stake": "by"}
+    found = {"answers": "judge", "submission": "team", "appeal": "team", "cosignature": "team", "stake": "by"}
     return (data[found[kind]],) if kind in found else ()
 
 
@@ -112,6 +113,8 @@ def text_of(story: Sequence[tuple[str, str, Mapping[str, Any]]], signers: Mappin
     lines, prev, first = "", START, ""
     signed = Counter[str]()
     for n, (at, kind, data) in enumerate(story):
+        if kind == "publish" and not data:
+            data = {"checkpoint": checkpoint_of(lines.splitlines(), private("staff"))}
         content: dict[str, Any] = {"n": n, "at": at, "kind": kind, "prev": prev, "data": data}
         names = authors(kind, data, signers)
         if names:

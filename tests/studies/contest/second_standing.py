@@ -31,6 +31,7 @@ class Image:
     target: str
     day: datetime.date
     week: datetime.date
+    side: int
     said: list[str | None] = field(default_factory=list)
     said_late: list[str | None] = field(default_factory=list)
     enough_on: datetime.date | None = None
@@ -70,7 +71,7 @@ class Days:
         for each in self.files.submissions:
             if each.week == self.today:
                 for one in each.manifest.images:
-                    self.images[one.sha256] = Image(each.team, each.manifest.target, each.day, each.week)
+                    self.images[one.sha256] = Image(each.team, each.manifest.target, each.day, each.week, one.width)
         for sha256, image in self.images.items():
             self.live_image(sha256, image)
         self.table = {name: self.look_at(name) for name in self.files.defences}
@@ -165,6 +166,11 @@ class Days:
         least = Fraction(str(self.rules.judges.min_accuracy))
         return len(correct) < self.rules.judges.min_controls or Fraction(sum(correct), len(correct)) >= least
 
+    def sees(self, name: str) -> int:
+        """The pixels of a side that a defence sees."""
+        model = self.files.defences[name].model
+        return 299 if model is None else model.pixels
+
     def counts(self, run: Any) -> Any:
         if self.rules.unpublished is None:
             return run.eligibility
@@ -192,7 +198,7 @@ class Days:
         wrong = [
             image
             for sha256, image in self.images.items()
-            if image.is_final and image.group and any(
+            if image.is_final and image.group and image.side <= self.sees(name) and any(
                 each.answers.get(sha256, "abstain") not in (image.group, "abstain") for each in runs
             )
         ]  # fmt: skip

@@ -11,7 +11,7 @@ from tests.studies.contest.judging_page import ADA, Judging, serve, unjudged
 
 FRUIT = ("4", "1")
 """Definitely no creature, definitely a fruit."""
-SQUARE = [[30, 20], [190, 25], [180, 200], [40, 190]]
+SQUARE = [[30, 20], [165, 25], [160, 170], [40, 165]]
 NARROW_CHOICES = ".choices button { height: 20px; overflow: hidden; }"
 WIDE_RULES = ".words { min-width: 1400px; }"
 

@@ -59,6 +59,16 @@ LATER = day("2026-12-31")
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'A' * 43}"
 BICYCLE = BIRD | {"contains": {"bicycle": "definitely_yes", "bird": "definitely_no"}}
 X = [submission("red", ["x"])]
+SEEN = {"role": "standard", "confidence": "softmax", "threshold": 0.5, "pixels": 182, "crop": 160}
+TWO_SIZES = contest(
+    [
+        submission("red", ["y"], width=183, height=183),
+        submission("red", ["z"], "2026-11-03T12:00:00Z", width=182, height=182),
+    ],
+    defences={"gold/wall": defence(), "green/gate": defence(name="green/gate", model=SEEN)},
+    stakes=[stake("gold/wall", "green/gate")],
+)
+"""Of two staked defences the smaller one decides, whichever an image is aimed at."""
 
 
 def refused(files: ContestFiles, message: str) -> None:
@@ -107,7 +117,12 @@ VALID: dict[type[Section], dict[str, Any]] = {
         (ContestRules, {"eligibility": "other"}, "eligibility: expected 'accuracy_80' or 'perfect_at_80'"),
         (ContestRules, {"money": 1}, "unknown key 'money'; expected classes, teams, organizers"),
         (ContestRules, {"quorum": 3, "board": {"ada": {}, "abe": {}}}, "quorum: 3; expected at most the 2 members"),
-        (ContestRules, {"limits": {"min_side": 9, "max_side": 8}}, "min_side: 9; expected at most max_side, 8"),
+        (
+            Defence,
+            {"model": {"role": "a", "confidence": "softmax", "threshold": 0.5, "pixels": 8, "crop": 9}},
+            "model: crop: 9; expected at most pixels, 8",
+        ),
+        (ContestRules, {"version": 1}, "version: 1; expected 2, of these rules: begin the contest anew with cleanset"),
         (Defence, {"model": None}, "expected either model or command"),
         (Defence, {"command": ["./run"]}, "expected either model or command"),
         (Defence, {"model": None, "command": ["./run"]}, "files: empty; expected every file that the command needs"),
@@ -176,7 +191,11 @@ def of_model(date: str) -> DefenceRun:
             contest([submission("red", [f"x{n}" for n in range(11)])]),
             "11 images of red on 2026-11-02; expected at most 10$",
         ),
-        (contest([submission("red", ["y"], width=4097, height=4097)]), "4097 x 4097 pixels; expected at most 4096 a"),
+        (
+            contest([submission("red", ["y"], width=300, height=300)]),
+            "300 x 300 pixels; expected at most 299 a side, as many as gold/wall sees: make it smaller",
+        ),
+        (TWO_SIZES, "183 x 183 pixels; expected at most 182 a side, as many as green/gate sees: make it smaller"),
         (contest([submission("red", ["y"], width=1, height=1)]), "1 x 1 pixels; expected at least 16 a side"),
         (contest([submission("red", ["y"], width=400)]), "400 x 100 pixels; expected a square image: models look at"),
         (
@@ -252,7 +271,7 @@ def test_files_that_contradict_each_other(files: ContestFiles, message: str) -> 
     "files",
     [
         contest([submission("red", ["x"], width=16, height=16)]),
-        contest([submission("red", ["x"], width=4096, height=4096)]),
+        contest([submission("red", ["x"], width=299, height=299)]),
         contest(
             X, JUDGED, rules=rules(quorum=2, board={"ada": {}, "abe": {}}),
             decisions=[decision("x", "bird", members=["abe", "ada"])],

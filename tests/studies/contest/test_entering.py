@@ -27,7 +27,7 @@ from tests.browser_tab import SOURCE
 from tests.documents import blocks
 from tests.forked_commands import forking
 from tests.studies.contest.made import BIRD, BIRD_OR_BICYCLE, JUDGES, UNSURE, day
-from tests.studies.contest.on_disk import CLEAN, MODEL, OPEN, OnDisk, digest, key, named, png, public
+from tests.studies.contest.on_disk import CLEAN, MODEL, OPEN, OnDisk, digest, key, named, png, public, rules
 from tests.time_limits import at_most
 
 KEY = public("somebody").split()[1]
@@ -103,7 +103,7 @@ def turned() -> bytes:
         (b"GIF89a", r"cannot be read \(not a JPEG or PNG\); expected a PNG or JPEG"),
         (png((1, 0, 0), kind="GIF"), "not a JPEG or PNG"),
         (bomb(), "60000 x 60000 pixels, more than 100,000,000|could be decompression bomb"),
-        (png((1, 0, 0), (4097, 4097)), "4097 x 4097 pixels; expected at most 4096 a side"),
+        (png((1, 0, 0), (300, 300)), "300 x 300 pixels; expected at most 299 a side, as many as gold/wall sees"),
         (png((1, 0, 0), (99, 100)), "99 x 100 pixels; expected a square image"),
         (saved(Image.new("RGBA", (100, 100))), "mode RGBA; expected RGB or grayscale without transparency"),
         (saved(Image.new("RGB", (100, 100)), transparency=(0, 0, 0)), "without transparency"),
@@ -326,7 +326,7 @@ def test_the_weights_of_an_open_model(made: OnDisk) -> None:
     made.enter(defence(made, {}, **given))
     found = made.state().defences["blue/roof"].model
     assert found is not None
-    assert found.seen == 0.8791  # test_efficientnet: the short side to 182 pixels, the middle 160
+    assert (found.pixels, found.crop) == (182, 160)  # test_efficientnet: the short side to 182 pixels, the middle 160
     for changed, message in (
         ({"public": {"source": "mine", "sha256": "0" * 64}}, "open, with weights of SHA-256 0{64}; expected 005427ac"),
         ({"public": None}, "open: no weights; expected them among the files, or public"),
@@ -500,3 +500,30 @@ def test_signing(made: OnDisk) -> None:
     sign_entries(made.folder, [path], "ada", key("ada"))
     assert enter(made.folder, [path], key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))
     assert made.state().decisions[0].members == ["ada"]
+
+
+def test_an_unpublished_list_before_the_contest_begins(made: OnDisk) -> None:
+    """Its line is for contest.yaml, so that it is printed before there is a log, and the same later."""
+    hidden = made.edition / "hidden"
+    for group, shade in (("bird", 1), ("bicycle", 2)):
+        (hidden / group).mkdir(parents=True)
+        (hidden / group / "x.png").write_bytes(png((shade, 9, 9)))
+    later = check(made.folder, hidden)
+    made.text(made.path("contest.yaml"), yaml.safe_dump(rules()))
+    made.path(LOG).unlink()
+    assert check(made.folder, hidden) == later
+    made.path("contest.yaml").unlink()
+    with pytest.raises(CleansetError, match=r"log\.jsonl: missing; expected the log of a contest"):
+        check(made.folder, hidden)
+
+
+def test_a_whole_folder_of_mail(made: OnDisk) -> None:
+    """Signatures are found beside their entries, and are none themselves."""
+    path = made.yaml("one/stake.yaml", {"stake": {"batch": "second", "by": "board", "defences": ["gold/roof"]}})
+    made.yaml("one/defence/defence.yaml", {"name": "gold/roof", **OPEN, "model": MODEL})
+    made.sign(path.parent / "defence", path)
+    mail = sorted(path.parent.iterdir())
+    assert len(mail) == 4
+    assert len(enter(made.folder, mail, key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))) == 2
+    with pytest.raises(CleansetError, match="nothing to enter"):
+        enter(made.folder, [each for each in mail if each.suffix == ".sig"], key=key("staff"))

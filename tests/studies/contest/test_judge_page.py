@@ -30,8 +30,8 @@ from tests.studies.contest.sample_copy import sample_key
 
 Start = Callable[..., Server]
 Visit = Callable[..., Judging]
-SQUARE = [[30, 20], [190, 25], [180, 200], [40, 190]]
-SQUARE_AS_SAVED = "30,20 190,25 180,200 40,190"
+SQUARE = [[30, 20], [165, 25], [160, 170], [40, 165]]
+SQUARE_AS_SAVED = "30,20 165,25 160,170 40,165"
 FRUIT = ("4", "1")
 """Definitely no creature, definitely a fruit."""
 
@@ -297,7 +297,7 @@ def everything_received(page: Page, into: list[tuple[str, bytes]]) -> None:
 GIVES_AWAY = {
     "a class": rb"n0\d{7}|goldfish|ladybug|starfish|strawberry|banana|lighthouse",
     "a file": rb"\b[ab]\.png|control_\d|example_\d|submissions|manifest|\.draft|answers/",
-    "a digest": rb"\b[0-9a-f]{64}\b|\bf8bb92f4|\bb3231147|\beedcd6e1",
+    "a digest": rb"\b[0-9a-f]{64}\b|\bb37ec80e|\bf22fb5ab|\be23b9163",
     "a team, a defence, an attack": rb"orchard|grove|reef|tide|corruption_robust|spatial|adversarial",
     "what is a control": rb"(?<!cache-)control|mask",
     "a week": rb"2026-11",

@@ -430,16 +430,6 @@ def test_a_members_own_team(made: OnDisk) -> None:
     refused(made, "adas: the key of blue, too; expected a key of each person's own")
 
 
-def test_who_has_seen_a_week(made: OnDisk) -> None:
-    """Teams that have signed since it was published; organizers count as none."""
-    digest_of_week = read(made.folder)[6].digest[:12]
-    note = f"The line that published the week on 2026-11-06, digest {digest_of_week}…, was seen by "
-    assert f"{note}no team since; at least two teams should." in standing(made.state(), LATER).notes
-    for name in ("blue", "green", "staff"):
-        made.enter(made.yaml(f"{name}.yaml", {"witness": {"team": name}}))
-    assert f"{note}blue, green since; at least two teams should." in standing(made.state(), LATER).notes
-
-
 def test_a_mistake_is_taken_back(made: OnDisk) -> None:
     """A hand-written run breaks a defence until the quorum voids it; days that have passed keep their result."""
     made.story = [each for each in made.story if each[1] != "run"]

@@ -8,10 +8,11 @@ import pytest
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.images.preprocessing import NAMED, ResizeAndCrop
 from cleanset.scoring.logits import Groups
 from cleanset.studies.contest.entering import draft_of
 from cleanset.studies.contest.files import ModelOfEdition
-from cleanset.studies.contest.model_defences import ModelDefence, group_columns
+from cleanset.studies.contest.model_defences import ModelDefence, group_columns, pixels_seen
 from cleanset.studies.contest.runs import recomputed, run_defence
 from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import day
@@ -57,7 +58,7 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
         model = {"role": "standard", "confidence": "softmax", "threshold": float(threshold)}
         defence = ModelDefence(Edition(tmp_path), ModelOfEdition.model_validate(model), groups)
         assert defence({made.sha256: made.image()})[0] == {made.sha256: answer}
-    made.changed("defence", model=MODEL | {"threshold": 0.0})
+    made.changed("defence", model=MODEL | {"threshold": 0.0, "pixels": 182, "crop": 160})
     run = run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
     assert run.answers == {made.sha256: expected}
     assert run.eligibility.images == 3
@@ -83,6 +84,23 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
         made.changed("run", **(content | changed))
         with pytest.raises(CleansetError, match=f"run of gold/wall on 2026-11-09{message}"):
             recomputed(made.folder, made.state())
+    made.changed("defence", model=MODEL | {"threshold": 0.0, "pixels": 224, "crop": 160})
+    with pytest.raises(CleansetError, match=r"gold/wall: sees {'pixels': 224, 'crop': 160}; expected {'pixels': 182, "):
+        recomputed(made.folder, made.state())
+
+
+def test_the_pixels_that_a_preprocessing_sees() -> None:
+    """Of a callable nothing is known but what it returns."""
+    from cleanset.measure import user_model
+
+    for preprocessing, expected in (
+        (ResizeAndCrop("name", 256, 224, "bilinear"), (256, 224)),
+        (ResizeAndCrop("name", (224, 224), 224, "bilinear"), (224, 224)),
+        (ResizeAndCrop("name", None, 224, "bilinear"), (224, 224)),
+        (NAMED["keras256"], (256, 224)),
+        (user_model.CheckedPreprocessing("name", lambda image: image, 96), (96, 96)),
+    ):
+        assert tuple(pixels_seen(preprocessing).values()) == expected
 
 
 def test_the_clean_set_that_the_first_line_names(made: OnDisk) -> None:
@@ -90,7 +108,7 @@ def test_the_clean_set_that_the_first_line_names(made: OnDisk) -> None:
     ready(made)
     path = made.yaml("contest.yaml", made.story[0][2])
     data = draft_of(path, Edition(made.edition)).data
-    assert (data["version"], data["eligibility"]) == (1, "accuracy_80")
+    assert (data["version"], data["eligibility"]) == (2, "accuracy_80")
     limits, digests = data["limits"], (data["clean_set"], data["published"])
     assert isinstance(limits, dict)
     assert limits["appeal_days"] == 7

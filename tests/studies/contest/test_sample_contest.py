@@ -66,13 +66,13 @@ def test_its_images(contest: Path) -> None:
     images = standing(files, day("2026-11-30")).images
     found = [(each.verdict.group, each.verdict.reason, each.by_board) for each in images.values() if each.verdict]
     assert found == [
-        (None, "too_small", False), ("fruit", None, True), ("fruit", None, False), (None, "too_small", False),
+        ("fruit", None, True), (None, "too_small", False), ("fruit", None, False), (None, "too_small", False),
     ]  # fmt: skip
     answers = [[each.answers[sha256] for each in files.answers if sha256 in each.answers] for sha256 in images]
-    by_size = [{rule: each.group for rule, each in by_rule(one, 224, 224).items()} for one in answers]
+    by_size = [{rule: each.group for rule, each in by_rule(one, 182, 182).items()} for one in answers]
     assert [each["half"] for each in by_size] == [None] * 4
     assert [each["quarter_box"] for each in by_size] == [None] * 4
-    assert [each["box_16_percent"] for each in by_size] == [None, "fruit", "fruit", None]
+    assert [each["box_16_percent"] for each in by_size] == ["fruit", None, "fruit", None]
     agreement = agreement_by_question(answers, ("creature", "fruit"))
     assert agreement["creature"].agreement == 1
     assert agreement["fruit"].agreement == pytest.approx((3 + 1 / 3) / 4)  # one of three was unsure of one image
@@ -147,7 +147,7 @@ def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) ->
     copy = copy_with_data(built, contest, tmp_path)
     summary, last, *runs = check(copy, runs=True)
     assert summary == "4 defences, 3 submissions with 4 images"
-    assert last == f"35 lines, the last with digest {read(copy)[-1].digest}"
+    assert last == f"39 lines, the last with digest {read(copy)[-1].digest}"
     assert runs == [
         "reef/colors: 3 runs of a command, not recomputable",
         *(f"{name}: 3 runs with the answers and figures that were computed again" for name in sorted(DEFENCES)[1:]),

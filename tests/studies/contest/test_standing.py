@@ -45,6 +45,7 @@ from tests.studies.contest.made import (
 )
 
 HALF, THIRD, WHOLE = Fraction(1, 2), Fraction(1, 3), Fraction(1)
+MODEL: dict[str, Any] = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
 
 
 def on(files: ContestFiles, date: str, name: str = "gold/wall") -> DefenceStanding:
@@ -695,3 +696,22 @@ def test_waiting_and_winning() -> None:
     won = printed(contest(submitted, answers, again, decisions=decided), WON)
     place = won.index("  gold/wall   won      staked 2026-11-02")
     assert won[place + 1] == "Defenders' shares: gold 1."
+
+
+def test_an_image_larger_than_a_defence_sees() -> None:
+    """Submitted before that defence was staked: it is no mistake of it, as a smaller one is."""
+    small = defence(name="green/gate", model=MODEL | {"pixels": 100, "crop": 88})
+    names = ("gold/wall", "green/gate")
+    found = {}
+    for side in (100, 101):
+        files = contest(
+            [submission("red", ["x"], width=side, height=side)],
+            judged(["x"]),
+            [run({"x": "bicycle"}, name, "2026-11-07") for name in names],
+            {"gold/wall": defence(), "green/gate": small},
+            stakes=[stake("gold/wall"), stake("green/gate", date="2026-11-20", batch="second")],
+        )
+        found[side] = [on(files, "2026-11-21", name) for name in names]
+    assert [each.status for each in found[100]] == ["broken", "ineligible"]
+    assert found[100][1].reasons == ("mistake_before",)
+    assert [each.status for each in found[101]] == ["broken", "staked"]

@@ -20,7 +20,7 @@ from PIL import Image
 from cleanset.errors import CleansetError, reason
 from cleanset.images.codec import decode
 from cleanset.measure.predictions import printed_answers
-from cleanset.studies.contest.files import Defence
+from cleanset.studies.contest.files import DEFENCE_SIDE, Defence
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.sandbox import can_confine, confined, socket_filter
@@ -34,10 +34,6 @@ POLL_SECONDS = 0.05
 
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
-
-
-DEFENCE_SIDE = 299
-"""Width and height of the images that a command is given, as in the paper's data."""
 
 
 class CommandDefence:

@@ -73,7 +73,10 @@ def check(
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Compute the answers of models in all runs again.")] = False,
     since: Annotated[
-        str | None, typer.Option("--since", help="The digest of a line that you have kept, and that has to be there.")
+        str | None,
+        typer.Option(
+            "--since", help="What you have kept, and has to be there: a line's digest, or a checkpoint's file."
+        ),
     ] = None,
     at: At = None,
     contest: ContestFolder = HERE,
@@ -126,6 +129,41 @@ def sign(
 
     for path in sign_entries(contest, entries, name, key.expanduser()):
         typer.echo(str(path))
+
+
+@app.command()
+def cosign(
+    name: Annotated[str, typer.Option("--name", help="Your team.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Where the cosignature is written.", show_default="the current one")
+    ] = (HERE),
+    key: KeyFile = OWN_KEY,
+    at: At = None,
+    contest: ContestFolder = HERE,
+) -> None:
+    """Cosign the last checkpoint: you have seen the log up to it, and no other one.
+
+    Writes an entry and its signature: mail both.
+    """
+    from cleanset.studies.contest.cosigning import cosign_checkpoint
+
+    for path in cosign_checkpoint(contest, folder, name, key.expanduser(), at):
+        typer.echo(str(path))
+
+
+@app.command()
+def checkpoint(
+    keys: Annotated[
+        bool, typer.Option("--keys", help="The keys of organizers and teams instead, to verify it with.")
+    ] = False,
+    contest: ContestFolder = HERE,
+) -> None:
+    """Print the last checkpoint, with its cosignatures, as a signed note that other programs verify."""
+    from cleanset.studies.contest.checkpoints import last_checkpoint, verifier_keys
+    from cleanset.studies.contest.log import read
+
+    lines = read(contest)
+    typer.echo("".join(f"{each}\n" for each in verifier_keys(lines)) if keys else last_checkpoint(lines), nl=False)
 
 
 @app.command()

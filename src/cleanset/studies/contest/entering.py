@@ -17,6 +17,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, sha256, sha256_of, write_text
 from cleanset.json_files import parse_json
 from cleanset.studies.contest import log
+from cleanset.studies.contest.checkpoints import check_kept
 from cleanset.studies.contest.eligibility_lists import (
     clean_digest,
     clean_images,
@@ -29,13 +30,14 @@ from cleanset.studies.contest.images import Measures
 from cleanset.studies.contest.images_before import ImagesBefore
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
 from cleanset.studies.contest.log import read
-from cleanset.studies.contest.log_lines import ENTRIES, RULES, WHOLE, DraftLine, Line, Signature, entry_of
+from cleanset.studies.contest.log_lines import ENTRIES, LOG, PUBLISH, RULES, WHOLE, DraftLine, Line, Signature, entry_of
 from cleanset.studies.contest.log_state import mask_of, state
+from cleanset.studies.contest.model_defences import seen_by_model
 from cleanset.studies.contest.objects import Objects, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import recomputed, run_defence
 from cleanset.studies.contest.signers import voided
-from cleanset.studies.contest.standing import standing
+from cleanset.studies.contest.standing import cosigned_by_few, standing
 from cleanset.validation import check_known, shown, validate
 
 CONTEST_YAML = "contest.yaml"
@@ -129,7 +131,7 @@ def _draft_of_folder(folder: Path, file: Path, kind: str, edition: Edition) -> D
         raise CleansetError(f"{folder / name}: expected the files that {file.name} names, and no others")
     model = data.get("model")
     if entry.model is not None and isinstance(model, dict):
-        data = data | {"model": model | {"seen": share_seen(edition, entry.model.role)}}
+        data = data | {"model": model | seen_by_model(edition, entry.model.role)}
     return DraftLine(kind, data, files={digest: there[name] for name, digest in named.items()})
 
 
@@ -163,19 +165,6 @@ def _below(folder: Path, *, flat: bool) -> list[Path]:
     return sorted(found)
 
 
-def share_seen(edition: Edition, role: str) -> float:
-    """The share of a square image's side that a model of the edition looks at, in the middle; 1 for the whole."""
-    # timm is imported here, because most entries need none
-    from cleanset.scoring.models import preprocessing_of
-
-    model = read_params(edition.folder).network(role)
-    if model.source == "module":
-        return 1
-    found = preprocessing_of(model)
-    resize = getattr(found, "resize", None)
-    return min(1.0, round(found.size / resize, 4)) if isinstance(resize, int) else 1
-
-
 def enter(
     contest: Path,
     paths: Sequence[Path],
@@ -189,7 +178,10 @@ def enter(
     Without a key everything is checked, and nothing is written.
     """
     edition = edition_of(contest)
-    drafts = [draft_of(path, edition) for path in paths] + ([DraftLine("publish", {})] if publish else [])
+    # a signature is found beside its entry, so that a whole folder of mail may be given
+    drafts = [draft_of(path, edition) for path in paths if path.suffix != ".sig"] + (
+        [DraftLine(PUBLISH, {})] if publish else []
+    )
     if not drafts:
         raise CleansetError("nothing to enter; expected files or folders, or --publish")
     return log.append(contest, drafts, partial(check_lines, edition), key=key, at=at)
@@ -267,13 +259,13 @@ def check(
     has to be there.
     """
     if path is not None:
-        rules: ContestRules | None = read(contest)[0].entry if path.is_dir() else None
+        rules = _rules(contest) if path.is_dir() else None
         if rules is not None and all((path / group).is_dir() for group in rules.classes):
             return [unpublished_yaml(rules, path)]
         return enter(contest, [path], at=at)
     lines = read(contest)
     if since is not None:
-        log.check_since(lines, since)
+        (check_kept if Path(since).is_file() else log.check_since)(lines, since)
     files = state(lines)
     notes = check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
     images = sum(len(each.manifest.images) for each in files.submissions)
@@ -281,13 +273,22 @@ def check(
         f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
         f"{len(lines)} lines, the last with digest {lines[-1].digest}",
     ]
-    return [*found, *notes, *(recomputed(contest, files) if runs else ())]
+    return [*found, *cosigned_by_few(files.checkpoints), *notes, *(recomputed(contest, files) if runs else ())]
+
+
+def _rules(contest: Path) -> ContestRules:
+    """The rules of a contest; before its first line, those that are to be entered."""
+    planned = contest / CONTEST_YAML
+    if planned.is_file() and not (contest / LOG).exists():
+        return validate(ContestRules, read_content(planned), planned)
+    rules: ContestRules = read(contest)[0].entry
+    return rules
 
 
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
     """See `check_lines`; each object is compared with what was there before its line."""
     void = voided(lines)
-    last = max((each.n for each in lines if each.kind == "publish"), default=0)
+    last = max((each.n for each in lines if each.kind == PUBLISH), default=0)
     before = ImagesBefore(edition, lines[0].entry, objects)
     controls = {sha for each in lines if each.kind == "controls" for sha in each.entry.controls}
     for line in (each for each in lines if each.n not in void):

@@ -28,6 +28,8 @@ FilePath = Annotated[
 Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
 """At least one letter or digit, so that no reason is empty."""
 SidePixels = Annotated[int, Field(ge=1, le=65_535)]
+DEFENCE_SIDE = 299
+"""Width and height of the images that a command is given, as in the paper's data."""
 
 
 class NamedFile(Section):
@@ -47,8 +49,22 @@ class ModelOfEdition(Section):
 
     confidence: Confidence
     threshold: Annotated[float, Field(allow_inf_nan=False)]
-    seen: Annotated[float, Field(gt=0, le=1)] = 1
-    """The share of a square image's side that the model looks at, in the middle."""
+    pixels: SidePixels = DEFENCE_SIDE
+    """The pixels to which a square image's side is scaled for the model; entered with the defence."""
+
+    crop: SidePixels = DEFENCE_SIDE
+    """The pixels of these that the model looks at, in the middle."""
+
+    @model_validator(mode="after")
+    def _crop_inside(self) -> Self:
+        if self.crop > self.pixels:
+            raise ValueError(f"crop: {self.crop}; expected at most pixels, {self.pixels}")
+        return self
+
+    @property
+    def share_seen(self) -> float:
+        """The share of a square image's side that the model looks at."""
+        return self.crop / self.pixels
 
 
 class PublicWeights(Section):
@@ -79,6 +95,11 @@ class Defence(Section):
 
     time_limit_seconds: Annotated[int, Field(ge=1, le=864_000)] = 3600
     """Time for all images of a run together."""
+
+    @property
+    def pixels(self) -> int:
+        """The most pixels of a square image's side that it can tell apart."""
+        return DEFENCE_SIDE if self.model is None else self.model.pixels
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -393,12 +414,23 @@ class Withdrawal:
     """The teams that the void lines name."""
 
 
-class SeenHead(NamedTuple):
-    """The line that published a week."""
+MIN_COSIGNERS = 2
+"""The number of teams that have to cosign each checkpoint: one of them may be the organizers' friend."""
 
-    digest: str
-    teams: frozenset[str]
-    """The teams, without the organizers', that have signed since that they had seen it."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The log as it was when a week was published."""
+
+    day: datetime.date
+    size: int
+    """The number of lines."""
+
+    root: str
+    """The root hash, in base64."""
+
+    teams: tuple[str, ...]
+    """The teams that have cosigned it, without those of organizers and of the board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,8 +465,8 @@ class ContestFiles:
     """The declared conflicts of interest: day, member of the board, team."""
 
     withdrawals: Sequence[Withdrawal] = ()
-    seen: Mapping[datetime.date, SeenHead] = field(default_factory=dict)
-    """By the day on which a week was published."""
+    checkpoints: Sequence[Checkpoint] = ()
+    """In their order."""
 
     contest: str = ""
     """The digest of the first line of the log, which is the contest's identity."""

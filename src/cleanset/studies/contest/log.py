@@ -18,6 +18,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +27,26 @@ from cleanset.files import locked, read_text, replace_file, sha256, write_text
 from cleanset.json_files import parse_json
 from cleanset.machine import without_garbage_collection
 from cleanset.sets.archive import SignatureError
+from cleanset.studies.contest.checkpoints import (
+    SIGNED_NOTE,
+    MerkleTree,
+    NoteParts,
+    check_checkpoint,
+    check_cosignature,
+    checkpoint_text,
+    cosignature_line,
+    cosigned_text,
+    cosigner_name,
+    note,
+    origin_of,
+    signature_line,
+)
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.log_lines import (
+    COSIGN,
     ENTRIES,
     LOG,
+    PUBLISH,
     RULES,
     DraftLine,
     Line,
@@ -41,7 +58,7 @@ from cleanset.studies.contest.log_lines import (
 from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.memory import SeenLine, last_seen, remember, seen_file
 from cleanset.studies.contest.objects import OBJECTS, Objects, read_content, refuse_link
-from cleanset.studies.contest.signatures import check_signature, signature_of
+from cleanset.studies.contest.signatures import check_signature, raw_signature, signature_of
 from cleanset.studies.contest.signers import (
     GIVE_KEYS,
     check_signers,
@@ -189,6 +206,19 @@ class _Reader:
         self._latest = datetime.datetime.min.replace(tzinfo=datetime.UTC)
         self._voiding: list[Line] = []
         self._giving: list[Line] = []
+        self._void: Mapping[int, int] = {}
+        self._tree = MerkleTree()
+
+    def checkpoint(self) -> Line | None:
+        """The last line that published a week, and is not void."""
+        return next((each for each in reversed(self.lines) if each.kind == PUBLISH and each.n not in self._void), None)
+
+    def checkpoint_text(self) -> str:
+        """The checkpoint of the lines so far, without its signature."""
+        # grown where it is asked for: most readings need no hash of a line that was seen before
+        for each in self.lines[self._tree.size :]:
+            self._tree.add(each.text)
+        return checkpoint_text(self.lines[0].digest, self._tree)
 
     def add(self, text: str, where: str, *, is_verified: bool = False) -> None:
         """Add a line, checked by itself and against those before it; `is_verified`: its signatures were, before."""
@@ -204,20 +234,18 @@ class _Reader:
         if (line.kind == RULES) != (not self.lines):
             raise CleansetError(f"{where}: {line.kind}; expected contest in the first line, and there alone")
         _ = line.entry  # read here, so that data that are not valid are found in any log
-        void: dict[int, int] = {}
         if may_void(line):
             check_voided(self.lines, line)
             self._voiding.append(line)
-            void = voided(self.lines, self._voiding)
-            self._latest = max(each.at for each in self.lines if each.n not in void)
+            self._void = voided(self.lines, self._voiding)
+            self._latest = max(each.at for each in self.lines if each.n not in self._void)
         if line.at < self._latest:
             raise CleansetError(
                 f"{where}: at {line.at:%FT%TZ}; expected no instant before the previous line's; "
                 "if the clock was wrong there, enter a void of that line first"
             )
         check_signers(self.lines[0].entry if self.lines else line.entry, line)
-        for name, signature in sorted(line.signatures.items()):
-            self._check_signature(line, name, signature, where, is_verified=is_verified)
+        self._check_signatures(line, where, is_verified=is_verified)
         self._latest = line.at
         self.lines.append(line)
         self._numbers[line.digest] = line.n
@@ -227,9 +255,15 @@ class _Reader:
         if line.kind in GIVE_KEYS:
             self._giving.append(line)
         if self._voiding and self._voiding[-1] is line:
-            self.keys = keys_of(self._giving, void)
+            self.keys = keys_of(self._giving, self._void)
         else:
             give_keys(self.keys, line, self.lines[0].entry)
+
+    def _check_signatures(self, line: Line, where: str, *, is_verified: bool) -> None:
+        for name, signature in sorted(line.signatures.items()):
+            self._check_signature(line, name, signature, where, is_verified=is_verified)
+        if line.kind in (PUBLISH, COSIGN) and not is_verified:
+            self._check_checkpoint(line, where)
 
     def _check_signature(self, line: Line, name: str, given: Signature, where: str, *, is_verified: bool) -> None:
         if name not in self.keys:
@@ -255,6 +289,29 @@ class _Reader:
             raise CleansetError(
                 f"{where}: the signature of {name} is {error}; expected a signature of this entry in this contest: "
                 "cleanset contest sign"
+            ) from None
+
+    def _check_checkpoint(self, line: Line, where: str) -> None:
+        entry = line.entry
+        first = self.lines[0]
+        try:
+            if line.kind == PUBLISH:
+                keys = {name: self.keys[name] for name in first.entry.signers}
+                check_checkpoint(entry.checkpoint, self.checkpoint_text(), keys, first.digest)
+                return
+            last = self.checkpoint()
+            if last is None or entry.checkpoint != last.digest:
+                raise SignatureError(f"of the line {entry.checkpoint[:12]}…, which has not the last checkpoint")
+            text = NoteParts.of(last.entry.checkpoint).text
+            name = cosigner_name(first.digest, entry.team)
+            seconds = check_cosignature(entry.signature, text, name, self.keys[entry.team])
+            if not last.at.timestamp() <= seconds <= line.at.timestamp():
+                raise SignatureError(f"of the second {seconds}, not between its checkpoint and its own line")
+        except SignatureError as error:
+            remedy = "cleanset contest " + ("enter --publish" if line.kind == PUBLISH else "cosign")
+            raise CleansetError(
+                f"{where}: a {'checkpoint' if line.kind == PUBLISH else 'cosignature'} {error}; expected one of this "
+                f"log: {remedy}"
             ) from None
 
 
@@ -286,7 +343,9 @@ def append(
         log = _Reader() if begins else _read(contest)
         new = len(log.lines)
         for draft in drafts:
-            _add_draft(log, draft, at or datetime.datetime.now(datetime.UTC).replace(microsecond=0))
+            if draft.kind == PUBLISH and key is not None:
+                draft = replace(draft, data={"checkpoint": _signed_checkpoint(log, key)})
+            _add_draft(log, draft, at or _now())
         if at is not None and not log.lines[0].entry.made_up:
             raise CleansetError("--at: for a contest that is made up; expected the instant of the clock: leave it out")
         objects = Objects(contest, {digest: path for each in drafts for digest, path in each.files.items()})
@@ -302,6 +361,35 @@ def _add_draft(log: _Reader, draft: DraftLine, at: datetime.datetime) -> None:
     if draft.signatures:
         content["signatures"] = {name: each.model_dump() for name, each in draft.signatures.items()}
     log.add(json.dumps(content, ensure_ascii=False, separators=(",", ":")), draft.kind)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+
+
+def _signed_checkpoint(log: _Reader, key: Path) -> str:
+    text = log.checkpoint_text()
+    signed = raw_signature(text.encode(), key)
+    line = signature_line(origin_of(log.lines[0].digest), SIGNED_NOTE, signed.public, signed.signature)
+    return note(text, [line])
+
+
+def cosigned(contest: Path, team: str, key: Path, at: datetime.datetime | None = None) -> dict[str, str]:
+    """A team's cosignature of the last checkpoint, as its entry.
+
+    Reading the log has shown that it goes on after what this machine has seen. Raises CleansetError as `read`, and for
+    a log without a checkpoint.
+    """
+    log = _read(contest)
+    last = log.checkpoint()
+    if last is None:
+        raise CleansetError(f"{contest / LOG}: no week is published yet; expected one: its checkpoint is cosigned")
+    text = NoteParts.of(last.entry.checkpoint).text
+    seconds = int((at or _now()).timestamp())
+    signed = raw_signature(cosigned_text(text, seconds).encode(), key)
+    name = cosigner_name(log.lines[0].digest, team)
+    line = cosignature_line(name, signed.public, seconds, signed.signature)
+    return {"team": team, "checkpoint": last.digest, "signature": line}
 
 
 def sign_drafts(contest: Path, drafts: Sequence[DraftLine], name: str, key: Path) -> list[Signature]:

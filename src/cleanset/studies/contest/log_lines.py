@@ -48,10 +48,22 @@ class Void(Section):
     reason: entries.Text
 
 
-class Witness(Section):
-    """A team that says no more than which line it has seen."""
+class Publication(Section):
+    """The end of a week: a checkpoint of the lines before it, signed by an organizer."""
+
+    checkpoint: Annotated[str, Field(max_length=1000)]
+    """A signed note, without cosignatures."""
+
+
+class Cosignature(Section):
+    """A team's signature of the last checkpoint, with its time."""
 
     team: Name
+    checkpoint: Sha256
+    """The digest of the line that has it."""
+
+    signature: Annotated[str, Field(max_length=1000)]
+    """The line below the checkpoint."""
 
 
 class Conflict(Section):
@@ -63,12 +75,14 @@ class Conflict(Section):
 
 
 RULES = "contest"
+PUBLISH = "publish"
+COSIGN = "cosignature"
 ENTRIES: Mapping[str, type[Section]] = {
     RULES: ContestRules, "team": Team, "key": NewKey, "roster": entries.Roster, "controls": entries.ControlsFile,
     "examples": entries.ExamplesFile, "defence": entries.Defence, "accept": entries.Acceptance,
-    "stake": entries.Stake, "submission": entries.SubmissionManifest, "publish": Section,
+    "stake": entries.Stake, "submission": entries.SubmissionManifest, PUBLISH: Publication,
     "answers": entries.AnswerFile, "appeal": entries.Appeal, "decision": entries.BoardDecision,
-    "run": entries.DefenceRun, "void": Void, "witness": Witness, "conflict": Conflict,
+    "run": entries.DefenceRun, "void": Void, COSIGN: Cosignature, "conflict": Conflict,
 }  # fmt: skip
 _DATES = {"defence": "submitted", **dict.fromkeys(("accept", "stake", "appeal", "decision", "run"), "date")}
 _BY_BOARD = ("accept", "stake", "decision", "void")

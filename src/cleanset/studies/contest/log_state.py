@@ -19,9 +19,10 @@ from cleanset.studies.contest import files as entries
 from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
 from cleanset.studies.contest.judges import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
-from cleanset.studies.contest.log_lines import ENTRIES, Line, entered_twice
+from cleanset.studies.contest.log_lines import COSIGN, ENTRIES, PUBLISH, Line, entered_twice
 from cleanset.studies.contest.rules import (
     BoardMember,
+    ContestRules,
     after,
     week_of_day,
 )
@@ -54,8 +55,9 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
     keys = keys_of(lines, void)
     by_number = {each.n: each for each in lines}
     board = {name: _with_own_teams(each, keys.get(name), teams, keys) for name, each in rules.board.items()}
+    rules = rules.model_copy(update={"teams": teams, "board": board})
     found = ContestFiles(
-        rules=rules.model_copy(update={"teams": teams, "board": board}),
+        rules=rules,
         defences={each.name: each for each in of["defence"]},
         submissions=submissions,
         roster=frozenset(judge for each in of["roster"] for judge in each.roster),
@@ -74,7 +76,7 @@ def state(lines: Sequence[Line], on: datetime.date | None = None) -> ContestFile
         draws=draws,
         conflicts=[(each.day, each.entry.member, each.entry.team) for each in counting if each.kind == "conflict"],
         withdrawals=[_withdrawal(lines, each, by_number) for each in counting if may_void(each)],
-        seen=_seen(lines),
+        checkpoints=_checkpoints(counting, rules),
         contest=lines[0].digest,
         head=lines[-1].digest,
     )
@@ -105,24 +107,20 @@ def _withdrawal(lines: Sequence[Line], line: Line, by_number: Mapping[int, Line]
     )
 
 
-def _seen(lines: Sequence[Line]) -> dict[datetime.date, entries.SeenHead]:
-    """By week, the line that published it, and the teams that have said since that they had seen it."""
-    numbers = {each.digest: each.n for each in lines}
-    teams = set[str](lines[0].entry.teams) | {each.entry.name for each in lines if each.kind == "team"}
-    last: dict[str, int] = {}
-    for line in lines:
-        for name in line.signatures.keys() & teams:
-            last[name] = numbers[line.signatures[name].seen]
-    without = lines[0].entry.organizers
-    return {
-        each.day: entries.SeenHead(each.digest, frozenset(last.keys() - {*without} - _before(last, each.n)))
-        for each in lines
-        if each.kind == "publish"
-    }
-
-
-def _before(last: Mapping[str, int], n: int) -> set[str]:
-    return {name for name, seen in last.items() if seen < n}
+def _checkpoints(lines: Sequence[Line], rules: ContestRules) -> list[entries.Checkpoint]:
+    """The checkpoints among some lines, each with the teams that have cosigned it."""
+    without = {*rules.without_shares(), *rules.signers}
+    teams: dict[str, set[str]] = {each.digest: set() for each in lines if each.kind == PUBLISH}
+    for entry in (each.entry for each in lines if each.kind == COSIGN):
+        # not of a checkpoint that is void
+        if entry.checkpoint in teams and entry.team not in without:
+            teams[entry.checkpoint].add(entry.team)
+    found = []
+    for line in (each for each in lines if each.kind == PUBLISH):
+        _, size, root, *_ = line.entry.checkpoint.split("\n")
+        cosigned_by = tuple(sorted(teams[line.digest]))
+        found.append(entries.Checkpoint(day=line.day, size=int(size), root=root, teams=cosigned_by))
+    return found
 
 
 def _check_distinct(lines: Sequence[Line]) -> None:
@@ -153,7 +151,7 @@ def _submissions_and_draws(
             waiting.append(line)
         elif line.kind == "controls":
             pool |= dict.fromkeys(line.entry.controls, line.n)
-        elif line.kind == "publish" and line.n not in void:
+        elif line.kind == PUBLISH and line.n not in void:
             ends = week_of_day(max(waiting[0].day, after(published, 1))) if waiting else None
             if ends is None or line.day < ends:
                 expected = f"a day from {ends} on, the Friday that ends the week" if ends else "a submission before it"

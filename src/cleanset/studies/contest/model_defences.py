@@ -21,7 +21,7 @@ from cleanset.images.codec import decode
 from cleanset.scoring.logits import Groups, ScoreColumns, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.eligibility_lists import EligibilityImage
-from cleanset.studies.contest.files import ModelOfEdition, WarningSign
+from cleanset.studies.contest.files import DEFENCE_SIDE, ModelOfEdition, WarningSign
 from cleanset.studies.contest.rules import ABSTAIN
 
 PROBED = 8
@@ -50,6 +50,7 @@ class ModelDefence:
         self._settings = settings_for(params.score)
         self._groups = groups
         self.wanted = wanted
+        self.seen = pixels_seen(model.preprocessing)
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], Mapping[str, float]]:
         """By the name of each image, a group or `abstain`, and the confidence."""
@@ -87,6 +88,26 @@ class ModelDefence:
         network = PixelNetwork(self._model.network, self._settings.devices[0].torch, "float64", PROBED)
         with searching("float64"):
             return [WarningSign(sign=each.sign, text=each.text) for each in of_answers(network, [subjects])]
+
+
+def seen_by_model(edition: Edition, role: str) -> dict[str, int]:
+    """How many pixels a model of the edition sees of a square image: `pixels` and `crop` of its defence's entry."""
+    # timm is imported here, because most entries need none
+    from cleanset.measure.user_model import load_member
+    from cleanset.scoring.models import preprocessing_of
+
+    model = read_params(edition.folder).network(role)
+    if model.source == "module":
+        return pixels_seen(load_member(model, edition.folder, edition.read_classes()).preprocessing)
+    return pixels_seen(preprocessing_of(model))
+
+
+def pixels_seen(preprocessing: object) -> dict[str, int]:
+    """See `seen_by_model`; of a callable nothing is known but the pixels that it returns, as of a crop alone."""
+    size = getattr(preprocessing, "size", DEFENCE_SIDE)
+    resize = getattr(preprocessing, "resize", None)
+    scaled = min(resize) if isinstance(resize, tuple) else resize
+    return {"pixels": scaled if isinstance(scaled, int) else size, "crop": min(size, scaled or size)}
 
 
 def read_image(paths: Mapping[str, Path], name: str) -> Image.Image:

@@ -22,6 +22,7 @@ from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.files import (
+    MIN_COSIGNERS,
     Appeal,
     BoardDecision,
     ContestFiles,
@@ -125,6 +126,7 @@ def contest_page(
         "warnings": warnings_by_defence(files, warnings),
         "agreement": agreement_by_question([[one for _, one in each.judged_by] for each in cards], groups),
         "abstain": ABSTAIN,
+        "min_cosigners": MIN_COSIGNERS,
         "doubled_area": doubled_area,
         "box_area": box_area,
     }

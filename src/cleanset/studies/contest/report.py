@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from rich import box
@@ -32,6 +32,7 @@ def as_json(standing: Standing) -> str:
         "notes": standing.notes,
         "contest": standing.contest,
         "head": standing.head,
+        "checkpoints": [asdict(each) for each in standing.checkpoints],
     }
     return json.dumps(content, indent=1, default=str) + "\n"
 
@@ -96,6 +97,11 @@ def notes_below(standing: Standing) -> Iterator[str]:
     for judge, problem in standing.left_out.items():
         yield f"Judge {judge} is left out: {problem}."
     yield from standing.notes
+    for last in standing.checkpoints[-1:]:
+        yield (
+            f"The checkpoint of {last.day}, of {last.size} lines, has the root hash {last.root}; number of teams that "
+            f"have cosigned it: {len(last.teams)}."
+        )
     if standing.head:
         yield f"The first line of the log has the digest {standing.contest}: it is this contest."
         yield f"The last line of the log has the digest {standing.head}."

@@ -11,11 +11,13 @@ from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.coverage import Reading
-from cleanset.validation import Section, Sha256
+from cleanset.validation import Section, Sha256, shown
 
 FRIDAY = 4
 """Day of the week on which a week ends; Monday is 0."""
 DAYS_A_WEEK = 7
+VERSION = 2
+"""Of the rules of a contest."""
 
 _Date = TypeVar("_Date", datetime.date, datetime.datetime)
 _DAY = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}")
@@ -105,10 +107,7 @@ class ContestLimits(Section):
     """The most images that a team may submit on one day."""
 
     min_side: Annotated[int, Field(ge=2, le=65_535)] = 16
-    """The smallest side of a submitted image, in pixels."""
-
-    max_side: Annotated[int, Field(ge=1, le=65_535)] = 4096
-    """The largest side of a submitted image, in pixels."""
+    """The smallest side of a submitted image, in pixels; the largest is what every staked defence sees."""
 
     appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
     """Days for appeals, from the day on which the last judge that is needed has answered."""
@@ -124,12 +123,6 @@ class ContestLimits(Section):
 
     eligibility_images: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100
     """The size of the smallest eligibility list on which `perfect_at_80` counts."""
-
-    @model_validator(mode="after")
-    def _sides_in_order(self) -> Self:
-        if self.min_side > self.max_side:
-            raise ValueError(f"min_side: {self.min_side}; expected at most max_side, {self.max_side}")
-        return self
 
 
 class BoardMember(Section):
@@ -168,7 +161,7 @@ class ContestRules(Section):
     eligibility: Reading = "accuracy_80"
     """Which of the source's two readings decides who is eligible."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     """Of these rules: what the entries of a log come to."""
 
     clean_set: Sha256 | None = None
@@ -188,6 +181,18 @@ class ContestRules(Section):
 
     judges: JudgingRules = JudgingRules()
     limits: ContestLimits = ContestLimits()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, content: object) -> object:
+        # before the keys, which an older version may have others of
+        found = content.get("version", VERSION) if isinstance(content, dict) else VERSION
+        if found != VERSION:
+            raise ValueError(
+                f"version: {shown(found)}; expected {VERSION}, of these rules: begin the contest anew with cleanset "
+                "contest enter contest.yaml"
+            )
+        return content
 
     @field_validator("classes")
     @classmethod

@@ -138,9 +138,18 @@ def recomputed(contest: Path, files: ContestFiles) -> list[str]:
             lines.append(f"{name}: {len(runs)} runs of a command, not recomputable")
             continue
         if runs:
-            _check_runs(edition, contest, files, runs, ModelDefence(edition, defence.model, files.rules.groups()))
+            model = ModelDefence(edition, defence.model, files.rules.groups())
+            _check_pixels(name, model)
+            _check_runs(edition, contest, files, runs, model)
         lines.append(f"{name}: {len(runs)} runs with the answers and figures that were computed again")
     return lines
+
+
+def _check_pixels(name: str, model: ModelDefence) -> None:
+    """Raise CleansetError for a defence whose entry has other pixels than its model sees."""
+    given = {key: getattr(model.wanted, key) for key in model.seen}
+    if given != model.seen:
+        raise CleansetError(f"{name}: sees {given}; expected {model.seen}, as its model in the edition does: void it")
 
 
 def _check_runs(

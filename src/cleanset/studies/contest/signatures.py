@@ -2,15 +2,22 @@
 
 The form is that of ssh-keygen -Y sign (PROTOCOL.sshsig of OpenSSH), byte for byte, so that a text has one form of its
 signature; OpenSSL refuses the second value (R, S + L) that ssh-keygen takes for one of the same text.
+
+Checkpoints are signed as they are, without that form, which ssh-keygen cannot do: by the key in a file, or by an agent.
+What ssh-keygen and ssh sign begins with SSHSIG or with a length, no checkpoint does: a signature of one is none of the
+other.
 """
 
 import base64
 import hashlib
+import os
+import socket
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, reason
+from cleanset.files import read_bytes
 from cleanset.sets.archive import SignatureError, sign
 
 if TYPE_CHECKING:
@@ -23,6 +30,8 @@ _KIND = b"ssh-ed25519"
 _KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
 _PRE = b"SSHSIG"
+_SIGN_REQUEST = b"\x0d"
+_SIGN_RESPONSE = b"\x0e"
 _VERSION = (1).to_bytes(4, "big")
 _LINE_CHARACTERS = 70
 
@@ -40,24 +49,82 @@ def signature_of(data: bytes, key: Path) -> str:
 
 def check_signature(data: bytes, signature: str, key: str) -> None:
     """Raise SignatureError unless data are signed by a public key, one line as in ~/.ssh/id_ed25519.pub."""
-    # imported here: the core does not bring it
-    from cryptography.exceptions import InvalidSignature
-
     try:
         body = base64.b64decode("".join(signature.split("\n")[1:-2]), validate=True)
     except ValueError:
         raise SignatureError("not as ssh-keygen writes it") from None
     try:
-        public, before = _of_key(key)
+        _, before = _of_key(key)
     except ValueError:
         raise SignatureError("not valid") from None
     raw = body[-_SIGNATURE_BYTES:]
     if body != before + raw or signature != _armoured(body):
         raise SignatureError("not by that key, or not as ssh-keygen writes it")
+    check_raw(signed_text(data), raw, key)
+
+
+def check_raw(data: bytes, raw: bytes, key: str) -> None:
+    """Raise SignatureError unless the 64 bytes of a signature of data are by a public key, a line as above."""
+    # imported here: the core does not bring it
+    from cryptography.exceptions import InvalidSignature
+
     try:
-        public.verify(raw, signed_text(data))
-    except InvalidSignature:
+        _of_key(key)[0].verify(raw, data)
+    except (InvalidSignature, ValueError):
         raise SignatureError("not valid") from None
+
+
+def public_bytes(key: str) -> bytes:
+    """The 32 bytes of a public key, one line as in ~/.ssh/id_ed25519.pub."""
+    return _of_key(key)[0].public_bytes_raw()
+
+
+class RawSignature(NamedTuple):
+    """A signature of data as they are, and the public key."""
+
+    public: bytes
+    signature: bytes
+
+
+def raw_signature(data: bytes, key: Path) -> RawSignature:
+    """Sign data as they are, by the private key in a file, or by the agent that holds the one of a public key.
+
+    A private key with a passphrase has to be held by the agent, too. Raises CleansetError for a key that is missing, of
+    another kind than ed25519, or not held by an agent.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+
+    content = read_bytes(key)
+    if content.startswith(_KIND):
+        return _by_agent(data, key)
+    try:
+        private = load_ssh_private_key(content, None)
+    except (ValueError, TypeError):
+        # with a passphrase; the public key lies beside it
+        return _by_agent(data, key.with_name(f"{key.name}.pub"))
+    if not isinstance(private, Ed25519PrivateKey):
+        raise CleansetError(f"{key}: a key of another kind; expected an ed25519 key: ssh-keygen -t ed25519")
+    return RawSignature(private.public_key().public_bytes_raw(), private.sign(data))
+
+
+def _by_agent(data: bytes, key: Path) -> RawSignature:
+    """A signature by the agent, in its protocol (draft-ietf-sshm-ssh-agent, section 3.6)."""
+    remedy = f"expected one that an agent holds: ssh-add {key.with_name(key.name.removesuffix('.pub'))}"
+    try:
+        public = public_bytes(read_bytes(key).decode())
+        request = _SIGN_REQUEST + _string(_string(_KIND) + _string(public)) + _string(data) + bytes(4)
+        with socket.socket(socket.AF_UNIX) as agent:
+            agent.connect(os.environ.get("SSH_AUTH_SOCK", ""))
+            agent.sendall(_string(request))
+            answer = agent.makefile("rb")
+            found = answer.read(int.from_bytes(answer.read(4), "big"))
+    except (OSError, ValueError, IndexError) as error:
+        raise CleansetError(f"{key}: not signed by an agent ({reason(error)}); {remedy}") from None
+    signed = _string(_string(_KIND) + _string(found[-_SIGNATURE_BYTES:]))
+    if found != _SIGN_RESPONSE + signed:
+        raise CleansetError(f"{key}: not held by the agent; {remedy}")
+    return RawSignature(public, found[-_SIGNATURE_BYTES:])
 
 
 def signed_text(data: bytes) -> bytes:

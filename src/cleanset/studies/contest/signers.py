@@ -74,7 +74,7 @@ def required_signers(rules: ContestRules, line: Line) -> tuple[Collection[str], 
     match line.kind:
         case "answers":
             return {entry.judge}, 1
-        case "submission" | "appeal" | "witness":
+        case "submission" | "appeal" | "cosignature":
             return {entry.team}, 1
         case "defence":
             return {team_of(entry.name)}, 1

@@ -19,7 +19,9 @@ from cleanset.errors import CleansetError
 from cleanset.machine import without_garbage_collection
 from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.files import (
+    MIN_COSIGNERS,
     BoardDecision,
+    Checkpoint,
     ContestFiles,
     DefenceRun,
     Submission,
@@ -162,21 +164,27 @@ def _submissions(files: ContestFiles, _: Mapping[str, Submission]) -> Iterator[s
         if a_day[team, day] > limits.images_a_day:
             images = f"{a_day[team, day]} images of {team} on {day}"
             yield f"{submission}: {images}; expected at most {limits.images_a_day}"
-        yield from _images(submission, files)
+        before = {
+            name: files.defences[name].pixels for name, on in staked.items() if on <= day and name in files.defences
+        }
+        smallest = min(before, key=lambda name: (before[name], name), default=target)
+        yield from _images(submission, files, smallest)
     for repeat in repeats(files.submissions):
         if repeat.first == repeat.submission:
             yield f"{repeat}; expected each image once"
 
 
-def _images(submission: Submission, files: ContestFiles) -> Iterator[str]:
+def _images(submission: Submission, files: ContestFiles, smallest: str) -> Iterator[str]:
+    """`smallest`: the staked defence that sees the fewest pixels: people must see no more than any of them."""
     limits = files.rules.limits
+    most = files.defences[smallest].pixels
     for image in submission.manifest.images:
         where = f"{submission}/{image.file}"
         size = f"{image.width} x {image.height} pixels"
         if image.width != image.height:
             yield f"{where}: {size}; expected a square image: models look at the central square of others"
-        if max(image.width, image.height) > limits.max_side:
-            yield f"{where}: {size}; expected at most {limits.max_side} a side"
+        if max(image.width, image.height) > most:
+            yield f"{where}: {size}; expected at most {most} a side, as many as {smallest} sees: make it smaller"
         if min(image.width, image.height) < limits.min_side:
             yield f"{where}: {size}; expected at least {limits.min_side} a side"
         if image.sha256 in files.controls:
@@ -386,6 +394,9 @@ class Standing:
     head: str = ""
     """The digest of the last line of the log."""
 
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """One for each published week."""
+
 
 @without_garbage_collection()
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
@@ -410,7 +421,22 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
         notes=said,
         contest=files.contest,
         head=files.head,
+        checkpoints=tuple(files.checkpoints),
     )
+
+
+def cosigned_by_few(checkpoints: Iterable[Checkpoint]) -> Iterator[str]:
+    """A sentence for each checkpoint that fewer teams have cosigned than have to.
+
+    Nothing is refused for it: otherwise teams could end a contest by saying nothing.
+    """
+    for each in checkpoints:
+        if len(each.teams) < MIN_COSIGNERS:
+            yield (
+                f"The checkpoint of {each.day}, of {each.size} lines, is cosigned by "
+                f"{', '.join(each.teams) or 'no team'}; expected at least {MIN_COSIGNERS} teams before the next one: "
+                "only the organizers vouch that everybody was shown the same lines."
+            )
 
 
 def notes(files: ContestFiles) -> tuple[str, ...]:
@@ -420,11 +446,7 @@ def notes(files: ContestFiles) -> tuple[str, ...]:
         found.append(
             "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too."
         )
-    for week, head in sorted(files.seen.items())[-1:]:
-        found.append(
-            f"The line that published the week on {week}, digest {head.digest[:12]}…, was seen by "
-            f"{', '.join(sorted(head.teams)) or 'no team'} since; at least two teams should."
-        )
+    found += cosigned_by_few(files.checkpoints)
     if files.rules.made_up:
         found.append("This contest is made up: none of it has happened, and its dates were chosen.")
     unconfined = sorted({run.defence for run in files.runs if run.confined is False})
@@ -492,6 +514,8 @@ class _Contest:
         self._mistakes: dict[str, dict[str, _Mistake]] = {name: {} for name in files.defences}
         self._kept: dict[str, DefenceStanding] = {}
         """The standings that change only with a run, a stake or a mistake."""
+        self._sides: dict[str, int] = {}
+        """Of each published image the longer side."""
         # many defences are staked on one day
         self._submitted_before = cache(self._images_before)
 
@@ -518,6 +542,7 @@ class _Contest:
             for image, submission in self._unpublished.pop(week):
                 found.append(image.sha256)
                 self._submissions[image.sha256] = submission
+                self._sides[image.sha256] = max(image.width, image.height)
                 self.states[image.sha256] = ImageState("open")
                 self._aimed.setdefault(submission.manifest.target, []).append(image.sha256)
                 self._courses[image.sha256] = ImageCourse(
@@ -559,12 +584,18 @@ class _Contest:
             self._counting[run.defence].append((run, against))
 
     def _find_mistakes(self, run: DefenceRun, images: Iterable[str]) -> None:
-        """Add the valid images among some that a run gives the other group; the first run that does so stays."""
+        """Add the valid images among some that a run gives the other group; the first run that does so stays.
+
+        None is larger than what the defence sees: it was submitted before the defence was staked, and people may have
+        seen more.
+        """
         known = self._mistakes[run.defence]
         answers = run.answers
         valid = self._valid
+        most = self._files.defences[run.defence].pixels
         for sha256 in images:
-            if answers.get(sha256, ABSTAIN) not in (valid[sha256], ABSTAIN) and sha256 not in known:
+            is_mistaken = answers.get(sha256, ABSTAIN) not in (valid[sha256], ABSTAIN)
+            if is_mistaken and self._sides[sha256] <= most and sha256 not in known:
                 valid_on = self.states[sha256].final_on
                 assert valid_on is not None
                 known[sha256] = _Mistake(max(run.date, valid_on), sha256, self._submissions[sha256])

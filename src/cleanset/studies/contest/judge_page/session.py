@@ -180,7 +180,7 @@ class JudgeSession:
         self.examples = files.examples
         staked = {name for each in files.stakes for name in each.defences}
         models = [each.model for name, each in files.defences.items() if name in staked]
-        self.seen = min((each.seen for each in models if each is not None), default=1.0)
+        self.seen = min((each.share_seen for each in models if each is not None), default=1.0)
         """The share of a square\'s side that every staked model looks at, in the middle."""
         digests = list(dict.fromkeys([*self.examples, *(task.sha256 for task in self.tasks)]))
         objects = Objects(contest)
