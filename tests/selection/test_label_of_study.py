@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from cleanset.classes import imagenet
 from cleanset.dataset import label_sources
 from cleanset.edition.labels import read_labelled_index
-from cleanset.edition.params import Dataset, checked_params
+from cleanset.edition.params import Dataset, Export, checked_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
@@ -20,6 +21,7 @@ from cleanset.selection.rule import Rule
 from cleanset.sets.release import check_label
 from cleanset.stages import preprocess
 from tests.dataset.label_files import PROPOSED, write_sources
+from tests.documents import blocks
 from tests.ten_images import Made, id_of
 
 # image, reassessed labels, classes of the study, top-1 class
@@ -94,6 +96,12 @@ def test_params() -> None:
         Dataset(images="tar", label="kisel")
     with pytest.raises(ValidationError, match="label joined with reader folder; expected real"):
         Dataset(images="photos", reader="folder", label="joined")
+
+
+def test_the_keys_in_the_docs_are_valid(repository: Path) -> None:
+    label, sources = (yaml.safe_load(each) for each in blocks(repository, "yaml", "docs/labels.md"))
+    assert Dataset(images="tar", **label["dataset"]).label == "joined"
+    assert Export(**sources["export"]).label_sources[-1] == "multilabel"
 
 
 def test_card_and_report_name_the_study() -> None:
