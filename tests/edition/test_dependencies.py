@@ -40,6 +40,7 @@ stages:
 WRITTEN = """\
       # a comment stays
       - ${root}/src/cleanset/selection/candidates.py
+      - ${root}/src/cleanset/selection/rule.py
       - ${root}/src/cleanset/stages/intersect.py
     params:
 """

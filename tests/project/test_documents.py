@@ -19,7 +19,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import Model, ReviewPolicy
 from cleanset.review.file_format import parse_reviews
 from cleanset.review.page.shares import share_in_team
-from cleanset.sets.manifest import MANIFEST_COLUMNS
+from cleanset.sets.manifest import DENIED_BY, MANIFEST_COLUMNS
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
@@ -168,6 +168,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/own_model.md", "python"): 1,
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,
+        ("docs/labels.md", "yaml"): 2,
         ("docs/curate.md", "yaml"): 2,
         ("docs/curate.md", "bash"): 1,
         ("docs/review.md", "yaml"): 3,
@@ -326,7 +327,7 @@ def test_what_the_tests_need_is_named(repository: Path) -> None:
 def test_the_columns_of_the_manifest(repository: Path) -> None:
     text = (repository / "docs" / "formats.md").read_text().split("## The manifest")[1]
     cells = re.findall(r"(?m)^\| (`.+?) \|", text)
-    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == MANIFEST_COLUMNS
+    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == (*MANIFEST_COLUMNS, DENIED_BY)
 
 
 @pytest.mark.long

@@ -20,12 +20,11 @@ from cleanset.json_files import parse_json
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import data_beside
 
-SourceForm = Literal["proposed", "human_accuracy", "imagenet_m", "table"]
+SourceForm = Literal["proposed", "human_accuracy", "imagenet_m"]
 """The form of a source's file.
 
 proposed: the CSV files of Kisel et al., with id, proposed_labels and perhaps unclear_multi_labels and is_problematic.
 human_accuracy, imagenet_m: the JSON file of Shankar et al. and Vasudevan et al., all of it or its ImageNet-M alone.
-table: a CSV of image_id and classes, class indices with blanks between.
 """
 PLACE = "data/raw/labels"
 """The folder of an edition that the files are put into."""
@@ -146,11 +145,6 @@ def _proposed(where: str, content: bytes) -> _Found:
         )
 
 
-def _table(where: str, content: bytes) -> _Found:
-    for at, row in _rows(where, content, ("image_id", "classes")):
-        yield _image(f"{row['image_id']}.JPEG", at), ImageLabels(classes=_indices(row["classes"].split(" "), at))
-
-
 def _rows(where: str, content: bytes, columns: tuple[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """The rows of a CSV file by their place in messages; more columns may be there, and each image is there once."""
     try:
@@ -190,7 +184,6 @@ _READERS: Mapping[SourceForm, Callable[[str, bytes], _Found]] = {
     "proposed": _proposed,
     "human_accuracy": _human_accuracy,
     "imagenet_m": _imagenet_m,
-    "table": _table,
 }
 _ANNOTATIONS = TypeAdapter(dict[str, dict[str, list[str]]])
 

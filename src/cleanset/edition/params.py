@@ -15,7 +15,7 @@ from cleanset.dataset.label_sources import known_sources
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, InputError, cut
 from cleanset.selection.class_size import ImagesPerClass
-from cleanset.selection.rule import Label, Order, Pool, Rule
+from cleanset.selection.rule import OWN_LABELS, Label, Order, Pool, Rule
 from cleanset.validation import (
     DeviceText,
     Role,
@@ -64,10 +64,19 @@ class Dataset(Section):
     """The number of images; null: any."""
 
     label: Label = "real"
-    """real: the one reassessed label of an image; both: only where it equals the original one."""
+    """real: the one reassessed label of an image; both: only where it equals the original one; the name of a study of
+    labels: only where it is also the only class that the study names."""
 
     classes: Literal["all"] | list[str] = "all"
     """The keys of the classes that get a set."""
+
+    @field_validator("label")
+    @classmethod
+    def _known_label(cls, label: str) -> str:
+        known = (*OWN_LABELS, *known_sources())
+        if label not in known:
+            raise ValueError(f"{shown(label)}; expected one of {', '.join(known)}")
+        return label
 
     @field_validator("classes", mode="before")
     @classmethod
@@ -86,6 +95,8 @@ class Dataset(Section):
 
     @model_validator(mode="after")
     def _of_one_reader(self) -> Self:
+        if self.is_own and self.label_is_study:
+            raise ValueError(f"label {self.label} with reader folder; expected real: the study is of ImageNet's images")
         others = ("devkit",) if self.is_own else ("labels", "names")
         if self.classes_are_folders and not self.is_own:
             raise ValueError("classes_are_folders with reader ilsvrc, which does not read it; expected no such key")
@@ -95,6 +106,11 @@ class Dataset(Section):
                     f"{key} with reader {self.reader}, which does not read it; expected other keys: remove it"
                 )
         return self
+
+    @property
+    def label_is_study(self) -> bool:
+        """Whether `label` is the name of a study, whose file has to be there."""
+        return self.label not in OWN_LABELS
 
     @property
     def is_own(self) -> bool:

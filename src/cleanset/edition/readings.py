@@ -1,8 +1,9 @@
 """The reading of SCOOTER that an edition follows, as sentences for the data card and the report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
+from cleanset.dataset.label_sources import sources_named
 from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
 from cleanset.yaml_files import data_beside
 
@@ -20,7 +21,7 @@ def readings(params: Params, role: str | None = None) -> list[str]:
     sentences = _SENTENCES["readings"] | (_SENTENCES["of_own_images"] if params.dataset.is_own else {})
     if all(model.is_random for model in models):
         return [
-            sentences["dataset.label"][params.dataset.label],
+            _of_label(params, sentences["dataset.label"]),
             *([] if params.dataset.is_own else [_SENTENCES["one_label"]]),
             _SENTENCES["random_order"],
             _SENTENCES["crops_in_random_order"][params.review.crops],
@@ -29,10 +30,22 @@ def readings(params: Params, role: str | None = None) -> list[str]:
     several = "" if "relaxed" in params.select.tiers else "; an image with several labels is in no class"
     return [
         _protocol(params),
-        *(of_value[attrgetter(key)(params)] for key, of_value in sentences.items()),
+        *(
+            _of_label(params, of_value) if key == "dataset.label" else of_value[attrgetter(key)(params)]
+            for key, of_value in sentences.items()
+        ),
         f"Classes are filled from these tiers, in this order: {tiers}{several}.",
         *_without_network(params),
     ]
+
+
+def _of_label(params: Params, of_value: Mapping[str, str]) -> str:
+    """The sentence on which images have a label; one that a study confirms names it."""
+    label = params.dataset.label
+    if not params.dataset.label_is_study:
+        return of_value[label]
+    (study,) = sources_named([label])
+    return str(_SENTENCES["label_of_study"]).format(name=label, study=study.study)
 
 
 def _without_network(params: Params) -> Iterator[str]:

@@ -12,10 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.selection.rule import Label, Order, Rule
+from cleanset.selection.rule import OWN_LABELS, Label, Order, Rule
 from cleanset.vocabulary import NO_TIER, TIER_ORDER
 
 DEFAULT = Rule()
+NAMED_CLASSES = "named_classes"
+"""The column of an index with the classes that the study names which `Rule.label` names; empty where it has none."""
 
 
 def top5_predictions(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
@@ -56,6 +58,8 @@ def correct(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") ->
     """The images with one label that a model classifies correctly: image_id, class_index, confidence, log_odds."""
     joined = top1(index, scores)
     joined = joined[joined["single"]]
+    if label not in OWN_LABELS:
+        joined = joined[joined[NAMED_CLASSES].str.len() == 1]
     joined = joined.assign(class_index=joined["real_classes"].str[0].astype("int16"))
     return _of_label(joined[joined["top1"] == joined["class_index"]], label)
 
@@ -79,6 +83,9 @@ def relaxed(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") ->
 def _of_label(correct: pd.DataFrame, label: Label) -> pd.DataFrame:
     if label == "both":
         correct = correct[correct["class_index"] == correct["ilsvrc_class"]]
+    elif label not in OWN_LABELS:
+        named = zip(correct["class_index"], correct[NAMED_CLASSES], strict=True)
+        correct = correct.loc[[index in classes for index, classes in named]]
     return correct[["image_id", "class_index", "confidence", "log_odds"]]
 
 

@@ -3,11 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Label = Literal["real", "both"]
-"""Images that count as labelled: with one reassessed label (real), or with one that equals the ILSVRC label (both).
+Label = str
+"""Images that count as labelled: with one reassessed label (real), with one that equals the ILSVRC label (both), or,
+by the name of a study, with one that is also the only class that the study names.
 
-For images with several reassessed labels, which only tier relaxed takes: any of them, or only the ILSVRC label.
+For images with several reassessed labels, which only tier relaxed takes: any of them, only the ILSVRC label, or those
+that the study names, too.
 """
+OWN_LABELS = ("real", "both")
+"""The labels that no further study is needed for."""
+
 Order = Literal["log_odds", "float32"]
 """Descending log-odds, which do not saturate, or descending confidence, as published. Ties: the lower image id."""
 Pool = Literal["ensemble", "model"]

@@ -69,6 +69,7 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
     version than params.yaml, or that does not follow from the edition's scores and verdicts.
     """
     params = read_params(edition.folder)
+    check_label(edition, params)
     classes = edition.read_classes()
     name = f"cleanset-{params.export.version}"
     wanted = (params.export.version, params.export.date)
@@ -118,6 +119,15 @@ def run(edition: Edition, out: Path, with_images: bool, key: Path | None) -> Pub
             raise CleansetError(f"{edition.folder}: problems: {len(problems)}, the first: {first}: run dvc repro")
         count = sum(len(entries) for entries, _ in sets.values())
         return finish(folder, out, count, released, with_images=with_images, key=key)
+
+
+def check_label(edition: Edition, params: Params) -> None:
+    """Raise CleansetError where dataset.label is a study, without whose file nobody could recompute the sets."""
+    if params.dataset.label_is_study:
+        raise CleansetError(
+            f"{edition.params_yaml}: dataset.label: {params.dataset.label}; expected real or both: a release of an "
+            "edition is recomputed from its own files, and the study's is not passed on; publish its sets one by one"
+        )
 
 
 def _files(edition: Edition, params: Params) -> Iterator[tuple[str, bytes]]:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.csv_files import csv_text
+from cleanset.edition.labels import read_labelled_index
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -30,7 +31,7 @@ from cleanset.selection.metrics import (
     totals,
 )
 from cleanset.selection.selected import selected_images
-from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
+from cleanset.tables import CROP_SCORES, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 CLASS_DIGEST_DIGITS = 8
 """Hexadecimal digits of the digest of a class's images, which makes a changed one show in its metrics."""
@@ -43,7 +44,7 @@ def run(edition: Edition) -> None:
     table = edition.read_classes()
     classes = params.dataset.class_list(table)
     per = params.export.images_per_class
-    index = read_table(edition.index, INDEX, table)
+    index = read_labelled_index(edition, params.dataset, table)
     votes = read_reviews(edition.reviews, table)
     unknown = unknown_confidences(edition.folder, params)
     lines: dict[str, dict[str, float | int | str]] = {}

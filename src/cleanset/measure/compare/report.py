@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.edition.labels import read_labelled_index
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -20,7 +21,7 @@ from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import Decision, fill, with_decisions
-from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
+from cleanset.tables import CROP_SCORES, SCORES, read_table
 
 ImagesOfClass = tuple[str, ...]
 """Image ids in the order of a class."""
@@ -187,7 +188,7 @@ def class_changes(
     The scores of crops are the edition's on both sides; an image without a verdict counts as clean.
     """
     params.model(role)
-    index = read_table(edition.index, INDEX, classes)
+    index = read_labelled_index(edition, params.dataset, classes)
     others = {name: read_table(edition.scores(name), SCORES, classes) for name in params.models if name != role}
     votes = checked_votes(edition, params, index, classes)
     predictions = {
