@@ -282,6 +282,7 @@ def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     "code",
     [
         'os.access("/proc/sys/kernel/core_pattern", os.W_OK)',
+        'any(os.access(each, os.W_OK) for each in in_proc if "self" not in each)',
         "ctypes.CDLL(None).unshare(0x10000000) == 0",  # CLONE_NEWUSER
         "opens(lambda: socket.socket(40, socket.SOCK_STREAM))",  # AF_VSOCK
         "opens(lambda: socket.socket(38, socket.SOCK_SEQPACKET))",  # AF_ALG
@@ -300,7 +301,8 @@ def test_what_is_not_let_out(code: str, tmp_path: Path) -> None:
     answer = command_defence(
         tmp_path / "wall",
         f"""
-        import ctypes, socket
+        import ctypes, glob, socket
+        in_proc = [*glob.glob("/proc/[a-z]*"), *glob.glob("/proc/[a-z]*/*")]
         def opens(act):
             try:
                 act()

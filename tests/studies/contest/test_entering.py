@@ -527,3 +527,16 @@ def test_a_whole_folder_of_mail(made: OnDisk) -> None:
     assert len(enter(made.folder, mail, key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))) == 2
     with pytest.raises(CleansetError, match="nothing to enter"):
         enter(made.folder, [each for each in mail if each.suffix == ".sig"], key=key("staff"))
+
+
+@pytest.mark.parametrize(("at", "is_refused"), [("2027-01-30T12:00:00Z", True), ("2027-01-31T12:00:00Z", False)])
+def test_counts_while_a_defence_is_staked(at: str, *, is_refused: bool, made: OnDisk) -> None:
+    """Of many runs they tell the group of each image in the unpublished list."""
+    figures = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
+    hidden = {"list_sha256": "0" * 64, "against": [], "figures": figures}
+    made.add(at, "run", made.run_of({made.sha256: "bicycle"}) | {"unpublished": hidden})
+    if is_refused:
+        with pytest.raises(CleansetError, match=r"line 11 \(run\): counts .* staked until 2027-01-31; expected"):
+            check(made.folder)
+    else:
+        assert len(check(made.folder)) == 2

@@ -210,6 +210,15 @@ def test_an_earlier_day() -> None:
     assert "The board" in card(page(decided, "2026-11-10"), "y")
 
 
+def test_a_void_line_in_the_history(made: OnDisk) -> None:
+    """What it makes void counted before."""
+    assert made.story[7][1] == "answers"
+    made.add("2026-11-16T12:00:00Z", "void", {"lines": [7], "reason": "The wrong image was shown."})
+    lines = read(made.folder)
+    found = [(str(each.on), each.defences[0].status) for each in past_standings(lines, day("2026-11-20"))]
+    assert found[-3:] == [("2026-11-02", "staked"), ("2026-11-14", "broken"), ("2026-11-16", "staked")]
+
+
 def test_no_day_of_change_is_missed(repository: Path) -> None:
     """Standings day by day, of the sample's contest and of one with more judges and a batch that wins."""
     late = judged({"z": BIRD}, JUDGES, "2026-11-23", SECOND_FRIDAY)

@@ -83,7 +83,9 @@ def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> No
         CleansetError, match="contest/unpublished: no folder; expected the unpublished list that contest"
     ):
         run_defence(made.folder, files, "gold/wall", on)
-    found = run_defence(made.folder, files, "gold/wall", on, unpublished=hidden, counts=True)
+    with pytest.raises(CleansetError, match=r"--counts on 2027-01-30: .*; expected a day from 2027-01-31 on, when"):
+        run_defence(made.folder, files, "gold/wall", day("2027-01-30"), unpublished=hidden, counts=True)
+    found = run_defence(made.folder, files, "gold/wall", day("2027-01-31"), unpublished=hidden, counts=True)
     is_odd = {name: odd(each) for name, each in data.items()}  # the command calls these birds
     assert found.unpublished is not None
     assert found.unpublished.list_sha256 == named

@@ -668,6 +668,16 @@ def test_an_appeal_before_the_run_that_justifies_it() -> None:
     assert [each.on for each in history(late, day(LATER))] == [day("2026-11-01"), day(STAKED), day("2026-12-20")][:2]
 
 
+def test_a_defence_without_a_stake_in_a_history() -> None:
+    """It changes with its first run, and with a mistake."""
+    roof = [run({}, "blue/roof", "2026-11-04"), run({"x": "bicycle"}, "blue/roof", SATURDAY)]
+    defences = {"gold/wall": defence(), "blue/roof": defence()}
+    runs = [run({}, "gold/wall", "2026-11-01"), run({"x": "bicycle"}), *roof]
+    files = contest([submission("red", ["x"])], judged(["x"]), runs, defences, first=False)
+    found = [(str(each.on), each.defences[0].status) for each in history(files, day(LATER))]
+    assert found[-3:] == [(STAKED, "ineligible"), ("2026-11-04", "eligible"), ("2026-11-14", "ineligible")]
+
+
 def printed(files: object, date: str) -> list[str]:
     """The lines of a standing, without the spaces at their ends."""
     console = Console(file=io.StringIO(), width=80)

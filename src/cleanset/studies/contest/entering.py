@@ -35,7 +35,7 @@ from cleanset.studies.contest.log_state import mask_of, state
 from cleanset.studies.contest.model_defences import seen_by_model
 from cleanset.studies.contest.objects import Objects, read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import recomputed, run_defence
+from cleanset.studies.contest.runs import over_on, recomputed, run_defence
 from cleanset.studies.contest.signers import voided
 from cleanset.studies.contest.standing import cosigned_by_few, standing
 from cleanset.validation import check_known, shown, validate
@@ -288,6 +288,7 @@ def _rules(contest: Path) -> ContestRules:
 def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> Iterator[str]:
     """See `check_lines`; each object is compared with what was there before its line."""
     void = voided(lines)
+    _check_counts([each for each in lines if each.n not in void])
     last = max((each.n for each in lines if each.kind == PUBLISH), default=0)
     before = ImagesBefore(edition, lines[0].entry, objects)
     controls = {sha for each in lines if each.kind == "controls" for sha in each.entry.controls}
@@ -297,6 +298,16 @@ def _problems_and_notes(edition: Edition, lines: Sequence[Line], new: int, objec
         if line.n >= (new or 1) and is_there:
             yield from _problems_of(edition, line, before, controls, objects)
         before.add(line)
+
+
+def _check_counts(lines: Sequence[Line]) -> None:
+    over = over_on(lines[0].entry, (each.entry for each in lines if each.kind == "stake"))
+    for line in (each for each in lines if each.kind == "run" and each.day < over):
+        if line.entry.unpublished is not None and line.entry.unpublished.figures is not None:
+            raise CleansetError(
+                f"{line}: counts on the unpublished list, though a defence is staked until {over}; expected a run "
+                "without counts, and no stake after one with counts"
+            )
 
 
 def _digests(line: Line) -> list[str]:

@@ -191,10 +191,14 @@ def image_cards(files: ContestFiles, current: Standing) -> list[ImageCard]:
     for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
         for sha, answer in run.answers.items():
             given.setdefault(sha, {})[run.defence] = answer
+    answers: dict[str, list[tuple[str, JudgeAnswer]]] = {}
+    for each in files.answers:
+        for sha, one in each.answers.items():
+            answers.setdefault(sha, []).append((each.judge, one))
     found = []
     for sha, of_image in current.images.items():
         image, submission = submitted[sha]
-        judged = [(each.judge, each.answers[sha]) for each in files.answers if sha in each.answers]
+        judged = answers.get(sha, [])
         # those up to the day on which enough judges had answered
         counting = [answer for _, answer in judged if answer.date <= (of_image.judged_on or datetime.date.max)]
         size = (image.width, image.height)

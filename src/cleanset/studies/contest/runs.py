@@ -1,7 +1,7 @@
 """Runs of defences over every submitted image and the eligibility lists, and a check of runs made before."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -23,6 +23,7 @@ from cleanset.studies.contest.eligibility_lists import (
 from cleanset.studies.contest.files import (
     ContestFiles,
     DefenceRun,
+    Stake,
     UnpublishedResult,
     coverage_steps,
     reasons_against,
@@ -30,7 +31,7 @@ from cleanset.studies.contest.files import (
 )
 from cleanset.studies.contest.model_defences import ModelDefence
 from cleanset.studies.contest.objects import Objects
-from cleanset.studies.contest.rules import ABSTAIN
+from cleanset.studies.contest.rules import ABSTAIN, ContestRules, after
 
 
 def run_defence(
@@ -53,6 +54,12 @@ def run_defence(
     """
     defence = files.defences[name]
     objects = Objects(contest)
+    over = over_on(files.rules, files.stakes)
+    if counts and on < over:
+        raise CleansetError(
+            f"--counts on {on}: of many runs they tell which images are in the unpublished list; expected a day from "
+            f"{over} on, when no defence is staked any more: leave the counts out"
+        )
     accepted = any(each.defence == name and each.date <= on for each in files.accepted)
     if defence.command is not None and not accepted:
         raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected its acceptance")
@@ -106,6 +113,11 @@ def run_defence(
         # of the lists only counts are kept: one of them is not published
         answers={sha: answers[sha] for sha in submitted},
     )
+
+
+def over_on(rules: ContestRules, stakes: Iterable[Stake]) -> datetime.date:
+    """The first day on which no defence is staked any more; the earliest of all days without a stake."""
+    return max((after(each.date, rules.limits.unbroken_days) for each in stakes), default=datetime.date.min)
 
 
 def _check_unchanged(paths: Mapping[str, Path]) -> None:

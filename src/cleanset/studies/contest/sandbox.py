@@ -30,7 +30,10 @@ _BUBBLEWRAP = (
     "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev",
 )  # fmt: skip
 _WRITABLE = ("/tmp", "/home", "/dev/shm")
-_OF_THE_MACHINE = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
+_OF_THE_MACHINE = (
+    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/driver",
+    "/proc/mtrr", "/proc/pressure", "/proc/scsi",
+)  # fmt: skip
 """Settings of the whole machine, which root could write in any namespace."""
 
 
