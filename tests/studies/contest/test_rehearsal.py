@@ -77,7 +77,7 @@ def test_a_contest_of_three_weeks(built: Checkout, repository: Path, tmp_path: P
     assert [each.teams for each in found.checkpoints] == [("grove", "orchard"), ("reef",), ()]
     words = " ".join(printed.split())
     assert "2 defences, 4 submissions with 4 images" in words
-    assert "The checkpoint of 2026-11-13, of 24 lines, is cosigned by reef; expected at least 2 teams" in words
+    assert "The checkpoint of 2026-11-13, of 22 lines, is cosigned by reef; expected at least 2 teams" in words
     assert "tide/standard: 4 runs with the answers and figures that were computed again" in words
     assert verified((contest / "kept.txt").read_bytes(), keys_of(contest)).keys() == {
         f"cleanset-contest/{read(contest)[0].digest}{team}" for team in ("", "/grove", "/orchard")
