@@ -242,6 +242,12 @@ def _state_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_worker() -> None:
+    """Tests run beside each other on all cores: an attack starts no further processes, unless these are tested."""
+    os.environ.setdefault("CLEANSET_WORKERS", "1")
+
+
 @pytest.fixture(scope="session")
 def pristine(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A copy in which nothing has run."""

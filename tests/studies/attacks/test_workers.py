@@ -7,12 +7,15 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
+import torch
 
 from cleanset.scoring import computation as engine
 from cleanset.scoring.computation import Task
-from cleanset.studies.attacks.attacking import FoundGroup, Search, run_attack
+from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search, run_attack
 from cleanset.studies.attacks.spending import Spending
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, Budget
 from tests.studies.attacks.conftest import contents, copied
@@ -81,6 +84,25 @@ def test_the_same_bytes_with_two_workers(name: str, study: AttackStudy, alone: A
     with_two_workers(study, name)
     assert results_of(study, name) == results_of(alone, name)
     assert len(results_of(study, name)) == 6
+
+
+def test_a_worker_computes_with_one_thread(study: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradients of large networks depend on the number of threads, in the last digits."""
+    counts, rows = list[int](), Attacking.rows
+
+    def watched(attacking: Attacking, *given: Any) -> pd.DataFrame:
+        counts.append(torch.get_num_threads())
+        return rows(attacking, *given)
+
+    monkeypatch.setattr(Attacking, "rows", watched)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run_attack(study, ROLE, "spsa", SETTINGS)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert counts == [1] * 4
 
 
 def killed_after_two_groups(folder: Path) -> None:

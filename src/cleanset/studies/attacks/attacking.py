@@ -336,15 +336,16 @@ class Attacking:
         attack = self.params.attack(self.name)
         target = self.target
         seed = self.params.seed
+        words = f"{target.name} {self.name}"
         group = [target.subject(file) for file in files]
-        group_seed = seed_of(seed, "searched", self.text, *files)
+        group_seed = seed_of(seed, "searched", words, *files)
         network.reseed(group_seed)
         # a custom random model draws from the global generators
         with searching(network.precision), globally_seeded(group_seed, network.device):
             results = attack.results(network, group, known)
         found = []
         for file, subject, result in zip(files, group, results, strict=True):
-            own_seed = seed_of(seed, "judged", self.text, file)
+            own_seed = seed_of(seed, "judged", words, file)
             row = target.judge.verdict(subject, result, attack.ball, target.before(file), own_seed)
             found.append(_stored_row(target, file, row))
         return pd.DataFrame(found, columns=SHARD.names)
