@@ -169,6 +169,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
         ("docs/scenarios.md", "yaml"): 1,
+        ("docs/robustness.md", "yaml"): 1,
         ("docs/reference/study_params.md", "yaml"): 1,
         ("docs/own_images.md", "csv"): 2,
         ("docs/own_images.md", "yaml"): 1,
