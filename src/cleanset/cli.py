@@ -543,6 +543,14 @@ def evaluate(
             "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
         ),
     ] = False,
+    factors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Error ratios by factor, too: a file of ImageNet-X's annotations, with its prototypical_paths.csv "
+            "beside it.",
+        ),
+    ] = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     out: Annotated[
@@ -577,12 +585,14 @@ def evaluate(
         report=report,
         hub=hub,
         restricted=restricted,
+        factors=factors,
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr), only_run(out):
         measured, rows = command.run(Edition(edition), wanted)
     if form is not None:
-        show(rendering.leaderboard_for_paper(measured, rows).in_form(form))
+        table = rendering.leaderboard_for_paper if factors is None else rendering.factors_for_paper
+        show(table(measured, rows).in_form(form))
     else:
         show(measured_models.results_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 
