@@ -52,7 +52,7 @@ STAGES = {
 
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
-    "Measure models": ("evaluate", "compare"),
+    "Measure models": ("evaluate", "compare", "selection"),
     "Make an edition": ("tutorial", "edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "hints", "agreement", "audit"),
     "Release a set": ("publish", "pack", "arrays", "diff", "digests"),
@@ -62,6 +62,9 @@ PANELS = {
 """The commands by task, in the order of `cleanset --help`."""
 
 
+ValidationImages = Annotated[
+    Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")
+]
 HintsForm = StrEnum("HintsForm", ["csv"])
 
 
@@ -394,7 +397,7 @@ def _print_order(models: "Models", classes: "ClassTable") -> None:
 
 @app.command()
 def published(
-    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
+    images: ValidationImages,
     out: NewFolder,
     model: Annotated[
         str, typer.Option(help="norm_robust, whose set was published, standard or corruption_robust.")
@@ -421,6 +424,26 @@ def published(
 
     choice = PublishedChoice(model, unreviewed, tuple(reviews or ()))
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
+
+
+@app.command()
+def selection(
+    name: Annotated[str, typer.Argument(help="robustbench: the 5,000 images of its leaderboards of ImageNet.")],
+    images: ValidationImages,
+    out: NewFolder,
+    digests: Annotated[
+        Path | None,
+        typer.Option(help="A table of cleanset digests, to verify every image.", show_default="the package's"),
+    ] = None,
+) -> None:
+    """Write a benchmark's selection of validation images, a folder per class.
+
+    Compares the tar with the MD5 of the official archive, as published does.
+    Classes are the labels of ILSVRC2012.
+    """
+    from cleanset.sets import selections
+
+    typer.echo(selections.run(name, images, out, digests))
 
 
 @app.command()

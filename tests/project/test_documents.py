@@ -47,6 +47,8 @@ ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
     "cleanset evaluate val --model timm:resnet50.a1_in1k --factors annotations/imagenet_x_val_top_factor.jsonl": ""
     "reads files of another project: tests/measure/test_factors.py writes such",
+    "cleanset selection robustbench --images ILSVRC2012_img_val.tar --out robustbench-5000": "reads ImageNet's "
+    "archive: tests/sets/published/test_selections.py draws one",
     "cleanset fetch https://…/cleanset-standard-1.0.0.tar --out standard": "nothing is published yet: "
     "tests/sets/fetching/test_releases.py serves a release",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
