@@ -14,7 +14,7 @@ from pathlib import Path
 from authors.rows import Row
 from measuring import REAL, print_machine, print_table
 
-FAMILIES = ("corruptions", "perturbations", "scenarios", "attacks", "balls", "training")
+FAMILIES = ("corruptions", "perturbations", "scenarios", "watermarks", "factors", "attacks", "balls", "training")
 PROGRAMS = {
     "hendrycks-robustness": "git clone https://github.com/hendrycks/robustness, commit 8190fe3",
     "augmix": "git clone https://github.com/google-research/augmix, commit 9b9824c",
@@ -27,6 +27,8 @@ PROGRAMS = {
     "torchvision-0.2.1": "pip download --no-deps torchvision==0.2.1, and unzip",
     "cleverhans-2.1.0": "pip download --no-deps cleverhans==2.1.0, and unzip",
     "foolbox-1.5.0": "pip download --no-deps foolbox==1.5.0, and unpack",
+    "imagenet-w-1.0.0": "pip download --no-deps imagenet-w==1.0.0, and unzip",
+    "imagenetx": "git clone https://github.com/facebookresearch/imagenetx, commit 6403d41",
     "auto-attack": "git clone https://github.com/fra31/auto-attack, commit a392200",
     "torchattacks-3.5.1": "pip download --no-deps torchattacks==3.5.1, and unzip",
 }

@@ -52,7 +52,7 @@ STAGES = {
 
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
-    "Measure models": ("evaluate", "compare"),
+    "Measure models": ("evaluate", "compare", "selection"),
     "Look at labels": ("labels",),
     "Make an edition": ("tutorial", "edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "hints", "agreement", "audit"),
@@ -64,6 +64,9 @@ PANELS = {
 """The commands by task, in the order of `cleanset --help`."""
 
 
+ValidationImages = Annotated[
+    Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")
+]
 HintsForm = StrEnum("HintsForm", ["csv"])
 
 
@@ -396,7 +399,7 @@ def _print_order(models: "Models", classes: "ClassTable") -> None:
 
 @app.command()
 def published(
-    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
+    images: ValidationImages,
     out: NewFolder,
     model: Annotated[
         str, typer.Option(help="norm_robust, whose set was published, standard or corruption_robust.")
@@ -431,6 +434,26 @@ def published(
 
     choice = PublishedChoice(model, unreviewed, tuple(reviews or ()), labels_in)
     typer.echo(tool.render(tool.run(choice, images, out, digests)))
+
+
+@app.command()
+def selection(
+    name: Annotated[str, typer.Argument(help="robustbench: the 5,000 images of its leaderboards of ImageNet.")],
+    images: ValidationImages,
+    out: NewFolder,
+    digests: Annotated[
+        Path | None,
+        typer.Option(help="A table of cleanset digests, to verify every image.", show_default="the package's"),
+    ] = None,
+) -> None:
+    """Write a benchmark's selection of validation images, a folder per class.
+
+    Compares the tar with the MD5 of the official archive, as published does.
+    Classes are the labels of ILSVRC2012.
+    """
+    from cleanset.sets import selections
+
+    typer.echo(selections.run(name, images, out, digests))
 
 
 @app.command()
@@ -561,6 +584,14 @@ def evaluate(
             "folder (cleanset labels --list).",
         ),
     ] = None,
+    factors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Error ratios by factor, too: a file of ImageNet-X's annotations, with its prototypical_paths.csv "
+            "beside it.",
+        ),
+    ] = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,
     out: Annotated[
@@ -596,12 +627,14 @@ def evaluate(
         hub=hub,
         restricted=restricted,
         labels=labels_in,
+        factors=factors,
     )
     # what a user's module prints must not stand within the results
     with redirect_stdout(sys.stderr), only_run(out):
         measured, rows = command.run(Edition(edition), wanted)
     if form is not None:
-        show(rendering.leaderboard_for_paper(measured, rows).in_form(form))
+        table = rendering.leaderboard_for_paper if factors is None else rendering.factors_for_paper
+        show(table(measured, rows).in_form(form))
     else:
         show(measured_models.results_json(measured, rows) if as_json else rendering.as_text(measured, rows))
 

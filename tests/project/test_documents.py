@@ -45,6 +45,10 @@ STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
+    "cleanset evaluate val --model timm:resnet50.a1_in1k --factors annotations/imagenet_x_val_top_factor.jsonl": ""
+    "reads files of another project: tests/measure/test_factors.py writes such",
+    "cleanset selection robustbench --images ILSVRC2012_img_val.tar --out robustbench-5000": "reads ImageNet's "
+    "archive: tests/sets/published/test_selections.py draws one",
     "cleanset fetch https://…/cleanset-standard-1.0.0.tar --out standard": "nothing is published yet: "
     "tests/sets/fetching/test_releases.py serves a release",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review/page starts the server",
@@ -177,6 +181,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
         ("docs/scenarios.md", "yaml"): 1,
+        ("docs/robustness.md", "yaml"): 1,
         ("docs/reference/study_params.md", "yaml"): 1,
         ("docs/own_images.md", "csv"): 2,
         ("docs/own_images.md", "yaml"): 1,

@@ -241,6 +241,7 @@ OF_PEOPLE = [
     "edition.about.read_about",
     "edition.params.read_params",
     "measure.compare.results.read_results",
+    "measure.factors.read_annotations",
     "measure.predictions.read_predictions",
     "review.audit_files.read_audit_votes",
     "review.audit_files.read_plan",

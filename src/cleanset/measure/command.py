@@ -13,6 +13,7 @@ from cleanset.errors import PACKAGE, CleansetError, install_command, reason
 from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.results import RESULTS, parse_results
+from cleanset.measure.factors import factors_of, read_annotations
 from cleanset.measure.image_lists import open_set_or_list
 from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
@@ -62,6 +63,9 @@ class Wanted:
     labels: Path | None = None
     """Folder with the files of label sources, for multi-label accuracies."""
 
+    factors: Path | None = None
+    """File of ImageNet-X's annotations, by whose factors errors are measured, too."""
+
     @property
     def names(self) -> list[str]:
         """The names of the models, under which their results stand."""
@@ -101,12 +105,16 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
         raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     specs, score, roles = wanted.models_to_run(edition)
     files = parse_prediction_files(wanted.predictions, wanted.names)
+    annotations = None if wanted.factors is None else read_annotations(wanted.factors)
     images = open_set_or_list(wanted.name, edition, roles, wanted.role)
     if wanted.restricted:
         note = f"predictions among the {images.class_count:,} classes of the images alone"
         images = replace(images, limits=[*images.limits, note], is_restricted=True)
     if wanted.labels is not None:
         images = with_studies(images, wanted.labels)
+    if annotations is not None:
+        of_images = factors_of(annotations, {item.file: item.class_index for item in images.items})
+        images = replace(images, limits=[*images.limits, of_images.note], factors=of_images)
     given = _given(files, images, wanted)
     rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
     if wanted.out is not None:

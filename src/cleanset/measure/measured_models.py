@@ -20,6 +20,7 @@ from cleanset.measure.comparability import (
     card_model,
     images_digest,
 )
+from cleanset.measure.factors import FactorMeasures, measure_factors
 from cleanset.measure.measures import Measures, measure_predictions
 from cleanset.measure.multilabel import MultiLabelAccuracy, multilabel_accuracies
 from cleanset.measure.pairs import Pair, compare_pairwise
@@ -55,6 +56,9 @@ class MeasuredModel:
     """Whether the images were chosen by this model: then its accuracy is no measure of it, and nothing is tested
     against it."""
 
+    factors: FactorMeasures | None = None
+    """Its errors by factor, where the set has factors."""
+
     @property
     def is_deterministic(self) -> bool | None:
         """Whether two runs over the same images gave the same scores; None for predictions made elsewhere."""
@@ -71,6 +75,7 @@ def measured_model(
     name: str, predictions: pd.DataFrame, images: EvaluationSet, record: Provenance, path: Path | None = None
 ) -> MeasuredModel:
     """A model with the measures of its predictions on a set, which have the columns of `checked_table`."""
+    correct = dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True))
     return MeasuredModel(
         name=name,
         measures=measure_predictions(predictions, images.predicted_classes),
@@ -79,8 +84,9 @@ def measured_model(
         multilabel=multilabel_accuracies(
             dict(zip(predictions["file"].tolist(), predictions["prediction"].tolist(), strict=True)), images.labels
         ),
-        correct=dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True)),
+        correct=correct,
         chose_images=name == images.selected_by or _has_confidences(predictions, images),
+        factors=None if images.factors is None else measure_factors(correct, images.factors, name),
     )
 
 
@@ -152,6 +158,7 @@ def results_content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Jso
         },
         "interval": "Wilson, 95 %",
         "comparability": accuracy_card(images, rows).as_json(),
+        **({} if images.factors is None else {"factors": images.factors.as_json()}),
         "models": [_model_content(images, row) for row in by_accuracy(rows)],
         "pairs": {
             "test": "McNemar, exact, two-sided",
@@ -209,6 +216,7 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
             for each in found.confusions
         ],
         "misclassified": list[JsonValue](misclassified),
+        **({} if row.factors is None else {"by_factor": row.factors.as_json()}),
         "chose_images": row.chose_images,
         "deterministic": row.is_deterministic,
         "notes": list[JsonValue](notes_of(row, images)),

@@ -21,6 +21,8 @@ from cleanset.statistics.shares import in_percent
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
+# models that get a column of error ratios with intervals, the most accurate; the JSON has all
+MAX_RATIOS = 3
 MEANING = (
     "Interval: Wilson's; of confidence, the mean probability of the top-1 class, by t. ECE: expected calibration "
     "error, 15 bins, debiased; of few images still some hundredths too high."
@@ -40,6 +42,8 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int = 10
         tables.append(multilabel_table(order))
     if tested:
         tables.append(pairs_table([row.name for row in order], tested))
+    if order[0].factors is not None:
+        tables.append(factor_table(order))
     if hardest := hardest_classes(order, most):
         tables += [_classes(order, hardest, images.classes), _confusions(order, most, images.classes)]
     parts: list[RenderableType] = [*map(Text, (*about(images), *all_notes(images, order)))]
@@ -128,6 +132,39 @@ def tested_cells(pair: Pair) -> tuple[Cell, Cell]:
     """The difference of the second model from the first, and the p-value."""
     low, high = pair.interval
     return cell(-pair.counts.difference, (-high, -low)), Cell(shown_p(pair.p_holm))
+
+
+MEANING_OF_RATIOS = (
+    "Error ratio: the error on images with the factor, divided by that on all annotated images; interval by bootstrap."
+)
+
+
+def factor_table(order: Sequence[MeasuredModel]) -> MeasureTable:
+    """The error ratio of each model by factor, with the images that have it."""
+    shown = order[:MAX_RATIOS]
+    titles = [f"#{rank}" for rank in range(1, len(shown) + 1)]
+    others = "" if len(order) <= MAX_RATIOS else " Of more models the JSON has them."
+    return MeasureTable(("error ratio by factor",), ["images", *titles], _ratios(shown), MEANING_OF_RATIOS + others)
+
+
+def _ratios(order: Sequence[MeasuredModel]) -> list[tuple[tuple[str], list[Cell]]]:
+    found = [row.factors.of_factors for row in order if row.factors is not None]
+    return [
+        ((each[0].factor,), [Cell(f"{each[0].images:,}"), *(cell(one.ratio, one.ratio_interval, 1) for one in each)])
+        for each in zip(*found, strict=True)
+    ]
+
+
+def factors_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> MeasureTable:
+    """The error ratios by factor for a paper, a column for each model."""
+    order = by_accuracy(rows)
+    return MeasureTable(
+        ("factor",),
+        ["images", *(row.name for row in order)],
+        _ratios(order),
+        caption="Error ratio by factor of ImageNet-X, with 95 % intervals by bootstrap",
+        notes=evaluation_notes(images, order, ""),
+    )
 
 
 def _tiers(order: Sequence[MeasuredModel]) -> MeasureTable:
@@ -256,5 +293,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         hardest=hardest_classes(order, MAX_ROWS),
         confusions=confusion_counts(order, MAX_ROWS),
         names=images.classes.names,
+        factors=_ratios(order) if images.factors is not None else [],
+        meaning_of_ratios=MEANING_OF_RATIOS,
     )
     write_text(folder / PAGE, text)

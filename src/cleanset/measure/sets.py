@@ -19,6 +19,7 @@ from cleanset.errors import CleansetError, InputError
 from cleanset.files import check_unpacked, sha256
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
+from cleanset.measure.factors import ImageFactors
 from cleanset.measure.multilabel import REASSESSED, SetLabels, labels_from
 from cleanset.measure.notes import MeasuredSet
 from cleanset.progress import found_in_threads
@@ -94,6 +95,9 @@ class EvaluationSet:
 
     is_restricted: bool = False
     """Whether predictions are among the classes of the images alone."""
+
+    factors: ImageFactors | None = None
+    """The factors of its images; None: they are not measured by factor."""
 
     @property
     def facts(self) -> MeasuredSet:

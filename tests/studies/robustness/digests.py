@@ -19,6 +19,8 @@ from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS
 from cleanset.studies.robustness.scenarios.masks import regions_of
 from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition, Scenarios
 from cleanset.studies.robustness.scenarios.scenes import scenario_image
+from cleanset.studies.robustness.watermarks.changes import watermarked
+from cleanset.studies.robustness.watermarks.params import WATERMARK
 from tests.studies.robustness.drawn import drawn, drawn_object, perturbed_frames
 
 PATH = Path(__file__).with_name("digests.tsv")
@@ -56,11 +58,16 @@ def scenario_rows() -> Iterator[Row]:
             yield f"scenario {definition}", name, 0, digest(image)
 
 
+def watermark_rows() -> Iterator[Row]:
+    yield "watermark", WATERMARK, 0, digest(watermarked(drawn()))
+
+
 def rows() -> Iterator[Row]:
     """All rows, in the order of the table."""
     yield from corruption_rows()
     yield from perturbation_rows()
     yield from scenario_rows()
+    yield from watermark_rows()
 
 
 def stored() -> list[Row]:

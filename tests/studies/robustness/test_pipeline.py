@@ -182,6 +182,7 @@ def test_metrics_fit_a_terminal(shown: tuple[Checkout, str]) -> None:
         "attack_metrics/pgd/error_low.json",
         "metrics/corruptions/error/fog.json", "metrics/corruptions/mce.json", "metrics/perturbations/fp/tilt.json",
         "metrics/scenarios/accuracy/image_grey.json", "metrics/scenarios/score_as_published.json",
+        "metrics/watermarks/in_w_gap.json",
     } <= {line.split()[0] for line in lines}  # fmt: skip
 
 
@@ -259,6 +260,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
         "scenarios.csv", "scenario_differences.csv", "scenario_accuracies.csv", "scenario_scores.csv",
         "scenario_regression.csv", "scenario_anova.csv", "scenario_fitted.csv",
         "scenario_by_image.csv", "scenario_by_image_anova.csv", "notes.csv",
+        "watermarks.csv", "watermark_differences.csv", "watermark_accuracies.csv",
         "notices.csv", "models.csv", "errors_by_severity.csv", "flips_by_frame.csv",
     }  # fmt: skip
     columns = {f"measures/{path.name}": path.read_text("utf-8").partition("\n")[0] for path in folder.iterdir()}
@@ -277,6 +279,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     assert notices["corruptions"].startswith("No official ImageNet-C numbers: a subset")
     assert notices["perturbations"].startswith("No official ImageNet-P numbers: a subset")
     assert notices["scenarios"].endswith("of all 1,000 (answers: all).")
+    assert notices["watermarks"].startswith("The watermark of ImageNet-W on these images")
     with (folder / "perturbations.csv").open() as file:
         missing = [row for row in csv.DictReader(file) if row["measure"] == "mfr" if not row["value"]]
     many = [row for row in missing if int(row["images"]) > 1]
@@ -324,7 +327,10 @@ def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("project", "expected"),
-    [(STUDY, ["images.html", "index.html", "perturbations.html", "scenarios.html"]), (ATTACKS, ["index.html"])],
+    [
+        (STUDY, ["images.html", "index.html", "perturbations.html", "scenarios.html", "watermarks.html"]),
+        (ATTACKS, ["index.html"]),
+    ],
 )
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_pages(width: int, project: str, expected: list[str], studied: Checkout, browser: Browser) -> None:
@@ -442,7 +448,7 @@ def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     (contest,) = page.find_all("a", string="the contest's page")
     assert (studied.folder / ATTACKS / "report" / str(contest["href"])).is_file()
     assert len(soup(studied.folder / STUDY / "report" / "images.html").select("p.notice")) == len(FAMILIES)
-    for other in ("index.html", "images.html", "perturbations.html", "scenarios.html"):
+    for other in ("index.html", "images.html", "perturbations.html", "scenarios.html", "watermarks.html"):
         (link,) = soup(studied.folder / STUDY / "report" / other).select("nav a[href*=attacks]")
         assert (studied.folder / STUDY / "report" / str(link["href"])).samefile(
             studied.folder / ATTACKS / "report" / "index.html"
@@ -485,7 +491,8 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
         "autoattack",
     ]  # fmt: skip
     assert [line.split()[0] for line in stages.splitlines()] == [
-        "images", "corruptions@mine", "perturbations@mine", "scenarios@mine", "digests", "measure", "pages",
+        "images", "corruptions@mine", "perturbations@mine", "scenarios@mine", "watermarks@mine", "digests", "measure",
+        "pages",
     ]  # fmt: skip
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=ATTACKS).stdout
     assert [line.split()[0] for line in stages.splitlines()] == [

@@ -135,6 +135,13 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("scenarios: {object_scales: [0.0, 0.5]}", "object_scales: [0.0, 0.5]; expected two factors above 0"),
         ("scenarios: {object_weight: 0.0}", "scenarios.object_weight"),
         ("scenarios: {object_weight: 1.1}", "scenarios.object_weight"),
+        ("watermarks: {names: [logo]}", "watermarks.names.0: expected one of watermark; found 'logo'"),
+        (
+            "watermarks: {font: a.otf}",
+            "font without font_sha256: a change would go unseen; add the output of sha256sum",
+        ),
+        ("watermarks: {font_sha256: 12}", "watermarks.font_sha256"),
+        (f"watermarks: {{font_sha256: {'a' * 64}}}", "font_sha256 without font; expected both, or neither"),
         (
             "measures: {scenarios: {baselines: {model: vgg}}}",
             "measures.scenarios.baselines.model: unknown model 'vgg'; expected one of standard",

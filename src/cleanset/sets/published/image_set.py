@@ -66,7 +66,7 @@ from cleanset.sets.published.lists import (
     published_verdicts,
     with_further_reviews,
 )
-from cleanset.sets.published.source_images import SourceImages, archive_md5, check_md5, check_sides
+from cleanset.sets.published.source_images import CHECKED, SourceImages, archive_md5, check_md5, check_sides
 from cleanset.sets.texts import SCOOTER
 from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
 
@@ -269,13 +269,6 @@ def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None
     check_reviews(votes, index, imagenet(), chosen.params.review.min_crop_pixels, official_images=True)
 
 
-_CHECKS: dict[SourceCheck, str] = {
-    "archive_md5": "verified: the archive has the expected MD5",
-    "image_sha256": "verified: every image has the SHA-256 of the table of digests",
-    "none": NOT_VERIFIED,
-}
-
-
 def render(written: WrittenSet) -> str:
     """The lines that the command prints; the last says how the images were checked."""
     entries = written.entries
@@ -293,7 +286,7 @@ def render(written: WrittenSet) -> str:
     if unreviewed := sum(entry.reviewers == 0 for entry in entries):
         lines.append(f"images that nobody has reviewed: {unreviewed:,}")
     lines += [notice for notice in written.notices if NOT_VERIFIED not in notice.lower()]
-    return "\n".join([*lines, _CHECKS[written.source_check]])
+    return "\n".join([*lines, CHECKED[written.source_check]])
 
 
 def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None, force: bool = False) -> Path:

@@ -26,6 +26,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, write_text
 from cleanset.images.codec import ImageFacts, inspect
 from cleanset.progress import found_in_threads
+from cleanset.sets.description import NOT_VERIFIED
 from cleanset.sets.published.lists import DIGESTS_FILE, ilsvrc_class
 from cleanset.validation import SHA256_FORM, first_names, shown
 from cleanset.vocabulary import SourceCheck
@@ -159,6 +160,14 @@ MAX_SHARE_OF_ONE_SIDE = 0.9
 
 Of 500 original images 67 % have a long side of 500 pixels, and 22 % a short one of 375; no side is more frequent.
 """
+
+
+CHECKED: dict[SourceCheck, str] = {
+    "archive_md5": "verified: the archive has the expected MD5",
+    "image_sha256": "verified: every image has the SHA-256 of the table of digests",
+    "none": NOT_VERIFIED,
+}
+"""How images were verified, in words."""
 
 
 class SourceImages:

@@ -56,7 +56,7 @@ def digests(study: StudyFolder = HERE) -> None:
 @stages.command(hidden=True)
 def answers(
     model: Annotated[str, typer.Option("--model", help="Role in params.yaml of the edition or of the study.")],
-    family: Annotated[str | None, typer.Option(help="corruptions, perturbations or scenarios.")] = None,
+    family: Annotated[str | None, typer.Option(help="corruptions, perturbations, scenarios or watermarks.")] = None,
     study: StudyFolder = HERE,
 ) -> None:
     """Store one model's answers to the changed images of a family; of all without --family."""
@@ -160,7 +160,7 @@ def table(
             help="Folder of a study, or one that robustness evaluate has written.", show_default="the current one"
         ),
     ] = HERE,
-    family: Annotated[str, typer.Option(help="corruptions, perturbations or scenarios.")] = "corruptions",
+    family: Annotated[str, typer.Option(help="corruptions, perturbations, scenarios or watermarks.")] = "corruptions",
     measure: Annotated[
         str | None,
         typer.Option(help="A measure of each change, such as error, ce, fp or accuracy: a row for each change."),

@@ -23,10 +23,11 @@ from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.sections import UNCHANGED
+from cleanset.studies.robustness.watermarks.family import WATERMARK_FAMILY
 from cleanset.validation import Section, check_known, shown, validate
 from cleanset.yaml_files import read_yaml
 
-FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY)
+FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY, WATERMARK_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""
 
 
