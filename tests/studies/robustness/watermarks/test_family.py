@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
+from rich.console import Console
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.studies.robustness.evaluation import _table
 from cleanset.studies.robustness.families import StudyParams, change_plan, notice
 from cleanset.studies.robustness.images import ChangeName, base_pixels
+from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.watermarks.changes import watermarked
 from cleanset.studies.robustness.watermarks.family import LIKE_THE_AUTHORS, WATERMARK_FAMILY
 from cleanset.studies.robustness.watermarks.params import AUTHORS_FONT_SHA256, Watermarks
@@ -77,3 +80,29 @@ def test_notices_tell_whose_watermark_it_is(tmp_path: Path) -> None:
     for digest, expected in texts.items():
         section = {} if digest is None else {"font": "some.otf", "font_sha256": digest}
         assert notice(WATERMARK_FAMILY, params(**section), images, imagenet()).endswith(f" {expected}")
+
+
+def test_the_summary_fits_into_80_columns() -> None:
+    """Of the numbers of a paper's ResNet-50, whose name is long."""
+    shares = {"accuracy": 0.5099, "in_w_gap": -0.2540, "carton_gap": 0.30}
+    lines = [
+        MeasureLine(
+            selection="all",
+            model="robustbench:Linf/Salman2020Do_R50",
+            measure=name,
+            change="",
+            images=50000,
+            value=value,
+            low=value - 0.12,
+            high=value + 0.12,
+        )
+        for name, value in shares.items()
+    ]
+    console = Console(width=80, no_color=True)
+    with console.capture() as caught:
+        console.print(_table(WATERMARK_FAMILY, lines).in_terminal())
+    text = caught.get()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert "51.0 (39.0–63.0)" in text
+    assert "-25.4 (-37.4 to -13.4)" in text
+    assert "30.0 (18.0–42.0)" in text
