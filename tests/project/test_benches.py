@@ -44,6 +44,17 @@ MINIATURES = {
     ),
     "contest": Miniature("Processor seconds of the check of a log", ("300",)),
     "effort": Miniature("Processor time"),
+    "engine": Miniature(
+        "Images a second by the number of stand-in devices",
+        ("--devices", "1", "2"),
+        {
+            "engine": {
+                "SHARDS_PER_DEVICE": "3", "SCORED_SHARD": "4", "BATCH": "4", "GROUP": "1", "SCORE_MILLISECONDS": "1.0",
+                "QUERY_MILLISECONDS": "0.1", "PGD_STEPS": "1", "SPSA_STEPS": "1",
+                "NETWORK": '"test_byobnet"',
+            }
+        },
+    ),
     "estimators": Miniature(
         "2 data sets whose levels are equal",
         constants={
@@ -95,7 +106,7 @@ NOT_RUN = {
     "masking": "needs the built sample",
 }
 LONG = {"effort", "presses", "score"}
-EXHAUSTIVE = {"full_size", "growth", "waiting"}
+EXHAUSTIVE = {"engine", "full_size", "growth", "waiting"}
 """These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 

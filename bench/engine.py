@@ -1,0 +1,303 @@
+"""How far more devices make a computation faster, without one GPU: with devices that take time and no core.
+
+A stand-in device waits for a fixed time for each image of a query. Rates are taken from the moment when every worker
+has finished a shard until the first one has finished its last, so that the start of processes does not count.
+
+Then a real network on the cores of this machine: by the clock, which other work on it lengthens, and by the processor
+seconds of all workers, from which the time on idle cores follows: two workers that need no more of them for an image
+than one does are twice as fast there.
+"""
+
+import argparse
+import io
+import os
+import sys
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import active_children
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import timm
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from cleanset.classes import imagenet
+from cleanset.files import sha256
+from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.machine import available_cores
+from cleanset.scoring.computation import (
+    Elsewhere,
+    Opened,
+    Place,
+    Task,
+    Tasks,
+    Worker,
+    compute,
+    further_workers,
+)
+from cleanset.scoring.decoding import worker_processes
+from cleanset.scoring.devices import Device
+from cleanset.scoring.engine import Settings, ShardScorer, open_pipelines
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import arithmetic
+from cleanset.scoring.validity import MadeFrom
+from cleanset.studies.attacks.attacking import SEARCHING, Attacking, Search
+from cleanset.studies.attacks.base import Known
+from cleanset.studies.attacks.study import AttackedFolder, AttackParams
+from cleanset.studies.attacks.targets import AttackedModel, Judge, Searching
+from cleanset.studies.robustness.images import STUDY_IMAGES, StudyFile
+from measuring import print_machine, print_table, scratch
+
+DEVICES = (1, 2, 4, 8)
+SHARDS_PER_DEVICE = 12
+SHARDS_PER_CORE = 4
+SCORED_SHARD = 64
+"""Images in a shard of scores."""
+BATCH = 16
+GROUP = 4
+"""Images in a group of an attack."""
+SIDE = 64
+PREPROCESSING = ResizeAndCrop("Res64", SIDE, SIDE, "bilinear")
+SCORE_MILLISECONDS = 20.0
+"""Time of the device for an image that is scored."""
+QUERY_MILLISECONDS = 40.0
+"""Time of the device for an image of a query, with its gradient."""
+PGD_STEPS = 10
+SPSA_STEPS = 3
+ATTACKS: Mapping[str, Mapping[str, object]] = {
+    "pgd": {"steps": PGD_STEPS, "group": GROUP},
+    "spsa": {"steps": SPSA_STEPS, "samples": 8, "after": None},
+}
+LIMIT = 0.9
+NETWORK = "resnet18"
+CORES = 2
+"""Workers at most that compute a network on the cores of this machine."""
+CPU = torch.device("cpu")
+
+
+class StandIn(Device):
+    """A device that takes time and no core."""
+
+    is_separate = True
+
+    @property
+    def name(self) -> str:
+        return "stand-in"
+
+    def batch_size(self, wanted: int) -> int:
+        return wanted
+
+
+class Waiting(nn.Module):
+    """A network whose answers take a time for each image; the class is that of a mean color."""
+
+    def __init__(self, milliseconds: float) -> None:
+        super().__init__()
+        self.milliseconds = milliseconds
+        self.weight = nn.Parameter(torch.sin(torch.arange(3000.0)).reshape(3, 1000))
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        # without the lock of the interpreter, as a device computes
+        time.sleep(len(pixels) * self.milliseconds / 1000)
+        return pixels.to(self.weight.dtype).mean(dim=(2, 3)) @ self.weight
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A worker that tells who it is with each result, and waits with its first one until all have one."""
+
+    number: int
+    worker: Worker[Any]
+    all_ready: threading.Barrier
+
+    def results(self, tasks: Tasks) -> Generator[tuple[int, int], None, None]:
+        """The number of each shard, and of this worker."""
+        with closing(self.worker.results(tasks)) as results:
+            for place, (number, _) in enumerate(results):
+                if place == 0:
+                    self.all_ready.wait()
+                yield number, self.number
+
+    def stop(self) -> None:
+        """End the worker."""
+        self.worker.stop()
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Images by the second of the clock, and by the processor second of all workers together."""
+
+    by_clock: float
+    by_processor: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--devices", type=int, nargs="+", default=list(DEVICES))
+    arguments = parser.parse_args()
+    worker_processes(SEARCHING)
+    rates: dict[str, list[Rate]] = {}
+    with scratch() as folder:
+        for name in ("score", *ATTACKS):
+            rates[name] = []
+            for count in arguments.devices:
+                rate = scored(folder, count) if name == "score" else attacked(folder, name, count)
+                rates[name].append(rate)
+                print(f"{name}, {count} devices: {rate.by_clock:.2f} images/s", file=sys.stderr)
+        workers = [*range(1, min(CORES, available_cores()) + 1)]
+        on_cores = {name: [attacked(folder, name, count, NETWORK) for count in workers] for name in ATTACKS}
+    print_machine("torch", "timm")
+    rows = []
+    for name, found in rates.items():
+        alone = found[0].by_clock / arguments.devices[0]
+        linear = [rate.by_clock / count / alone for rate, count in zip(found, arguments.devices, strict=True)]
+        rows.append((name, *(f"{rate.by_clock:,.1f}" for rate in found)))
+        rows.append(
+            (f"{name}, cores that it keeps busy", *(f"{rate.by_clock / rate.by_processor:.2f}" for rate in found))
+        )
+        rows.append((f"{name}, of linear, at least {LIMIT}", *(f"{each:.2f}" for each in linear)))
+    title = (
+        f"Images a second by the number of stand-in devices, which take {SCORE_MILLISECONDS:.0f} ms for an image that "
+        f"is scored, and {QUERY_MILLISECONDS:.0f} ms for one of a query"
+    )
+    print_table(title, ("what", *map(str, arguments.devices)), rows)
+    rows = []
+    for name, of_name in on_cores.items():
+        one = of_name[0]
+        on_idle_cores = [
+            each.by_processor * count / one.by_processor for each, count in zip(of_name, workers, strict=True)
+        ]
+        rows.append((f"{name}, images/s", *(f"{each.by_clock:,.2f}" for each in of_name)))
+        rows.append((f"{name}, images a processor second", *(f"{each.by_processor:,.2f}" for each in of_name)))
+        rows.append((f"{name}, times one, by the clock", *(f"{each.by_clock / one.by_clock:.2f}" for each in of_name)))
+        rows.append((f"{name}, times one, on idle cores", *(f"{each:.2f}" for each in on_idle_cores)))
+    print_table(f"{NETWORK} in float64 by the number of workers, on as many cores", ("what", *map(str, workers)), rows)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A shard, when it was finished: by the clock, and by the processor seconds of this process and its children."""
+
+    worker: int
+    images: int
+    seconds: float
+    processor_seconds: float
+
+
+def processor_seconds() -> float:
+    """Processor seconds of this process and of the workers in processes of their own, which run."""
+    ticks = 0
+    for each in active_children():
+        with suppress(FileNotFoundError):
+            # behind the name of the program, which may hold blanks
+            fields = Path(f"/proc/{each.pid}/stat").read_text().rpartition(") ")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task]) -> Rate:
+    """The rate while all workers compute."""
+    finished: list[Finished] = []
+
+    def keep(number: int, worker: int) -> None:
+        images = len(tasks[number].ids)
+        finished.append(Finished(worker, images, perf_counter(), processor_seconds()))
+
+    barrier = threading.Barrier(len(workers))
+    compute([Timed(number, each, barrier) for number, each in enumerate(workers)], tasks, keep)
+    begin = finished[len(workers) - 1]
+    later = finished[len(workers) :]
+    last = {each.worker: each for each in later}
+    # where one got no second shard, until the end
+    end = min(last.values(), key=lambda each: each.seconds) if len(last) == len(workers) else later[-1]
+    images = sum(each.images for each in later if each.seconds <= end.seconds)
+    return Rate(
+        by_clock=images / (end.seconds - begin.seconds),
+        by_processor=images / max(end.processor_seconds - begin.processor_seconds, 1e-9),
+    )
+
+
+def scored(folder: Path, devices: int) -> Rate:
+    """The rate of `score`."""
+    count = devices * SHARDS_PER_DEVICE * SCORED_SHARD
+    photograph = drawn(0)
+    model = LoadedModel(Waiting(SCORE_MILLISECONDS), PREPROCESSING, "", classes=1000)
+    settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, devices)
+    tasks = [
+        Task(start // SCORED_SHARD, [f"{number}" for number in range(start, start + SCORED_SHARD)])
+        for start in range(0, count, SCORED_SHARD)
+    ]
+    with open_pipelines(partial(same, photograph), PREPROCESSING, settings) as pipelines, arithmetic("float32"):
+        for pipeline in pipelines:
+            pipeline.load(model, "float32")
+        return measured([ShardScorer(each) for each in pipelines], tasks)
+
+
+def same(photograph: bytes, _: object) -> bytes:
+    """The bytes of every image."""
+    return photograph
+
+
+def drawn(seed: int) -> bytes:
+    """A JPEG of noise, 64 pixels a side."""
+    out = io.BytesIO()
+    pixels = np.random.default_rng(seed).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+    Image.fromarray(pixels).save(out, "JPEG")
+    return out.getvalue()
+
+
+def attacked(folder: Path, name: str, devices: int, network: str = "") -> Rate:
+    """The rate of an attack on stand-in devices, or with the name of a network on as many cores."""
+    group = AttackParams.model_validate({"attacks": {name: ATTACKS[name]}}).attack(name).group_size
+    shards = devices * (SHARDS_PER_CORE if network else SHARDS_PER_DEVICE)
+    files = [f"{number:05d}.JPEG" for number in range(shards * group)]
+    (folder / "image.JPEG").write_bytes(drawn(0))
+    device = Device(CPU) if network else StandIn(CPU)
+    here = open_attack(folder, name, files, network, Place(device))
+    tasks = [Task(start // group, files[start : start + group]) for start in range(0, len(files), group)]
+    opening = partial(open_attack, folder, name, files, network)
+    elsewhere = Elsewhere(name=name, open=opening, made_from=here.made_from)
+    further = further_workers(elsewhere, [device] * devices, devices, SEARCHING)
+    return measured([here.worker, *further], tasks)
+
+
+def open_attack(folder: Path, name: str, files: Sequence[str], network: str, place: Place) -> Opened[Any]:
+    """An attack on the waiting network, or on one of timm with random weights, in float64."""
+    params = AttackParams.model_validate({"attacks": {name: ATTACKS[name]}})
+    path = folder / "image.JPEG"
+    digest = sha256(path.read_bytes())
+    ids = {file: f"ILSVRC2012_val_{number + 1:08d}" for number, file in enumerate(files)}
+    torch.manual_seed(0)
+    computed = timm.create_model(network).eval() if network else Waiting(QUERY_MILLISECONDS)
+    model = LoadedModel(computed, PREPROCESSING, "", classes=1000)
+    device = place.device.torch
+    judge = Judge(model, device)
+    # an image that is misclassified from the beginning takes one query
+    label = int(judge.logits(PREPROCESSING(Image.open(path))).argmax())
+    rows = [(file, image_id, label, None, digest, ["standard"]) for file, image_id in ids.items()]
+    target = AttackedModel(
+        name="standard",
+        model=model,
+        images=pd.DataFrame(rows, columns=STUDY_IMAGES.names),
+        files={file: StudyFile(path, digest, image_id) for file, image_id in ids.items()},
+        classes=imagenet(),
+        judge=judge,
+        how=Searching(device, "float64" if network else "float32", BATCH),
+        seed=0,
+    )
+    attacking = Attacking(params, name, target, AttackedFolder(folder / name))
+    known = Known(0, target.others)
+    return Opened(worker=Search(attacking=attacking, known=known), made_from=MadeFrom({"attack": name}))
+
+
+if __name__ == "__main__":
+    main()
