@@ -174,7 +174,7 @@ def test_what_judges_are_shown_later_makes_no_image_a_copy(made: OnDisk) -> None
     (made.edition / "mail" / "images" / "control.png").write_bytes(data)
     path = made.yaml("controls.yaml", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
     made.enter(path)
-    assert len(check(made.folder)) == 2
+    assert not [each for each in check(made.folder) if "looks like" in each or "copy" in each]
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:

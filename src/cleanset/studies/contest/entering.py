@@ -273,7 +273,7 @@ def check(
         f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
         f"{len(lines)} lines, the last with digest {lines[-1].digest}",
     ]
-    return [*found, *cosigned_by_few(files.checkpoints), *notes, *(recomputed(contest, files) if runs else ())]
+    return [*found, *notes, *cosigned_by_few(files.checkpoints), *(recomputed(contest, files) if runs else ())]
 
 
 def _rules(contest: Path) -> ContestRules:
