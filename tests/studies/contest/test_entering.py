@@ -539,4 +539,4 @@ def test_counts_while_a_defence_is_staked(at: str, *, is_refused: bool, made: On
         with pytest.raises(CleansetError, match=r"line 11 \(run\): counts .* staked until 2027-01-31; expected"):
             check(made.folder)
     else:
-        assert len(check(made.folder)) == 2
+        assert not any("counts" in line for line in check(made.folder))

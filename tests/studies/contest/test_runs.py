@@ -53,7 +53,7 @@ def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     assert line.startswith("line 10 (run), ")
     (run,) = made.state().runs
     assert (run.date, run.answers) == (day("2026-11-09"), content["answers"])
-    assert check(made.folder, runs=True)[2:] == ["gold/wall: 1 runs of a command, not recomputable"]
+    assert check(made.folder, runs=True)[3:] == ["gold/wall: 1 runs of a command, not recomputable"]
 
 
 def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> None:
