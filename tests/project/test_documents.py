@@ -45,6 +45,7 @@ STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
+    "cleanset reproduce": "tests/reproduce/test_papers.py runs it in this process",
     "cleanset evaluate val --model timm:resnet50.a1_in1k --factors annotations/imagenet_x_val_top_factor.jsonl": ""
     "reads files of another project: tests/measure/test_factors.py writes such",
     "cleanset selection robustbench --images ILSVRC2012_img_val.tar --out robustbench-5000": "reads ImageNet's "

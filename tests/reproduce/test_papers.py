@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from cleanset.cli import app
 from cleanset.errors import CleansetError
 from cleanset.reproduce import imagenet_c, scooter, ximagenet_12
 from cleanset.reproduce.numbers import Number, Reproduction
@@ -154,3 +156,16 @@ def test_forms(name: str, found: dict[str, Reproduction]) -> None:
     assert rows[0][:6] == ["where", "number", "printed", "computed", "difference", "verdict"]
     assert len([row for row in rows[1:] if len(row) >= 6]) >= len(paper.numbers)
     assert len(re.findall(r"\\\\$", table.in_form("latex"), re.MULTILINE)) == len(paper.numbers) + 1
+
+
+def test_the_command() -> None:
+    """All papers with their counts; of one, the numbers that differ, and what is not computed."""
+    command = CliRunner(env={"COLUMNS": "200"})
+    listed = command.invoke(app, ["reproduce"]).stdout
+    assert [line.split()[0] for line in listed.splitlines() if not line.startswith(" ")] == list(PAPERS)
+    one = command.invoke(app, ["reproduce", "ximagenet-12"])
+    assert one.exit_code == 0
+    assert len(re.findall(r"Score as written .* differs$", one.stdout, re.MULTILINE)) == 4
+    assert "Table 4" not in one.stdout
+    assert "\n- Table 3, ResNet50, internal, segmented_image: the accuracy in table 2" in one.stdout
+    assert "Table 4: Table 1, total, DF" in command.invoke(app, ["reproduce", "ximagenet-12", "--all"]).stdout
