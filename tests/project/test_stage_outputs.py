@@ -218,6 +218,7 @@ OUTPUTS = {
 """By function."""
 
 ELSEWHERE = {
+    "edition.labels.read_labelled_index": "as read_table: tests/selection/test_label_of_study.py",
     "dataset.pinned.read_pinned": "any other line is refused: tests/review/test_accepted.py",
     "scoring.validity.read_finished": "a damaged record means computing again: tests/scoring/test_validity.py",
     "sets.folder.read_checksums": "verified file by file: tests/sets/test_verify.py",
@@ -235,10 +236,14 @@ OF_PEOPLE = [
     "dataset.archives.read_md5_list",
     "dataset.folder.read_images",
     "dataset.folder.read_labels",
+    "dataset.label_sources.read_source",
+    "dataset.label_sources.read_sources",
     "dataset.labels.read_ground_truth",
     "dataset.labels.read_original_labels",
     "dataset.labels.read_reassessed",
     "edition.about.read_about",
+    "reproduce.published_files.read_published",
+    "stages.export.read_studies",
     "edition.params.read_params",
     "measure.compare.results.read_results",
     "measure.factors.read_annotations",

@@ -43,8 +43,12 @@ def signature_of(data: bytes, key: Path) -> str:
     """
     found = sign(data, key, NAMESPACE).decode()
     if len(found) != len(armoured(bytes(_KEY_BYTES), bytes(_SIGNATURE_BYTES))):
-        raise CleansetError(f"{key}: a key of another kind; expected an ed25519 key: ssh-keygen -t ed25519")
+        raise _other_kind(key)
     return found
+
+
+def _other_kind(key: Path) -> CleansetError:
+    return CleansetError(f"{key}: a key of another kind; expected an ed25519 key: ssh-keygen -t ed25519")
 
 
 def check_signature(data: bytes, signature: str, key: str) -> None:
@@ -104,7 +108,7 @@ def raw_signature(data: bytes, key: Path) -> RawSignature:
         # with a passphrase; the public key lies beside it
         return _by_agent(data, key.with_name(f"{key.name}.pub"))
     if not isinstance(private, Ed25519PrivateKey):
-        raise CleansetError(f"{key}: a key of another kind; expected an ed25519 key: ssh-keygen -t ed25519")
+        raise _other_kind(key)
     return RawSignature(private.public_key().public_bytes_raw(), private.sign(data))
 
 
