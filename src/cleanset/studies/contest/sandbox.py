@@ -25,9 +25,11 @@ _SYSTEM = (
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 MAX_WRITTEN_BYTES = 2**30
 """What a command may write into /tmp, into /home and into /dev/shm, each."""
+NOBODY = "65534"
+"""The user and group that a command is, whoever starts it: root, too, as in most containers."""
 _BUBBLEWRAP = (
     "bwrap", "--unshare-user", "--unshare-all", "--disable-userns", "--die-with-parent", "--as-pid-1",
-    "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev",
+    "--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--proc", "/proc", "--dev", "/dev",
 )  # fmt: skip
 _WRITABLE = ("/tmp", "/home", "/dev/shm")
 _OF_THE_MACHINE = (
