@@ -1,11 +1,10 @@
 """Files that others published, put by hand into a folder, and known by their digest."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes
+from cleanset.files import read_bytes, sha256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +29,7 @@ def read_published(file: PublishedFile, folder: Path | None) -> bytes | None:
     if folder is None or not (folder / file.name).is_file():
         return None
     data = read_bytes(folder / file.name)
-    found = hashlib.sha256(data).hexdigest()
+    found = sha256(data)
     if found != file.sha256:
         raise CleansetError(
             f"{folder / file.name}: SHA-256 {found}; expected {file.sha256}: download it again from {file.origin}"
