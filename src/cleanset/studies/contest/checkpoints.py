@@ -12,7 +12,7 @@ bytes of the lines without their newlines.
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -190,17 +190,21 @@ def _size(text: str) -> int:
     return int(found[1]) if found else 0
 
 
+def last_published(lines: Sequence[Line], void: Container[int]) -> Line | None:
+    """The last line that published a week, and is not among the numbers of void lines; None without one."""
+    return next((each for each in reversed(lines) if each.kind == PUBLISH and each.n not in void), None)
+
+
 def last_checkpoint(lines: Sequence[Line]) -> str:
     """The last checkpoint of a log, with its cosignatures below it: a signed note for any program that verifies one.
 
     Raises CleansetError for a log without a checkpoint.
     """
     void = voided(lines)
-    counting = [each for each in lines if each.n not in void]
-    last = next((each for each in reversed(counting) if each.kind == PUBLISH), None)
+    last = last_published(lines, void)
     if last is None:
         raise CleansetError(f"{LOG}: no week is published yet; expected one: its line has a checkpoint")
-    entries = (each.entry for each in counting if each.kind == COSIGN)
+    entries = (each.entry for each in lines if each.kind == COSIGN and each.n not in void)
     by_team = {each.team: each.signature for each in entries if each.checkpoint == last.digest}
     parts = NoteParts.of(last.entry.checkpoint)
     return note(parts.text, [*parts.lines, *(by_team[team] for team in sorted(by_team))])

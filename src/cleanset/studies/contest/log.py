@@ -37,6 +37,7 @@ from cleanset.studies.contest.checkpoints import (
     cosignature_line,
     cosigned_text,
     cosigner_name,
+    last_published,
     note,
     origin_of,
     signature_line,
@@ -211,7 +212,7 @@ class _Reader:
 
     def checkpoint(self) -> Line | None:
         """The last line that published a week, and is not void."""
-        return next((each for each in reversed(self.lines) if each.kind == PUBLISH and each.n not in self._void), None)
+        return last_published(self.lines, self._void)
 
     def checkpoint_text(self) -> str:
         """The checkpoint of the lines so far, without its signature."""
