@@ -323,11 +323,11 @@ def test_what_the_tests_need_is_named(repository: Path) -> None:
     (packages,) = re.findall('(?m)^packages="(.*)"$', (repository / ".ci" / "run").read_text())
     assert packages.split() == [
         "bubblewrap", "chromium", "chromium-headless-shell", "locales", "nginx-light", "openssh-client",
-        "openssh-server",
+        "openssh-server", "runsc",
     ]  # fmt: skip
     readme = " ".join((repository / "README.md").read_text().split())
     (sentence,) = re.findall("the tests that it skips because (.+?) is missing", readme)
-    assert sentence == "Chromium, nginx, sshd, bubblewrap, a German locale, a GPU or a folder of photographs"
+    assert sentence == "Chromium, nginx, sshd, bubblewrap, gVisor, a German locale, a GPU or a folder of photographs"
 
 
 def test_the_columns_of_the_manifest(repository: Path) -> None:

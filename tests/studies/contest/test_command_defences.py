@@ -3,10 +3,12 @@
 import ctypes
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,12 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest import command_defences
-from cleanset.studies.contest.command_defences import CommandDefence, nameless_copy, parse_answers
+from cleanset.studies.contest.bubblewrap import Bubblewrap
+from cleanset.studies.contest.command_defences import SANDBOXES, CommandDefence, nameless_copy, parse_answers
 from cleanset.studies.contest.files import Defence
 from cleanset.studies.contest.objects import Objects
-from cleanset.studies.contest.sandbox import can_confine
+from cleanset.studies.contest.sandbox import Sandbox, can_start, scope
+from tests.conftest import without
 from tests.documents import blocks
 from tests.studies.contest.on_disk import digest, png
 from tests.time_limits import at_most
@@ -47,10 +51,26 @@ def test_refused_output(text: str, message: str) -> None:
         parse_answers(text, ["a.png", "b.png"], GROUPS, "gold/wall")
 
 
-def answers_of(command: list[str], folder: Path, images: Path, seconds: float = 60) -> dict[str, str]:
+def installed(sandbox: Sandbox) -> Sandbox:
+    """A sandbox, if this machine has it and lets it confine a command."""
+    if shutil.which(sandbox.program) is None:
+        without(f"{sandbox.program} is not installed")
+    if not can_start(sandbox):
+        pytest.skip(f"this machine does not let {sandbox.program} confine a command, as in some containers")
+    return sandbox
+
+
+@pytest.fixture(params=SANDBOXES, ids=[each.program for each in SANDBOXES])
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    return installed(request.param)
+
+
+def answers_of(
+    command: list[str], folder: Path, images: Path, seconds: float = 60, sandboxes: Sequence[Sandbox] = SANDBOXES
+) -> dict[str, str]:
     """The answers of a command with that time limit."""
     entry = Defence.model_construct(name="gold/wall", command=command, time_limit_seconds=seconds)
-    defence = CommandDefence(Objects(folder), entry, GROUPS, unconfined=True)
+    defence = CommandDefence(Objects(folder), entry, GROUPS, unconfined=True, sandboxes=sandboxes)
     return defence.answers_of(folder, images, time.monotonic() + seconds)
 
 
@@ -100,10 +120,9 @@ def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path:
         answers_of(command, folder, images, seconds)
 
 
-def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_defences, "can_confine", lambda: False)
+def test_a_program_that_is_not_there(tmp_path: Path, images: Path) -> None:
     with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
-        answers_of(["./no-such-program"], tmp_path, images)
+        answers_of(["./no-such-program"], tmp_path, images, sandboxes=())
 
 
 @pytest.mark.slow
@@ -123,14 +142,7 @@ def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
     assert not late.exists()
 
 
-needs_bubblewrap = pytest.mark.skipif(
-    not can_confine() and not os.environ.get("CLEANSET_NO_SKIP"),
-    reason="no bubblewrap, or this machine does not let a user make namespaces",
-)
-
-
-@needs_bubblewrap
-def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
+def test_a_command_has_no_network(tmp_path: Path, images: Path, sandbox: Sandbox) -> None:
     command, folder = script(
         tmp_path,
         """
@@ -139,17 +151,27 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images) == ANSWERS
+    assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
 
 
-@needs_bubblewrap
-def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_sees_its_files_and_the_images(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
+) -> None:
     """And the system's programs; no other file of its user, no other process; it can write to its home alone."""
     (tmp_path / "secret").write_text("the unpublished list")
     monkeypatch.setenv("HOME", str(tmp_path))
     # beside the system's folders it sees its interpreter, wherever that is installed
     installed = [Path(prefix).parts for prefix in (sys.prefix, sys.base_prefix)]
-    allowed = {"dev", "home", "proc", "tmp", "defence", "images", *(parts[1] for parts in installed)}
+    allowed = {
+        "dev",
+        "home",
+        *(["sys"] if sandbox.program == "runsc" else []),
+        "proc",
+        "tmp",
+        "defence",
+        "images",
+        *(parts[1] for parts in installed),
+    }
     in_tmp = sorted({parts[2] for parts in installed if parts[1] == "tmp"})
     command, folder = script(
         tmp_path,
@@ -172,7 +194,7 @@ def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, m
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images) == ANSWERS
+    assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
 
 
 def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) -> None:
@@ -194,8 +216,7 @@ def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) ->
     assert answers_of(command, folder, images) == ANSWERS
 
 
-@needs_bubblewrap
-def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
+def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path, sandbox: Sandbox) -> None:
     """A child in a session of its own is not killed by its group, but it is with its namespace."""
     mark = f"sleep {os.getpid() % 1000 + 3000}"
     command, folder = script(
@@ -206,7 +227,7 @@ def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
-    assert answers_of(command, folder, images) == ANSWERS
+    assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
     assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 
@@ -247,14 +268,17 @@ def given(tmp_path: Path, count: int) -> dict[str, Path]:
     return found
 
 
-def command_defence(folder: Path, code: str, **changed: object) -> CommandDefence:
+def command_defence(
+    folder: Path, code: str, sandboxes: Sequence[Sandbox] = SANDBOXES, **changed: object
+) -> CommandDefence:
     """A command whose only file is the program."""
     text = "import os, sys, time\n" + textwrap.dedent(code)
     (folder / "objects").mkdir()
     (folder / "objects" / digest(text.encode())).write_text(text)
     content: dict[str, object] = {"name": "gold/wall", "submitted": "2026-11-01", "open": False}
     content |= {"command": [sys.executable, "run.py"], "files": [{"path": "run.py", "sha256": digest(text.encode())}]}
-    return CommandDefence(Objects(folder), Defence.model_validate(content | changed), GROUPS, unconfined=True)
+    entry = Defence.model_validate(content | changed)
+    return CommandDefence(Objects(folder), entry, GROUPS, unconfined=True, sandboxes=sandboxes)
 
 
 def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
@@ -277,27 +301,42 @@ def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     assert answer.preparation_seconds > 0
 
 
-@needs_bubblewrap
 @pytest.mark.parametrize(
     "code",
     [
         "(os.getuid(), os.geteuid(), os.getgid()) != (65534, 65534, 65534)",
         'os.access("/proc/sys/kernel/core_pattern", os.W_OK)',
         'any(os.access(each, os.W_OK) for each in in_proc if "self" not in each)',
-        "ctypes.CDLL(None).unshare(0x10000000) == 0",  # CLONE_NEWUSER
         "opens(lambda: socket.socket(40, socket.SOCK_STREAM))",  # AF_VSOCK
         "opens(lambda: socket.socket(38, socket.SOCK_SEQPACKET))",  # AF_ALG
-        "ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120)) >= 0",  # io_uring_setup
         'opens(lambda: open("/left", "w"))',
         'opens(lambda: open("/dev/left", "w"))',
         "opens(lambda: os.posix_fallocate(1, 0, 2 * 10**9))",
         'opens(lambda: [open(f"/tmp/{n}", "w").truncate(10**8) for n in range(20)]) and opens(written)',
         "not opens(lambda: socket.socket(socket.AF_INET))",
         'not opens(lambda: open("/home/seen", "w"))',
+        'not opens(lambda: open("/dev/null", "w"))',
     ],
 )
-def test_what_is_not_let_out(code: str, tmp_path: Path) -> None:
-    """Neither into the machine's settings nor another namespace, a socket of the host, or more memory than granted."""
+def test_what_is_not_let_out(code: str, tmp_path: Path, sandbox: Sandbox) -> None:
+    """Neither into the machine's settings, nor to a socket of the host, nor to more memory than granted."""
+    assert not is_true_inside(code, tmp_path, sandbox)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ctypes.CDLL(None).unshare(0x10000000) == 0",  # CLONE_NEWUSER
+        "ctypes.CDLL(None).syscall(425, 1, ctypes.create_string_buffer(120)) >= 0",  # io_uring_setup
+    ],
+)
+def test_what_the_kernel_does_not_do_for_a_command(code: str, tmp_path: Path) -> None:
+    """Of gVisor's kernel a command may have such calls: no other kernel carries them out."""
+    assert not is_true_inside(code, tmp_path, installed(Bubblewrap()))
+
+
+def is_true_inside(code: str, tmp_path: Path, sandbox: Sandbox) -> bool:
+    """What an expression is for a confined command."""
     (tmp_path / "wall").mkdir()
     answer = command_defence(
         tmp_path / "wall",
@@ -316,14 +355,35 @@ def test_what_is_not_let_out(code: str, tmp_path: Path) -> None:
                     file.write(bytes(10**8))
         print(os.listdir(sys.argv[1])[0] + (", bird" if {code} else ", abstain"))
         """,
+        sandboxes=[sandbox],
     )
-    assert set(answer(given(tmp_path, 1))[0].values()) == {"abstain"}
+    (found,) = answer(given(tmp_path, 1))[0].values()
+    return found == "bird"
 
 
-@needs_bubblewrap
+def test_another_user_reads_what_it_is_given(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Whatever the umask of whoever starts it."""
+    before = os.umask(0o077)
+    try:
+        assert is_true_inside("True", tmp_path, sandbox)
+    finally:
+        os.umask(before)
+
+
+def test_no_sandbox_is_chosen_where_its_program_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first that is there is."""
+    programs = {each: shutil.which(each) or without(f"{each} is not installed") for each in ("bwrap", "true")}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [each.program for each in SANDBOXES if can_start(each)] == []
+    assert scope() == []
+    for name, place in programs.items():
+        (tmp_path / name).symlink_to(place)
+    assert [each.program for each in SANDBOXES if can_start(each)] == ["bwrap"]
+
+
 @pytest.mark.skipif(command_defences._KEYCTL is None, reason="needs the number of a system call")
 def test_a_command_leaves_nothing_in_a_keyring(tmp_path: Path) -> None:
-    """As of a login session, which all processes of that session share, whatever namespaces they are in."""
+    """As of a login session, which all its processes share, whatever namespaces they are in; gVisor has no keyrings."""
     add_key = {250: 248, 219: 217}[command_defences._KEYCTL or 0]
     if ctypes.CDLL(None).syscall(command_defences._KEYCTL, 1, None) < 0:
         pytest.skip("this machine has no keyrings")
@@ -337,6 +397,7 @@ def test_a_command_leaves_nothing_in_a_keyring(tmp_path: Path) -> None:
         assert system({add_key}, b"user", b"seen", b"x", 1, -3) > 0
         print(os.listdir(sys.argv[1])[0] + (", bird" if seen else ", abstain"))
         """,
+        sandboxes=[installed(Bubblewrap())],
     )
     assert set(answer(given(tmp_path, 3))[0].values()) == {"abstain"}
 

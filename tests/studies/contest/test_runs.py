@@ -9,13 +9,14 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest import command_defences
+from cleanset.studies.contest.command_defences import SANDBOXES
 from cleanset.studies.contest.eligibility_lists import list_digest, unpublished_list
 from cleanset.studies.contest.entering import check, enter_runs
 from cleanset.studies.contest.files import reasons_against
 from cleanset.studies.contest.log_lines import LOG
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.runs import run_defence
-from cleanset.studies.contest.sandbox import can_confine
+from cleanset.studies.contest.sandbox import can_start
 from tests.studies.contest.made import day
 from tests.studies.contest.on_disk import MODEL, OnDisk, digest, key, png
 from tests.studies.contest.with_images import COMMAND, odd, ready, use_command
@@ -24,12 +25,12 @@ from tests.time_limits import at_most
 
 def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: OnDisk) -> None:
     """A command is not started, unless this is wanted, and the run says so."""
-    monkeypatch.setattr(command_defences, "can_confine", lambda: False)
+    monkeypatch.setattr(command_defences, "can_start", lambda _: False)
     on = day("2026-11-09")
     ready(made)
     use_command(made)
     files = made.state("2026-11-09")
-    with pytest.raises(CleansetError, match="cannot confine; expected bubblewrap"):
+    with pytest.raises(CleansetError, match="cannot confine; expected gVisor"):
         run_defence(made.folder, files, "gold/wall", on)
     assert run_defence(made.folder, files, "gold/wall", on, unconfined=True).confined is False
 
@@ -48,7 +49,7 @@ def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     expected = {"images": 3, "correct": correct, "mistakes": 0, "mistakes_at_80": 0}
     assert content["eligibility"] == expected
     assert content["images_per_minute"] > 0
-    assert content["confined"] is can_confine()
+    assert content["confined"] is any(map(can_start, SANDBOXES))
     (line,) = enter_runs(made.folder, ["gold/wall"], key=key("staff"), at=at)
     assert line.startswith("line 10 (run), ")
     (run,) = made.state().runs

@@ -12,6 +12,8 @@ import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -20,14 +22,19 @@ from PIL import Image
 from cleanset.errors import CleansetError, reason
 from cleanset.images.codec import decode
 from cleanset.measure.predictions import printed_answers
+from cleanset.studies.contest.bubblewrap import Bubblewrap
 from cleanset.studies.contest.files import DEFENCE_SIDE, Defence
+from cleanset.studies.contest.gvisor import Gvisor
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.sandbox import can_confine, confined, socket_filter
+from cleanset.studies.contest.sandbox import Confined, Sandbox, Start, can_start, scope
 from cleanset.validation import shown
 
 MAX_OUTPUT_BYTES = 100_000_000
 """The most bytes that a command may print to its output or to its errors."""
+
+# a byte more than is allowed: whoever writes that many, also by fallocate, is found out
+_MAX_FILE_BYTES = MAX_OUTPUT_BYTES + 1
 
 POLL_SECONDS = 0.05
 """Interval between two looks at a running command."""
@@ -35,29 +42,44 @@ POLL_SECONDS = 0.05
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
 
+_OF_SCOPES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+"""Environment variables by which a sandbox is started in a scope."""
+
+SANDBOXES: Sequence[Sandbox] = (Gvisor(), Bubblewrap())
+"""The first that this machine can start confines a command."""
+
 
 class CommandDefence:
     """A defence that is a command, whose files are among the `objects`.
 
-    A machine that cannot confine it is refused, unless `unconfined` is given.
+    A machine that cannot confine it by one of `sandboxes` is refused, unless `unconfined` is given.
     """
 
     digest = None
 
     def __init__(
-        self, objects: Objects, defence: Defence, groups: Collection[str], *, unconfined: bool = False
+        self,
+        objects: Objects,
+        defence: Defence,
+        groups: Collection[str],
+        *,
+        unconfined: bool = False,
+        sandboxes: Sequence[Sandbox] = SANDBOXES,
     ) -> None:
         self._objects = objects
         self._defence = defence
         self._groups = groups
-        self.is_confined = can_confine()
+        self._sandbox = next(filter(can_start, sandboxes), None)
+        self._scope = [] if self._sandbox is None else scope()
+        self.is_confined = self._sandbox is not None
         """Whether this machine lets the command see nothing but its files and an image."""
         self.preparation_seconds = 0.0
         """Time that it took to make the images of the last call."""
         if not self.is_confined and not unconfined:
             raise CleansetError(
-                f"{defence.name}: a command that this machine cannot confine; expected bubblewrap (the program bwrap, "
-                "0.8 or newer), allowed to make namespaces, or --unconfined, with which the standing says so"
+                f"{defence.name}: a command that this machine cannot confine; expected gVisor (the program runsc) or "
+                "bubblewrap (bwrap, 0.8 or newer), allowed to make namespaces, or --unconfined, with which the "
+                "standing says so"
             )
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], None]:
@@ -89,30 +111,33 @@ class CommandDefence:
         """
         command = self._defence.command or []
         with ExitStack() as stack:
-            scratch = stack.enter_context(tempfile.TemporaryDirectory())
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             # no other variables: they may hold credentials, and somebody else wrote the command
-            environment = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
-            seccomp = stack.enter_context(socket_filter())
-            if self.is_confined:
-                whole = confined(command, folder, images, seccomp)
-                environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
+            variables = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
+            bundle = scratch / "bundle"
+            bundle.mkdir()
+            if self._sandbox is None:
+                start = Start(command=[*command, str(images.resolve())], max_file_bytes=_MAX_FILE_BYTES)
+                # its home, too
+                variables |= {"HOME": str(bundle)}
             else:
-                home = Path(scratch, "home")
-                home.mkdir()
-                whole = [*command, str(images.resolve())]
-                environment |= {"HOME": str(home)}
-            text = self._output(whole, folder, environment, Path(scratch), ends=ends, passed=seccomp)
+                confined = Confined(
+                    command=command, folder=folder, images=images, variables=variables, max_file_bytes=_MAX_FILE_BYTES
+                )
+                start = stack.enter_context(self._sandbox.open(confined, bundle))
+                start = replace(start, command=[*self._scope, *start.command])
+                variables |= {key: os.environ[key] for key in _OF_SCOPES if key in os.environ}
+            text = self._output(start, folder, variables, scratch, ends=ends)
         return parse_answers(text, {path.name for path in images.iterdir()}, self._groups, self._defence.name)
 
     def _output(
         self,
-        command: Sequence[str],
+        start: Start,
         folder: Path,
-        environment: Mapping[str, str],
+        variables: Mapping[str, str],
         scratch: Path,
         *,
         ends: float,
-        passed: int,
     ) -> str:
         name = self._defence.name
         out = scratch / "out"
@@ -122,8 +147,8 @@ class CommandDefence:
             try:
                 # in a session of its own, so that everything that it starts can be killed with it
                 process = subprocess.Popen(
-                    command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-                    start_new_session=True, preexec_fn=_limit, pass_fds=(passed,),
+                    start.command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                    start_new_session=True, preexec_fn=partial(_limit, start.max_file_bytes), pass_fds=start.passed,
                 )  # fmt: skip
             except OSError as error:
                 raise CleansetError(
@@ -155,8 +180,10 @@ def write_files(objects: Objects, folder: Path, defence: Defence) -> None:
         path = folder / each.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(objects.read(each.sha256))
-        path.chmod(0o555)
         os.utime(path, (0, 0))
+    # whatever the umask is: the command is another user
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o555)
 
 
 def nameless_copy(path: Path, folder: Path) -> str:
@@ -172,6 +199,8 @@ def nameless_copy(path: Path, folder: Path) -> str:
     image.info.clear()
     name = f"{secrets.token_hex(16)}.png"
     image.save(folder / name, compress_level=1)
+    (folder / name).chmod(0o444)
+    folder.chmod(0o755)
     for each in (folder / name, folder):
         os.utime(each, (0, 0))
     return name
@@ -182,9 +211,9 @@ _KEYCTL = {"x86_64": 250, "aarch64": 219}.get(platform.machine())
 """The number of the system call, for which neither Python nor a common program has a function."""
 
 
-def _limit() -> None:
-    # a byte more than is allowed: whoever writes that many, also by fallocate, is found out
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_OUTPUT_BYTES + 1, MAX_OUTPUT_BYTES + 1))
+def _limit(max_file_bytes: int | None) -> None:
+    if max_file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, max_file_bytes))
     # no namespace has the keyring of a login session: in it a command could leave what it has seen for the next image
     if sys.platform == "linux" and _KEYCTL is not None:
         _LIBC.syscall(_KEYCTL, 1, None)

@@ -1,138 +1,145 @@
-"""A sandbox for a defence's command, made by bubblewrap.
+"""A sandbox for a defence's command, made by gVisor where it is installed, else by bubblewrap.
 
 The command sees nothing but the files that its entry names, one image, and programs and libraries of this machine, all
-for reading; what it may write is lost, and of a limited size. It is the first process of a process namespace, so that
-everything that it starts ends with it, has a network namespace without a network, makes no user namespace of its own,
-and opens no socket but of the families that such a namespace isolates.
+for reading; what it may write is lost, and of a limited size. Everything that it starts ends with it, and it has no
+network. Where systemd makes scopes, its memory and the number of its processes are limited, too.
 """
 
 import os
-import platform
 import shutil
-import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 _SYSTEM = (
     "/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/local/lib", "/bin", "/lib", "/lib32",
     "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache", "/nix/store",
 )  # fmt: skip
 """Programs and libraries of a system; other folders of /usr may hold anything."""
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 MAX_WRITTEN_BYTES = 2**30
-"""What a command may write into /tmp, into /home and into /dev/shm, each."""
-NOBODY = "65534"
+"""What a command may write into each of the places that it may write."""
+WRITABLE = ("/tmp", "/home", "/dev/shm")
+NOBODY = 65534
 """The user and group that a command is, whoever starts it: root, too, as in most containers."""
-_BUBBLEWRAP = (
-    "bwrap", "--unshare-user", "--unshare-all", "--disable-userns", "--die-with-parent", "--as-pid-1",
-    "--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--proc", "/proc", "--dev", "/dev",
-)  # fmt: skip
-_WRITABLE = ("/tmp", "/home", "/dev/shm")
-_OF_THE_MACHINE = (
-    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/driver",
-    "/proc/mtrr", "/proc/pressure", "/proc/scsi",
-)  # fmt: skip
-"""Settings of the whole machine, which root could write in any namespace."""
+MAX_MEMORY = "8G"
+"""The memory of a command and all that it starts, where systemd makes a scope for it."""
+MAX_PROCESSES = 500
+"""Its processes and threads, and those of the sandbox, there."""
+TRIAL_SECONDS = 60.0
 
 
-def can_confine() -> bool:
-    """Whether bubblewrap is installed and this machine lets it confine a command."""
-    with tempfile.TemporaryDirectory() as empty, socket_filter() as seccomp, suppress(OSError):
-        command = confined(["true"], Path(empty), Path(empty), seccomp)
-        done = subprocess.run(command, capture_output=True, check=False, pass_fds=(seccomp,))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confined:
+    """A command to be confined."""
+
+    command: Sequence[str]
+    folder: Path
+    """Its files, which it sees as /defence."""
+
+    images: Path
+    """A folder of images, which it sees as /images: its last argument."""
+
+    variables: Mapping[str, str]
+    """Its environment, beside HOME and TMPDIR."""
+
+    max_file_bytes: int
+    """The size of a file that it may write."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command as it is started inside."""
+        return [*self.command, "/images"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All variables that it has."""
+        return {**self.variables, "HOME": "/home", "TMPDIR": "/tmp"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a confined command is started."""
+
+    command: Sequence[str]
+    passed: Sequence[int] = ()
+    """File descriptors that it is given."""
+
+    max_file_bytes: int | None = None
+    """The limit of the size of a file that the process has to be given; None: it sets one of its own."""
+
+
+class Sandbox(Protocol):
+    """A program that confines commands."""
+
+    program: str
+
+    def open(self, confined: Confined, scratch: Path) -> AbstractContextManager[Start]:
+        """The start of a command, which holds within the block; `scratch`: an empty folder for the sandbox's files."""
+
+
+def can_start(sandbox: Sandbox) -> bool:
+    """Whether a sandbox is installed and this machine lets it confine a command."""
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as scratch:
+        nothing = Path(empty)
+        variables = {"PATH": os.defpath}
+        confined = Confined(command=["true"], folder=nothing, images=nothing, variables=variables, max_file_bytes=1)
+        with sandbox.open(confined, Path(scratch)) as start:
+            return _succeeds(start.command, start.passed)
+
+
+def scope() -> list[str]:
+    """The first words of a command whose memory and processes systemd limits; none where it makes no scope."""
+    of_user = [] if os.getuid() == 0 else ["--user"]
+    limits = (f"MemoryMax={MAX_MEMORY}", "MemorySwapMax=0", f"TasksMax={MAX_PROCESSES}")
+    found = [
+        "systemd-run",
+        *of_user,
+        "--scope",
+        "--quiet",
+        "--collect",
+        *(f"--property={each}" for each in limits),
+        "--",
+    ]
+    return found if _succeeds([*found, "true"], ()) else []
+
+
+def _succeeds(command: Sequence[str], passed: Sequence[int]) -> bool:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False, pass_fds=passed, timeout=TRIAL_SECONDS
+        )
         return done.returncode == 0
     return False
 
 
-def confined(command: Sequence[str], folder: Path, images: Path, seccomp: int) -> list[str]:
-    """A command that sees nothing but its folder, its images' folder, and the system's programs and libraries.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A file or folder that a command sees, for reading: its place outside, and the one inside."""
 
-    HOME and TMPDIR have to be /home and /tmp. `seccomp`: a file descriptor of `socket_filter`, which it is given.
-    """
-    writable = chain.from_iterable(("--size", str(MAX_WRITTEN_BYTES), "--tmpfs", each) for each in _WRITABLE)
-    places = chain.from_iterable(_places(command[0], folder, images))
-    # at last: the root and /dev are file systems in memory without a limit
-    whole = ("--remount-ro", "/dev", "--remount-ro", "/", "--seccomp", str(seccomp), "--chdir", "/defence")
-    return [*_BUBBLEWRAP, *writable, *places, *whole, "--", *command, "/images"]
+    outside: Path
+    inside: str
 
 
-_ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""By machine: the kernel's number of the architecture, and that of the system call socket."""
-_IO_URING_SETUP = 425
-_X32 = 0x40000000
-"""Calls of x86-64's second interface have numbers from here on."""
-_FAMILIES = (1, 2, 10)
-"""AF_UNIX, AF_INET, AF_INET6."""
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_KILL, _ALLOW = 0x80000000, 0x7FFF0000
-_UNKNOWN_FAMILY, _NO_CALL = 0x50000 | 97, 0x50000 | 38
-"""The call fails, as where the kernel has no such family (EAFNOSUPPORT) or call (ENOSYS)."""
-
-
-@contextmanager
-def socket_filter() -> Iterator[int]:
-    """A file descriptor of a seccomp filter that lets a process open sockets of the isolated families alone.
-
-    AF_VSOCK, for one, reaches the machine that hosts a virtual one, from any network namespace. io_uring is off, since
-    it opens sockets without that call. On an unknown machine nothing is filtered.
-    """
-    descriptor = os.memfd_create("socket filter")
-    try:
-        os.write(descriptor, b"".join(_instructions()))
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _instructions() -> Iterator[bytes]:
-    """The filter in classic BPF: code, jump if true, jump if false, operand."""
-    known = _ARCHITECTURES.get(platform.machine())
-    if known is None:
-        yield _instruction(_RETURN, 0, 0, _ALLOW)
-        return
-    architecture, socket = known
-    # offsets in struct seccomp_data: nr 0, arch 4, args[0] 16
-    yield _instruction(_LOAD, 0, 0, 4)
-    yield _instruction(_EQUAL, 1, 0, architecture)
-    yield _instruction(_RETURN, 0, 0, _KILL)
-    yield _instruction(_LOAD, 0, 0, 0)
-    yield _instruction(_AT_LEAST, 7, 0, _X32)
-    yield _instruction(_EQUAL, 6, 0, _IO_URING_SETUP)
-    yield _instruction(_EQUAL, 0, 6, socket)
-    yield _instruction(_LOAD, 0, 0, 16)
-    for left, family in zip((4, 3, 2), _FAMILIES, strict=True):
-        yield _instruction(_EQUAL, left, 0, family)
-    yield _instruction(_RETURN, 0, 0, _UNKNOWN_FAMILY)
-    yield _instruction(_RETURN, 0, 0, _NO_CALL)
-    yield _instruction(_RETURN, 0, 0, _ALLOW)
-
-
-def _instruction(code: int, if_true: int, if_false: int, operand: int) -> bytes:
-    return struct.pack("HBBI", code, if_true, if_false, operand)
-
-
-def _places(program: str, folder: Path, images: Path) -> Iterator[tuple[str, str, str]]:
-    """The places that a command sees: bubblewrap's option, the place outside, and the place inside."""
+def system_links() -> Iterator[Shown]:
+    """The links among the places of programs and libraries, with what they point to."""
     for name in _SYSTEM:
         if Path(name).is_symlink():
-            yield "--symlink", str(Path(name).readlink()), name
-        elif Path(name).exists():
-            yield "--ro-bind", name, name
-    for path in (*map(Path, _DEVICES), *sorted(Path("/dev").glob("nvidia*"))):
-        if path.is_char_device():
-            yield "--dev-bind", str(path), str(path)
-    for name in _OF_THE_MACHINE:
-        if Path(name).exists():
-            yield "--ro-bind", name, name
-    for place in sorted(_interpreters(program, folder.resolve())):
-        yield "--ro-bind", place, place
-    yield "--ro-bind", str(folder.resolve()), "/defence"
-    yield "--ro-bind", str(images.resolve()), "/images"
+            yield Shown(Path(name).readlink(), name)
+
+
+def shown_places(confined: Confined) -> Iterator[Shown]:
+    """All other places that a command sees."""
+    for name in _SYSTEM:
+        if Path(name).exists() and not Path(name).is_symlink():
+            yield Shown(Path(name), name)
+    for place in sorted(_interpreters(confined.command[0], confined.folder.resolve())):
+        yield Shown(Path(place), place)
+    yield Shown(confined.folder.resolve(), "/defence")
+    yield Shown(confined.images.resolve(), "/images")
 
 
 def _interpreters(program: str, folder: Path) -> set[str]:
