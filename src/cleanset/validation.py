@@ -189,7 +189,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, section: object) -> object:
-        fields = cls.model_fields
+        fields = cls.__pydantic_fields__
         if isinstance(section, dict) and not section.keys() <= fields.keys():
             unknown = next(key for key in section if key not in fields)
             raise ValueError(f"unknown key {shown(unknown)}; expected {', '.join(fields)}")
