@@ -4,9 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Protocol
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
@@ -18,6 +16,9 @@ from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
 from cleanset.review.guidelines import GUIDELINES, check_reviews_folder
 from cleanset.review.verdicts import OFFICIAL, ImageKey, Review, Vote, votes_that
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -154,7 +155,7 @@ class ReviewedImage(Protocol):
 
 def check_reviews(
     votes: Votes,
-    index: pd.DataFrame,
+    index: "pd.DataFrame",
     classes: ClassTable,
     min_crop_pixels: int | None = 1,
     *,
