@@ -26,7 +26,7 @@ TEXT = f"""{WNID}:
     correct_class: n01443537
     sha256: official
     note: "a smile: \\U0001F600, é"
-  ILSVRC2012_val_00000003: {{verdict: crop, reason: text, crop: [1, 2, 30, 40], object_fully_visible: true, sha256: {A}}}
+  ILSVRC2012_val_00000003: {{verdict: crop, reason: text, crop: [1, 2, 3, 4], object_fully_visible: true, sha256: {A}}}
   ILSVRC2012_val_00000004: {{verdict: crop, reason: border, crop: unknown, object_fully_visible: true, sha256: {A}}}
   ILSVRC2012_val_00000005: {{verdict: unsure, reason: noise, sha256: {A}}}
   ILSVRC2012_val_00000006: {{verdict: unsure, sha256: {A}}}
@@ -39,11 +39,11 @@ def vote(number: int, review: Review, line: int, where: str) -> Vote:
 
 
 def expected(where: str) -> list[Vote]:
-    note = "a smile: \U0001F600, é"
+    note = "a smile: \U0001f600, é"
     return [
         vote(1, Review(verdict=Clean(), basis="implied", seen="grid", sha256=A), 2, where),
         vote(2, Review(verdict=Rejected("wrong_class", "n01443537"), sha256="official", note=note), 7, where),
-        vote(3, Review(verdict=Cropped("text", (1, 2, 30, 40)), sha256=A), 13, where),
+        vote(3, Review(verdict=Cropped("text", (1, 2, 3, 4)), sha256=A), 13, where),
         vote(4, Review(verdict=Cropped("border", UNKNOWN_BOX), sha256=A), 14, where),
         vote(5, Review(verdict=Unsure("noise"), sha256=A), 15, where),
         vote(6, Review(verdict=Unsure(), sha256=A), 16, where),
@@ -86,7 +86,7 @@ def test_a_damaged_file_counts_as_missing(tmp_path: Path, damage: str) -> None:
 def test_a_text_with_an_error_is_not_kept(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path / "kept")
     for _ in range(2):
-        with pytest.raises(CleansetError, match="line 2, ILSVRC2012_val_00000001: .*verdict"):
+        with pytest.raises(CleansetError, match=r"line 2, ILSVRC2012_val_00000001: .*verdict"):
             cache.votes(TEXT.replace("verdict: clean", "verdict: cleaned"), WNID, "one.yaml", imagenet())
     assert not (tmp_path / "kept").exists()
 
@@ -97,7 +97,7 @@ def test_the_same_text_of_another_class_or_for_other_classes_is_refused(tmp_path
     with pytest.raises(CleansetError, match="expected one entry, n01443537"):
         cache.votes(TEXT, "n01443537", "two.yaml", imagenet())
     others = class_table([(WNID, "tench"), ("n02", "shark")], "classes")
-    with pytest.raises(CleansetError, match="one.yaml, line 7, .*: correct_class 'n01443537'; expected"):
+    with pytest.raises(CleansetError, match=r"one\.yaml, line 7, .*: correct_class 'n01443537'; expected"):
         cache.votes(TEXT, WNID, "one.yaml", others)
 
 
@@ -108,7 +108,8 @@ def test_the_verdicts_of_a_folder_are_kept_in_the_cache(tmp_path: Path, monkeypa
     path.write_text(TEXT)
     first = read_votes(tmp_path / "reviews", imagenet())
     folder = usual_verdict_cache().folder
-    assert folder is not None and kept_file(folder).parent.parent == tmp_path / "cache" / "verdicts"
+    assert folder is not None
+    assert kept_file(folder).parent.parent == tmp_path / "cache" / "verdicts"
     assert read_votes(tmp_path / "reviews", imagenet()) == first
     assert [each["ann"] for each in first.values()] == parse_reviews(TEXT, WNID, str(path), imagenet())
 

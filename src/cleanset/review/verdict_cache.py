@@ -28,7 +28,8 @@ _DIGITS = 64
 _Row = tuple[
     str, str, VerdictKind, Reason | None, list[int] | str | None, str | None, Basis | None, Seen | None, str, str | None
 ]
-"""A verdict as it is kept: image id, place in the file, verdict, reason, box, correct class, basis, seen, sha256, note."""
+"""A verdict as it is kept: image id, place in the file, verdict, reason, box, correct class, basis, seen, SHA-256,
+note."""
 
 
 @dataclass(frozen=True, slots=True)
