@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
 PLUMBING = (
     "cache", "classes", "csv_files", "errors", "files", "json_files", "machine", "metrics", "progress", "retries",
-    "tables", "validation", "vocabulary", "yaml_files",
+    "tables", "validation", "vocabulary", "waiting", "yaml_files",
 )  # fmt: skip
 """Modules that share one box."""
 SUBJECTS = {

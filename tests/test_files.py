@@ -24,6 +24,7 @@ from cleanset.files import (
     only_run,
     open_file,
     read_bytes,
+    read_known,
     read_text,
     replacing,
 )
@@ -46,6 +47,18 @@ from tests.time_limits import at_most
 )
 def test_md5_of_rfc_1321(blocks: list[bytes], digest: str) -> None:
     assert md5(blocks) == digest
+
+
+def test_a_published_file_is_known_by_its_digest(tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    with pytest.raises(CleansetError, match=f"^{path}: missing; expected SHA-256 {abc}: download it$"):
+        read_known(path, abc, "download it")
+    path.write_bytes(b"abc")
+    assert read_known(path, abc, "download it") == b"abc"
+    path.write_bytes(b"")
+    with pytest.raises(CleansetError, match=f"SHA-256 e3b0c442.*; expected {abc}, the published file: download it$"):
+        read_known(path, abc, "download it")
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK_BYTES, BLOCK_BYTES + 1])

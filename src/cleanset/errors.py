@@ -3,7 +3,6 @@
 import errno
 import json
 import shlex
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import TypedDict
 from urllib.parse import unquote, urlsplit
 
@@ -111,6 +110,8 @@ def install_command(extra: str) -> str:
 
 def installed_from() -> DirectUrl:
     """The source that pip has recorded; empty without a record."""
+    from importlib.metadata import PackageNotFoundError, distribution  # which every command would wait for
+
     try:
         text = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:

@@ -247,6 +247,20 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
         return file.read()
 
 
+def read_known(path: Path, expected: str, remedy: str) -> bytes:
+    """The content of a file that others published, which is known by its SHA-256, `expected`.
+
+    Raises CleansetError, ending in `remedy`, for a missing file and for other bytes; else as `read_bytes` does.
+    """
+    try:
+        data = read_bytes(path)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; expected SHA-256 {expected}: {remedy}") from None
+    if (found := sha256(data)) != expected:
+        raise CleansetError(f"{path}: SHA-256 {found}; expected {expected}, the published file: {remedy}")
+    return data
+
+
 def read_text(path: Path, remedy: str, most: int = MAX_BYTES) -> str:
     """The text of a UTF-8 file that a user names, line ends unchanged.
 

@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TypeVar
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, TypeVar
 
 from cleanset.machine import available_cores
+from cleanset.waiting import repeated_lines
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -48,6 +49,8 @@ def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
     Its arguments are the number of further images that are done, and the share of the time so far that
     was spent waiting for data; the bar shows that share, and images per second.
     """
+    from rich.progress import TextColumn
+
     rate = TextColumn("{task.fields[rate]:,.0f} images/s, {task.fields[waiting]:.0%} of the time waiting for data")
     start = perf_counter()
     with _bar(rate) as progress:
@@ -90,6 +93,8 @@ def training_bar(text: str, *, is_shown: bool = True) -> Iterator[Callable[[Trai
 
     It shows epoch, loss and images per second beside the time left. Nothing is shown unless `is_shown`.
     """
+    from rich.progress import TextColumn
+
     # one refresh a second: two trainings that share a terminal take turns in its last line, and both can be read
     with _bar(TextColumn("{task.fields[last]}"), is_shown=is_shown, refresh_per_second=1) as progress:
         task = progress.add_task(text, total=None, last="")
@@ -101,8 +106,26 @@ def training_bar(text: str, *, is_shown: bool = True) -> Iterator[Callable[[Trai
         yield move
 
 
-def _bar(*more: ProgressColumn, is_shown: bool = True, refresh_per_second: float = 10) -> Progress:
+@contextmanager
+def _bar(*more: "ProgressColumn", is_shown: bool = True, refresh_per_second: float = 10) -> "Iterator[Progress]":
+    """A bar with further columns; without a terminal a line at times, since no bar can be drawn there."""
+    # most commands draw no bar, and need not wait for this import
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
     disable = not (is_shown and console.is_terminal)
-    return Progress(*columns, console=console, disable=disable, refresh_per_second=refresh_per_second)
+    with Progress(*columns, console=console, disable=disable, refresh_per_second=refresh_per_second) as progress:
+        if disable and is_shown:
+            with repeated_lines(lambda: _line(progress)):
+                yield progress
+        else:
+            yield progress
+
+
+def _line(progress: "Progress") -> str:
+    """How far the work of a bar is."""
+    (task,) = progress.tasks
+    of = "" if task.total is None else f" of {task.total:,.0f}"
+    return f"{task.description}: {task.completed:,.0f}{of}"

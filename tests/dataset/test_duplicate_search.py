@@ -10,8 +10,9 @@ from PIL import Image, ImageOps
 
 from cleanset.dataset import duplicate_search
 from cleanset.dataset.duplicate_search import find_duplicates, search
-from cleanset.dataset.duplicates import DuplicatePair, Groups, equal_pairs, refuse_pairs
+from cleanset.dataset.duplicates import DuplicatePair, equal_pairs, refuse_pairs
 from cleanset.dataset.folder import LabelledImages, read_images
+from cleanset.dataset.near_duplicates import Groups
 from cleanset.dataset.pinned import digests_of
 from cleanset.errors import CleansetError
 

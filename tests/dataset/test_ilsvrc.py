@@ -7,7 +7,14 @@ import pytest
 from scipy.io import loadmat
 
 from cleanset.classes import imagenet
-from cleanset.dataset.ilsvrc import class_of_ilsvrc_id, image_id, image_number, parse_image_name, timm_info
+from cleanset.dataset.ilsvrc import (
+    class_of_ilsvrc_id,
+    image_id,
+    image_id_of,
+    image_number,
+    parse_image_name,
+    timm_info,
+)
 from cleanset.dataset.labels import read_original_labels, read_reassessed
 from tests.ten_images import DEVKIT
 
@@ -124,3 +131,16 @@ def test_image_names(name: str, parsed: tuple[str, str | None] | None) -> None:
 def test_image_id_and_number() -> None:
     assert image_id(50_000) == "ILSVRC2012_val_00050000"
     assert image_number("ILSVRC2012_val_00050000") == 50_000
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("n01440764/ILSVRC2012_val_00000001.JPEG", "ILSVRC2012_val_00000001"),
+        ("n01440764/ILSVRC2012_val_00000008.png", "ILSVRC2012_val_00000008"),
+        ("0/ILSVRC2012_val_00000001_n01751748.JPEG", "ILSVRC2012_val_00000001"),
+        ("n01440764/n01440764_18.JPEG", None),
+    ],
+)
+def test_ids_of_files(file: str, expected: str | None) -> None:
+    assert image_id_of(file) == expected

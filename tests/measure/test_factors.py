@@ -125,6 +125,15 @@ def test_intervals_of_a_factor_that_nothing_distinguishes_cover_one() -> None:
     assert high - low == pytest.approx(2 * 1.96 * np.sqrt(0.7 / 0.3 / 2000), rel=0.15)
 
 
+def test_files_of_other_names_have_no_annotation(stored: Path) -> None:
+    """The names of the copy on Hugging Face have the wnid; a training image has no id."""
+    files = {f"0/{id_of(number)}_n01440764.JPEG": CLASSES[number] for number in CLASSES}
+    found = factors_of(read_annotations(stored), files | {"n01440764/n01440764_18.JPEG": 0})
+    assert (len(found.files), found.not_annotated, found.prototypes) == (7, 2, 1)
+    with pytest.raises(CleansetError, match=r"file_name 'dog\.JPEG'; expected a validation image of ImageNet"):
+        parse_annotations(line(1, [], 0).replace(id_of(1), "dog").encode(), "file")
+
+
 def test_what_is_left_out_is_told(stored: Path) -> None:
     images = images_of(stored)
     assert images.limits[0].startswith(

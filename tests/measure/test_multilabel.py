@@ -12,7 +12,7 @@ from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError
 from cleanset.measure.command import Wanted, run
-from cleanset.measure.multilabel import SetLabels, image_id_of, labels_from, multilabel_accuracies
+from cleanset.measure.multilabel import SetLabels, labels_from, multilabel_accuracies
 from cleanset.measure.rendering import as_text, write_page
 from cleanset.statistics.shares import wilson
 from tests.dataset.label_files import ANNOTATIONS, PROPOSED, write_sources
@@ -64,19 +64,6 @@ def test_without_studies_there_is_none() -> None:
     assert multilabel_accuracies(PREDICTED, SetLabels(sources={"real": LABELS.sources["real"]})) == []
     only_problematic = SetLabels(original={"d": 9}, sources={"multilabel": {"d": EXPERTS["d"]}})
     assert multilabel_accuracies(PREDICTED, only_problematic) == []
-
-
-@pytest.mark.parametrize(
-    ("file", "image_id"),
-    [
-        ("n01440764/ILSVRC2012_val_00000001.JPEG", "ILSVRC2012_val_00000001"),
-        ("n01440764/ILSVRC2012_val_00000008.png", "ILSVRC2012_val_00000008"),
-        ("0/ILSVRC2012_val_00000001_n01751748.JPEG", "ILSVRC2012_val_00000001"),
-        ("n01440764/n01440764_18.JPEG", None),
-    ],
-)
-def test_ids_of_files(file: str, image_id: str | None) -> None:
-    assert image_id_of(file) == image_id
 
 
 @pytest.fixture

@@ -96,6 +96,15 @@ def test_a_good_set(export_folder: Path, arguments: tuple[str, ...]) -> None:
     assert says(done) == (0, f"standard: 6 of 6 images are good\n{trial(export_folder)}\n", "")
 
 
+def test_a_set_outside_of_an_edition_is_verified_without_large_libraries(copy: Path) -> None:
+    program = "import sys; from cleanset.cli import main\ntry: main()\nfinally: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program, "verify", copy], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"{copy}: 6 of 6 images are good")
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert "pydantic" in imported
+    assert imported.isdisjoint({"numpy", "pandas", "PIL", "pyarrow", "rich", "torch"})
+
+
 def test_every_problem_has_its_line(copy: Path) -> None:
     (copy / ONE).unlink()
     (copy / "n01440764" / "notes.txt").write_text("mine")

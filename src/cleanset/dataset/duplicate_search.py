@@ -12,10 +12,10 @@ from cleanset.dataset.duplicates import (
     duplicates_text,
     equal_pairs,
     named_pairs,
-    near_pairs,
     refuse_in_two_classes,
 )
 from cleanset.dataset.folder import LabelledImages
+from cleanset.dataset.near_duplicates import near_pairs
 from cleanset.dataset.unreadable import UNREADABLE_IMAGES, refuse_unreadable
 from cleanset.errors import install_command
 from cleanset.files import write_text

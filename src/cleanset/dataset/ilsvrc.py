@@ -9,7 +9,7 @@ import importlib.util
 import re
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cleanset.errors import CleansetError, install_command
 
@@ -38,6 +38,12 @@ def parse_image_name(name: str) -> tuple[str, str | None] | None:
     if match is None or image_number(match[1]) == 0:
         return None
     return match[1], match[2]
+
+
+def image_id_of(file: str) -> str | None:
+    """The image id in the name of a validation image's file, whole or cropped, in any folder; None for another file."""
+    parsed = parse_image_name(f"{PurePosixPath(file).stem}.JPEG")
+    return None if parsed is None else parsed[0]
 
 
 def image_id(number: int) -> str:

@@ -15,7 +15,7 @@ from cleanset.classes import imagenet
 from cleanset.csv_files import parse_rows
 from cleanset.dataset.ilsvrc import CLASSES, parse_image_name
 from cleanset.errors import CleansetError, InputError
-from cleanset.files import is_there, read_bytes, sha256
+from cleanset.files import is_there, read_known
 from cleanset.json_files import parse_json
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import data_beside
@@ -123,9 +123,7 @@ def read_source(path: Path, source: LabelSource) -> SourceLabels:
     """
     if not is_there(path):
         raise CleansetError(f"{path}: missing; expected the labels of {source.name}: {source.remedy}, and put it there")
-    content = read_bytes(path)
-    if (found := sha256(content)) != source.sha256:
-        raise CleansetError(f"{path}: SHA-256 {found}; expected {source.sha256}, the published file: {source.remedy}")
+    content = read_known(path, source.sha256, source.remedy)
     labels = dict(_READERS[source.form](str(path), content))
     return SourceLabels(source=source, labels=dict(sorted(labels.items())))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from cleanset.dataset.archives import Location, read_checksums
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images.codec import is_lfs_pointer
 from cleanset.progress import found_in_threads
 from cleanset.validation import first_names, join_names
 
@@ -18,6 +17,8 @@ def digests_of(locations: Mapping[str, Location]) -> dict[str, str]:
 
     Raises CleansetError for a file that cannot be read, and that counts the pointers of git LFS among the images.
     """
+
+    from cleanset.images.codec import is_lfs_pointer  # needs Pillow, which reading a list of digests does not
 
     def digest(location: Location) -> tuple[str, bool]:
         data = location.read()

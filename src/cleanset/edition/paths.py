@@ -73,6 +73,14 @@ class Edition:
     export = PathOfName("data/export/{}")
 
 
+def edition_of_set(folder: Path) -> Edition | None:
+    """The edition whose data/export holds the folder of a set; None for any other folder."""
+    above = folder.absolute().parents
+    is_export = len(above) > 2 and (above[0].name, above[1].name) == ("export", "data")
+    edition = Edition(above[2]) if is_export else None
+    return edition if edition and edition.params_yaml.is_file() else None
+
+
 def verified_images(edition: Edition, images: str, index: "pd.DataFrame", classes: ClassTable) -> "VerifiedImages":
     """The images of an edition that its index lists; `images` is dataset.images of its params."""
     from cleanset.dataset.archives import VerifiedImages  # needs pandas, which a set's users may lack

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from cleanset.dataset.label_sources import sources_named
-from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
 from cleanset.yaml_files import data_beside
+
+if TYPE_CHECKING:
+    from cleanset.edition.params import Params, ReviewPolicy
 
 _SENTENCES = data_beside(__file__, "readings.yaml")
 COUNTS_AS_CLEAN: str = _SENTENCES["unreviewed"]["clean"]
 """The end of the sentence on the policy of a set with images that nobody has reviewed."""
 
 
-def readings(params: Params, role: str | None = None) -> list[str]:
+def readings(params: "Params", role: str | None = None) -> list[str]:
     """A sentence for each reading that the set of a model follows, or without a `role` any set of the edition.
 
     First the protocol and the differences from it, unless there is no model.
@@ -39,16 +41,18 @@ def readings(params: Params, role: str | None = None) -> list[str]:
     ]
 
 
-def _of_label(params: Params, of_value: Mapping[str, str]) -> str:
+def _of_label(params: "Params", of_value: Mapping[str, str]) -> str:
     """The sentence on which images have a label; one that a study confirms names it."""
     label = params.dataset.label
     if not params.dataset.label_is_study:
         return of_value[label]
+    from cleanset.dataset.label_sources import sources_named
+
     (study,) = sources_named([label])
     return str(_SENTENCES["label_of_study"]).format(name=label, study=study.study)
 
 
-def _without_network(params: Params) -> Iterator[str]:
+def _without_network(params: "Params") -> Iterator[str]:
     """Yield sentences on what stands in place of models: what it cannot say."""
     for source, sentence in _SENTENCES["without_network"].items():
         if roles := [role for role, model in params.models.items() if model.source == source]:
@@ -57,13 +61,15 @@ def _without_network(params: Params) -> Iterator[str]:
         yield _SENTENCES["beyond"]
 
 
-def review_policy(review: ReviewPolicy) -> str:
+def review_policy(review: "ReviewPolicy") -> str:
     """A sentence on how the reviewers' verdicts become one, and on how an image without any counts."""
     policy = _SENTENCES["policies"][review.policy].format(reviewers=review.min_reviewers)
     return f"{policy}; the board overrules; {_SENTENCES['unreviewed'][review.unreviewed]}."
 
 
-def _protocol(params: Params) -> str:
+def _protocol(params: "Params") -> str:
+    from cleanset.edition.params import PROTOCOLS
+
     other = [
         f"{section}.{key}"
         for section, keys in PROTOCOLS[params.protocol].items()

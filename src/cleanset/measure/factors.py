@@ -8,13 +8,14 @@ model is worse on such images. Prototypes, which images were annotated against, 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import JsonValue
 
 from cleanset.csv_files import parse_rows
+from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, sha256
 from cleanset.json_files import parse_json
@@ -102,7 +103,9 @@ def parse_annotations(data: bytes, where: str) -> dict[str, Annotation]:
         label = row.get("class")
         if not isinstance(name, str) or type(label) is not int:
             raise CleansetError(f"{at}: file_name {shown(name)}, class {shown(label)}; expected {_EXPECTED}: {_REMEDY}")
-        image_id = PurePath(name).stem
+        image_id = image_id_of(name)
+        if image_id is None:
+            raise CleansetError(f"{at}: file_name {shown(name)}; expected a validation image of ImageNet: {_REMEDY}")
         if image_id in found:
             raise CleansetError(f"{at}: {image_id} a second time; expected each image once")
         factors = frozenset(factor for factor in FACTORS if row[factor])
@@ -115,7 +118,7 @@ def parse_annotations(data: bytes, where: str) -> dict[str, Annotation]:
 def _prototypes(path: Path) -> frozenset[str]:
     remedy = f"put {PROTOTYPES} of imagenet-x 0.0.7 beside the annotations: its images are left out"
     rows = parse_rows(read_text(path, remedy), ("file_name",), dict[str, str], str(path), remedy=remedy)
-    return frozenset(PurePath(row["file_name"]).stem for _, row in rows)
+    return frozenset(found for _, row in rows if (found := image_id_of(row["file_name"])) is not None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -171,8 +174,8 @@ def factors_of(annotations: Annotations, images: Mapping[str, int]) -> ImageFact
 
     Raises CleansetError if fewer than MIN_IMAGES are annotated.
     """
-    known = {file: annotations.of_images.get(PurePath(file).stem) for file in images}
-    ids = {file: PurePath(file).stem for file in images}
+    ids = {file: image_id_of(file) or "" for file in images}
+    known = {file: annotations.of_images.get(image_id) for file, image_id in ids.items()}
     prototypes = {file for file, each in known.items() if each is not None and ids[file] in annotations.prototypes}
     found = {file: each for file, each in known.items() if each is not None and file not in prototypes}
     if len(found) < MIN_IMAGES:

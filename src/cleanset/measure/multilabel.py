@@ -4,11 +4,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pydantic import JsonValue
 
-from cleanset.dataset.ilsvrc import parse_image_name
+from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.dataset.label_sources import ImageLabels, read_sources
 from cleanset.errors import InputError
 from cleanset.statistics.shares import wilson
@@ -130,12 +130,6 @@ def labels_from(folder: Path, files: Iterable[str], own: SetLabels) -> SetLabels
         for each in read_sources(folder)
     }
     return SetLabels(original=own.original, sources={**own.sources, **of_sources})
-
-
-def image_id_of(file: str) -> str | None:
-    """The id of an image of ImageNet's validation images from the name of its file, whole or cropped; else None."""
-    parsed = parse_image_name(f"{PurePosixPath(file).stem}.JPEG")
-    return None if parsed is None else parsed[0]
 
 
 def multilabel_accuracies(predicted: Mapping[str, int], labels: SetLabels) -> list[MultiLabelAccuracy]:

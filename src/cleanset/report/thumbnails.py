@@ -4,7 +4,7 @@ JPEG, because libjpeg-turbo computes in whole numbers: the same bytes on any pro
 by the image's EXIF orientation, as viewers turn them.
 """
 
-import io
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -98,6 +98,8 @@ def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
     small.info = {}
     set_orientation(small, original.getexif().get(ORIENTATION, 1))
     turned = ImageOps.exif_transpose(small)
-    out = io.BytesIO()
-    turned.save(out, "JPEG", quality=_QUALITY, optimize=True)
-    return Thumbnail(jpeg=out.getvalue(), width=turned.width, height=turned.height)
+    # Pillow gives other threads the interpreter while it writes to a file of the system, not to a BytesIO
+    with os.fdopen(os.memfd_create("thumbnail"), "w+b") as out:
+        turned.save(out, "JPEG", quality=_QUALITY, optimize=True)
+        out.seek(0)
+        return Thumbnail(jpeg=out.read(), width=turned.width, height=turned.height)

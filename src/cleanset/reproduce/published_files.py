@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256
+from cleanset.files import read_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +27,4 @@ def read_published(file: PublishedFile, folder: Path | None) -> bytes | None:
     """
     if folder is None or not (folder / file.name).is_file():
         return None
-    data = read_bytes(folder / file.name)
-    found = sha256(data)
-    if found != file.sha256:
-        raise CleansetError(
-            f"{folder / file.name}: SHA-256 {found}; expected {file.sha256}: download it again from {file.origin}"
-        )
-    return data
+    return read_known(folder / file.name, file.sha256, f"download it again from {file.origin}")

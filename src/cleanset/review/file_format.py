@@ -176,12 +176,12 @@ def parse_reviews(text: str, wnid: str, where: str, classes: ClassTable) -> list
         place = f"{where}, line {line}, {image_id}"
         review = parse_review(fields, place)
         if isinstance(review.verdict, Rejected):
-            _check_other_class(review.verdict.correct_class, wnid, classes, place)
+            check_other_class(review.verdict.correct_class, wnid, classes, place)
         votes.append(Vote(wnid, image_id, review, place))
     return votes
 
 
-def _check_other_class(key: str | None, wnid: str, classes: ClassTable, place: str) -> None:
+def check_other_class(key: str | None, wnid: str, classes: ClassTable, place: str) -> None:
     """Raise CleansetError unless a correct class is a class other than that of the file, `wnid`."""
     if key is not None and key not in classes.indices:
         raise CleansetError(f"{place}: correct_class {shown(key)}; expected {classes.expected_key}")

@@ -4,9 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
-
-import pandas as pd
+from typing import TYPE_CHECKING, Protocol
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
@@ -17,7 +15,12 @@ from cleanset.review.file_format import parse_reviews
 from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
 from cleanset.review.guidelines import GUIDELINES, check_reviews_folder
+from cleanset.review.verdict_cache import usual_verdict_cache
 from cleanset.review.verdicts import OFFICIAL, ImageKey, Review, Vote, votes_that
+from cleanset.waiting import announced
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -37,6 +40,8 @@ MAX_NOTE = 10_000
 
 _REVIEWER = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
 
+_REMEDY = "save it as UTF-8"
+
 _EXPECTED_NAME = f"small letters, digits, - and _, at most {MAX_NAME}"
 
 Votes = dict[ImageKey, dict[str, Vote]]
@@ -54,9 +59,11 @@ def read_reviews(folder: Path, classes: ClassTable) -> Votes:
 def read_votes(folder: Path, classes: ClassTable) -> Votes:
     """All votes in the folders of reviewers in `folder`, answers to gold items among them."""
     votes: Votes = defaultdict(dict)
-    with without_garbage_collection():
+    cache = usual_verdict_cache()
+    with announced(f"reading the verdicts in {folder}"), without_garbage_collection():
         for path in review_files(folder, classes):
-            for vote in read_file(path, classes):
+            text = read_text(path, _REMEDY)
+            for vote in _with_valid_notes(cache.votes(text, path.stem, str(path), classes), path):
                 votes[classes.indices[vote.wnid], vote.image_id][path.parent.name] = vote
     # no longer a defaultdict, in which looking up an image adds it
     return dict(votes)
@@ -116,12 +123,15 @@ def review_file(folder: Path, reviewer: str, wnid: str, classes: ClassTable) -> 
 
 def read_file(path: Path, classes: ClassTable) -> list[Vote]:
     """The verdicts in one file `<reviewer>/<wnid>.yaml`. Raises CleansetError for anything wrong in it."""
-    return votes_in(read_text(path, "save it as UTF-8"), path, classes)
+    return votes_in(read_text(path, _REMEDY), path, classes)
 
 
 def votes_in(text: str, path: Path, classes: ClassTable) -> list[Vote]:
     """The verdicts in the text of the file at `path`, as `read_file` gives them."""
-    votes = parse_reviews(text, path.stem, str(path), classes)
+    return _with_valid_notes(parse_reviews(text, path.stem, str(path), classes), path)
+
+
+def _with_valid_notes(votes: list[Vote], path: Path) -> list[Vote]:
     for vote in votes:
         check_note(path.parent.name, vote.review, vote.where)
     return votes
@@ -154,7 +164,7 @@ class ReviewedImage(Protocol):
 
 def check_reviews(
     votes: Votes,
-    index: pd.DataFrame,
+    index: "pd.DataFrame",
     classes: ClassTable,
     min_crop_pixels: int | None = 1,
     *,

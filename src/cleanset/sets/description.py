@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -369,6 +368,8 @@ def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
 
 def render(form: str) -> str:
     """The citations of cleanset, its images and labels, and SCOOTER. Raises CleansetError for an unknown format."""
+    from importlib.metadata import version
+
     if form not in ("bibtex", "text"):
         raise CleansetError(f"format {form!r}; expected bibtex or text")
     found = templates("citations")
@@ -379,5 +380,7 @@ def render(form: str) -> str:
 
 def _address() -> str:
     """The address that pip installed cleanset from, as direct_url.json has it; otherwise the placeholder."""
+    from importlib.metadata import distribution
+
     url = json.loads(distribution("cleanset").read_text("direct_url.json") or "{}").get("url", "")
     return str(url) if url.startswith("https://") else "https://…/cleanset.git"

@@ -11,10 +11,11 @@ from pathlib import Path
 from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.pinned import pinned_text, read_pinned
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, edition_of_set
 from cleanset.files import is_there, sha256, sha256_of
 from cleanset.images.boxes import known_box
 from cleanset.review.guidelines import GUIDELINES, own_guidelines
+from cleanset.review.store import accepted_votes, read_reviews
 from cleanset.sets.description import params_sha256_of, rejections
 from cleanset.sets.folder import REJECTED_CSV, manifest_text, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, check_manifest
@@ -47,20 +48,13 @@ def _votes_sha256(votes: Iterable[VoteRow]) -> str:
     return sha256(json.dumps(rows, separators=(",", ":")).encode())
 
 
-def edition_of(folder: Path) -> Edition | None:
-    """The edition whose data/export holds the folder of a set; None for any other folder."""
-    above = folder.absolute().parents
-    is_export = len(above) > 2 and (above[0].name, above[1].name) == ("export", "data")
-    return Edition(above[2]) if is_export and (above[2] / PARAMS).is_file() else None
-
-
 def outdated(folder: Path) -> list[str]:
     """The names of what a set was made from, and its edition has changed since; empty for a set outside of an edition.
 
     A file that is not there, such as a table that was not pulled, is taken for unchanged. Raises CleansetError for an
     edition that cannot be read.
     """
-    edition = edition_of(folder)
+    edition = edition_of_set(folder)
     release = read_release(folder)
     if edition is None or not release.made_from:
         return []
@@ -106,9 +100,6 @@ def _guidelines_of(folder: Path) -> str | None:
 
 def _votes_on(folder: Path, edition: Edition, accept: Collection[str]) -> list[VoteRow]:
     """The votes in an edition that decide on the images of a set, and on the candidates that it excluded."""
-    # needs pandas, which a set's users may lack; an edition has it
-    from cleanset.review.store import accepted_votes, read_reviews
-
     read = manifest_text(folder)
     entries = check_manifest(read.text, read.where, read.classes).entries.values()
     keys = {(entry.class_index, entry.image_id) for entry in entries}

@@ -14,7 +14,7 @@ import pandas as pd
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import parse_image_name
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, read_bytes, sha256
+from cleanset.files import new_folder, read_known
 from cleanset.progress import found_in_threads
 from cleanset.sets.delivered import make_class_folders
 from cleanset.sets.published.lists import ilsvrc_class
@@ -57,12 +57,7 @@ def robustbench_images() -> list[str]:
     if spec is None or not spec.submodule_search_locations:
         raise CleansetError(f"{ROBUSTBENCH}: not installed; expected its list of images: {remedy}")
     path = Path(spec.submodule_search_locations[0]) / LIST
-    try:
-        data = read_bytes(path)
-    except FileNotFoundError:
-        raise CleansetError(f"{path}: missing; expected RobustBench's list of images: {remedy}") from None
-    if (found := sha256(data)) != LIST_SHA256:
-        raise CleansetError(f"{path}: SHA-256 {found}; expected {LIST_SHA256}, of robustbench 1.1.1: {remedy}")
+    data = read_known(path, LIST_SHA256, remedy)
     return parse_list(data.decode(), str(path))
 
 

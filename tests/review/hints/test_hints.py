@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
 from cleanset.classes import class_table, imagenet
-from cleanset.dataset.duplicates import CroppedDuplicates, NearDuplicates
+from cleanset.dataset.near_duplicates import CroppedDuplicates, NearDuplicates
 from cleanset.images.fingerprints import packed_fingerprint, packed_hashes
 from cleanset.review.hints.duplicates import hints_between_images
 from cleanset.review.hints.hints import Hint, ImageMeasures, hints_of_image, measure

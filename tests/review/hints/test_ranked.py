@@ -7,7 +7,7 @@ import pytest
 from PIL import ImageOps
 
 from cleanset.classes import class_table, imagenet
-from cleanset.dataset.duplicates import MAX_HASH_DISTANCE, hash_distance
+from cleanset.dataset.near_duplicates import MAX_HASH_DISTANCE, hash_distance
 from cleanset.images.fingerprints import fingerprint, packed_fingerprint
 from cleanset.images.local_features import can_find_features
 from cleanset.review.hints.hints import ImageMeasures, hints_of_image, signs_of_image

@@ -31,7 +31,7 @@ def test_another_list_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CleansetError, match=r"image_ids.txt: SHA-256 d4121626.*; expected 0000.*pip install --no-deps"):
         robustbench_images()
     monkeypatch.setattr(selections, "LIST", "nothing.txt")
-    with pytest.raises(CleansetError, match=r"nothing.txt: missing; expected RobustBench's list of images: install it"):
+    with pytest.raises(CleansetError, match=r"nothing.txt: missing; expected SHA-256 0000.*: install it"):
         robustbench_images()
     monkeypatch.setattr(selections, "ROBUSTBENCH", "no_such_package")
     with pytest.raises(CleansetError, match="no_such_package: not installed; expected its list of images: install it"):

@@ -10,7 +10,7 @@ from hashlib import sha256
 from io import BytesIO
 from math import inf, nextafter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import imagecorruptions
 import imagecorruptions.corruptions
@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
+from scipy.ndimage import correlate1d
 from skimage import filters
 
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -29,6 +30,7 @@ from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.exact import (
     brightness,
+    correlated,
     disk,
     exact_kernels,
     gaussian,
@@ -267,3 +269,19 @@ def test_motion_blur_rounds_to_16_bits_and_truncates_to_8() -> None:
 def test_motion_blur_keeps_one_color(value: int) -> None:
     flat = np.full((20, 20), value, np.uint8)
     assert np.array_equal(motion_blur(flat, 10, 3, 33.0), flat)
+
+
+@pytest.mark.parametrize("shape", [(224, 224), (64, 97), (5, 7), (33, 1)])
+@pytest.mark.parametrize("radius", [1, 7, 58, 512])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("mode", ["reflect", "nearest"])
+def test_sums_over_many_places_are_those_of_scipy(
+    shape: tuple[int, int], radius: int, axis: int, mode: Literal["nearest", "reflect"]
+) -> None:
+    """Every digit, also where the weights reach over the whole matrix several times."""
+    generator = np.random.default_rng(radius)
+    values = generator.uniform(-1, 1, shape)
+    half = generator.uniform(0, 1, radius)
+    weights = np.concatenate([half, generator.uniform(0, 1, 1), half[::-1]])
+    expected = correlate1d(values, weights, axis=axis, mode=mode, output=np.float64)
+    assert np.array_equal(correlated(values, weights, axis, mode), expected)

@@ -23,7 +23,7 @@ from cleanset.review.hints.text import TextLine, can_read_text, lines_of_text
 from cleanset.review.hints.text_cache import TextCache
 
 if TYPE_CHECKING:
-    from cleanset.dataset.duplicates import NearDuplicates
+    from cleanset.dataset.near_duplicates import NearDuplicates
     from cleanset.images.fingerprints import Fingerprint
     from cleanset.review.hints.crop_proposal import CropProposal
     from cleanset.review.hints.hints import Hint, ImageMeasures
@@ -265,7 +265,7 @@ class BackgroundHints:
             self._measured.popitem(last=False)
 
     def _compare(self, image_id: str) -> None:
-        from cleanset.dataset.duplicates import NearDuplicates
+        from cleanset.dataset.near_duplicates import NearDuplicates
         from cleanset.images.fingerprints import packed_hashes
 
         data = self._bytes_of(image_id)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cleanset.dataset.duplicates import MAX_HASH_DISTANCE, part_distances
+from cleanset.dataset.near_duplicates import MAX_HASH_DISTANCE, part_distances
 from cleanset.images.fingerprints import Fingerprint
 from cleanset.review.hints.hints import Hint
 from cleanset.validation import first_names

@@ -8,13 +8,8 @@ from pathlib import PurePosixPath
 from PIL import Image
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.duplicates import (
-    MAX_HASH_DISTANCE,
-    CroppedDuplicates,
-    NearDuplicates,
-    equal_pairs,
-    hash_distance,
-)
+from cleanset.dataset.duplicates import equal_pairs
+from cleanset.dataset.near_duplicates import MAX_HASH_DISTANCE, CroppedDuplicates, NearDuplicates, hash_distance
 from cleanset.dataset.shared_parts import MIN_CORRELATION, shared_parts
 from cleanset.images.codec import pixels_sha256
 from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint

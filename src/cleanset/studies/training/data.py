@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.dataset.duplicates import REFUSED_DUPLICATES, Groups, equal_pairs, near_pairs, refuse_pairs
+from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_pairs
 from cleanset.dataset.folder import GROUP
+from cleanset.dataset.near_duplicates import Groups, near_pairs
 from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition

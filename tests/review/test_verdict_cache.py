@@ -1,0 +1,120 @@
+"""Verdicts that were parsed before come from the cache: exactly those of the text, never of another one."""
+
+from pathlib import Path
+
+import pytest
+
+from cleanset.classes import class_table, imagenet
+from cleanset.errors import CleansetError
+from cleanset.images.boxes import UNKNOWN_BOX
+from cleanset.review.file_format import parse_reviews
+from cleanset.review.store import read_votes
+from cleanset.review.verdict_cache import VerdictCache, usual_verdict_cache
+from cleanset.review.verdicts import Clean, Cropped, Rejected, Review, Unsure, Vote
+
+WNID = "n01440764"
+A = "a" * 64
+TEXT = f"""{WNID}:
+  ILSVRC2012_val_00000001:
+    verdict: clean
+    basis: implied
+    seen: grid
+    sha256: {A}
+  ILSVRC2012_val_00000002:
+    verdict: reject
+    reason: wrong_class
+    correct_class: n01443537
+    sha256: official
+    note: "a smile: \\U0001F600, é"
+  ILSVRC2012_val_00000003: {{verdict: crop, reason: text, crop: [1, 2, 3, 4], object_fully_visible: true, sha256: {A}}}
+  ILSVRC2012_val_00000004: {{verdict: crop, reason: border, crop: unknown, object_fully_visible: true, sha256: {A}}}
+  ILSVRC2012_val_00000005: {{verdict: unsure, reason: noise, sha256: {A}}}
+  ILSVRC2012_val_00000006: {{verdict: unsure, sha256: {A}}}
+"""
+
+
+def vote(number: int, review: Review, line: int, where: str) -> Vote:
+    image_id = f"ILSVRC2012_val_{number:08}"
+    return Vote(wnid=WNID, image_id=image_id, review=review, where=f"{where}, line {line}, {image_id}")
+
+
+def expected(where: str) -> list[Vote]:
+    note = "a smile: \U0001f600, é"
+    return [
+        vote(1, Review(verdict=Clean(), basis="implied", seen="grid", sha256=A), 2, where),
+        vote(2, Review(verdict=Rejected("wrong_class", "n01443537"), sha256="official", note=note), 7, where),
+        vote(3, Review(verdict=Cropped("text", (1, 2, 3, 4)), sha256=A), 13, where),
+        vote(4, Review(verdict=Cropped("border", UNKNOWN_BOX), sha256=A), 14, where),
+        vote(5, Review(verdict=Unsure("noise"), sha256=A), 15, where),
+        vote(6, Review(verdict=Unsure(), sha256=A), 16, where),
+    ]
+
+
+def kept_file(folder: Path) -> Path:
+    (found,) = folder.iterdir()
+    return found
+
+
+def test_what_comes_back_is_what_was_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = VerdictCache(tmp_path / "kept")
+    assert cache.votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
+    monkeypatch.setattr("cleanset.review.verdict_cache.parse_reviews", None)  # from here on, nothing is parsed
+    assert cache.votes(TEXT, WNID, "elsewhere/two.yaml", imagenet()) == expected("elsewhere/two.yaml")
+
+
+def test_another_text_is_parsed_though_it_has_the_same_length_and_time(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path)
+    cache.votes(TEXT, WNID, "one.yaml", imagenet())
+    found = cache.votes(TEXT.replace("reason: noise", "reason: blur"), WNID, "one.yaml", imagenet())
+    assert found[4].review.verdict == Unsure("blur")
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "a folder"])
+def test_a_damaged_file_counts_as_missing(tmp_path: Path, damage: str) -> None:
+    cache = VerdictCache(tmp_path)
+    cache.votes(TEXT, WNID, "one.yaml", imagenet())
+    path = kept_file(tmp_path)
+    data = path.read_bytes()
+    if damage == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes({"cut": data[:-9], "changed": data.replace(b"noise", b"other"), "empty": b""}[damage])
+    assert cache.votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
+
+
+def test_a_text_with_an_error_is_not_kept(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path / "kept")
+    for _ in range(2):
+        with pytest.raises(CleansetError, match=r"line 2, ILSVRC2012_val_00000001: .*verdict"):
+            cache.votes(TEXT.replace("verdict: clean", "verdict: cleaned"), WNID, "one.yaml", imagenet())
+    assert not (tmp_path / "kept").exists()
+
+
+def test_the_same_text_of_another_class_or_for_other_classes_is_refused(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path)
+    cache.votes(TEXT, WNID, "one.yaml", imagenet())
+    with pytest.raises(CleansetError, match="expected one entry, n01443537"):
+        cache.votes(TEXT, "n01443537", "two.yaml", imagenet())
+    others = class_table([(WNID, "tench"), ("n02", "shark")], "classes")
+    with pytest.raises(CleansetError, match=r"one\.yaml, line 7, .*: correct_class 'n01443537'; expected"):
+        cache.votes(TEXT, WNID, "one.yaml", others)
+
+
+def test_the_verdicts_of_a_folder_are_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "reviews" / "ann" / f"{WNID}.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(TEXT)
+    first = read_votes(tmp_path / "reviews", imagenet())
+    folder = usual_verdict_cache().folder
+    assert folder is not None
+    assert kept_file(folder).parent.parent == tmp_path / "cache" / "verdicts"
+    assert read_votes(tmp_path / "reviews", imagenet()) == first
+    assert [each["ann"] for each in first.values()] == parse_reviews(TEXT, WNID, str(path), imagenet())
+
+
+def test_a_cache_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert VerdictCache(tmp_path / "file" / "kept").votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
+    assert VerdictCache(None).votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
