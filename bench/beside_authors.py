@@ -14,9 +14,21 @@ from pathlib import Path
 from authors.rows import Row
 from measuring import REAL, print_machine, print_table
 
-FAMILIES = ("corruptions", "perturbations", "scenarios", "watermarks", "factors", "attacks", "balls", "training")
+FAMILIES = (
+    "corruptions",
+    "c_bar",
+    "perturbations",
+    "scenarios",
+    "watermarks",
+    "factors",
+    "attacks",
+    "balls",
+    "training",
+)
 PROGRAMS = {
     "hendrycks-robustness": "git clone https://github.com/hendrycks/robustness, commit 8190fe3",
+    "augmentation-corruption": "git clone https://github.com/facebookresearch/augmentation-corruption, commit ba4d5a5",
+    "numpy-1.26.4": "pip download --no-deps numpy==1.26.4, and unzip",
     "augmix": "git clone https://github.com/google-research/augmix, commit 9b9824c",
     "XIMAGENET-12": "git clone https://github.com/XImageNet-12/XIMAGENET-12, commit 7641730",
     "unrestricted-adversarial-examples": (

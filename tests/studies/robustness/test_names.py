@@ -10,6 +10,8 @@ def test_the_numbers_of_names() -> None:
     for known, number in (
         (corruptions.ALL_CORRUPTIONS, 19),
         (corruptions.CORRUPTIONS, 15),
+        (corruptions.CORRUPTIONS_3DCC, 12),
+        (corruptions.NAMED_CORRUPTIONS, 41),
         (perturbations.ALL_PERTURBATIONS, 14),
         (perturbations.PERTURBATIONS, 10),
         (scenarios.SCENARIOS, 12),
@@ -22,6 +24,14 @@ def test_the_amounts_of_imagenet_c_bar() -> None:
     """The sums over the severities of each corruption, of the authors' list."""
     sums = [round(sum(each), 2) for each in corruptions.C_BAR_AMOUNTS.values()]
     assert sums == [14.4, 39.5, 20, 35, 14, 15, 26.2, 26, 17, 32]
+
+
+def test_the_corruptions_of_3dcc() -> None:
+    """As RobustBench lists them, in its order."""
+    assert corruptions.corruptions_of(["3dcc"]) == (
+        "near_focus", "far_focus", "bit_error", "color_quant", "flash", "fog_3d", "h265_abr", "h265_crf", "iso_noise",
+        "low_light", "xy_motion_blur", "z_motion_blur",
+    )  # fmt: skip
 
 
 def test_the_perturbations_of_noise_are_those_with_noise_in_their_names() -> None:

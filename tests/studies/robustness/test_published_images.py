@@ -128,7 +128,7 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
 
 
 def test_imagenet_c_bar(sources: Sources) -> None:
-    """Its folders are named by the authors' amounts, with two digits; severity 2 of sparkles is 2.00."""
+    """Its folders are named by the authors' amounts, with two digits, or by severities; never both."""
     folder = sources.study.folder / "published"
     image = Image.fromarray(drawn()[::-1].copy())
     for place in ("plasma_noise/4.75", "plasma_noise/7.00", "sparkles/1.00", "sparkles/2.00"):
@@ -142,11 +142,63 @@ def test_imagenet_c_bar(sources: Sources) -> None:
     np.testing.assert_array_equal(found, np.asarray(image))
     params = wanted(corruptions={"names": names, "published": "published"})
     assert notice(family_named("corruptions"), params, sources.images, imagenet()).endswith(
-        "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
+        "not all of ImageNet-C-bar: no official numbers. Published images are whole: 1 that are cropped in the sets "
+        "are left out. The corruptions of ImageNet-C-bar have no CE: AlexNet's errors on them were not published."
     )
-    (folder / "sparkles" / "2.00").rename(folder / "sparkles" / "2")
+    shutil.copytree(folder / "sparkles" / "2.00", folder / "sparkles" / "2")
+    with pytest.raises(
+        CleansetError, match=r"sparkles/2\.00 and sparkles/2, which are the same severity; expected one"
+    ):
+        read(sources, names=names, severities=[1, 2])
+    shutil.rmtree(folder / "sparkles" / "2.00")
+    _, again = read(sources, names=names, severities=[1, 2])
+    np.testing.assert_array_equal(
+        pixels(again, ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "sparkles", 2)), np.asarray(image)
+    )
+    shutil.rmtree(folder / "sparkles" / "2")
     with pytest.raises(CleansetError, match=r"sparkles/2\.00: missing; expected <corruption>"):
         read(sources, names=names, severities=[1, 2])
+
+
+def test_imagenet_3dcc(sources: Sources) -> None:
+    """Its folders are named by severities."""
+    folder = sources.study.folder / "published"
+    images = {severity: Image.fromarray(np.roll(drawn(), severity, axis=1)) for severity in (1, 2)}
+    for name in ("flash", "h265_crf"):
+        for severity, image in images.items():
+            for image_id in ("n01440764/ILSVRC2012_val_00000001", "n01443537/ILSVRC2012_val_00000002"):
+                path = folder / name / str(severity) / f"{image_id}.JPEG"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                image.save(path, format="PNG")
+    names = ["h265_crf", "flash"]
+    family, changed = read(sources, names=names, severities=[1, 2])
+    assert family.changes == [(name, severity) for name in ("flash", "h265_crf") for severity in (1, 2)]
+    found = pixels(changed, ChangeName("n01443537/ILSVRC2012_val_00000002.JPEG", "flash", 2))
+    np.testing.assert_array_equal(found, np.asarray(images[2]))
+    params = wanted(corruptions={"names": names, "published": "published"})
+    assert notice(family_named("corruptions"), params, sources.images, imagenet()).endswith(
+        "CE on ImageNet-3DCC is relative to AlexNet's errors on 5,000 of its images (RobustBench)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "benchmark"),
+    [
+        (["fog"], "ImageNet-C"),
+        (["saturate"], "ImageNet-C"),
+        (["sparkles"], "ImageNet-C-bar"),
+        (["3dcc", "noise"], "ImageNet-C and ImageNet-3DCC"),
+    ],
+)
+def test_the_benchmark_of_a_notice(names: list[str], benchmark: str) -> None:
+    family = family_named("corruptions")
+    params = StudyParams.model_validate({"corruptions": {"names": names, "published": "published"}})
+    images = pd.DataFrame({"crop": [None]})
+    assert f"not all of {benchmark}: no official numbers" in notice(family, params, images, imagenet())
+    assert f"all of {benchmark}." in notice(family, params, images, imagenet(), is_official=True)
+    if "3dcc" not in names:
+        made = StudyParams.model_validate({"corruptions": {"names": names}})
+        assert f"No official {benchmark} numbers: a subset" in notice(family, made, images, imagenet())
 
 
 def test_surplus_images_are_said(sources: Sources, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,8 +96,8 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "corruptions: names: [], and published: a, of which nothing would be read; expected names, no names for",
         ),
         (
-            "corruptions: {names: [fog, c_bar]}",
-            "corruptions: published: null, and blue_noise_sample is of ImageNet-C-bar, whose corruptions are not made",
+            "corruptions: {names: [fog, c_bar, 3dcc]}",
+            "corruptions: published: null, and near_focus is of ImageNet-3DCC, whose corruptions are not made here",
         ),
         ("corruptions: {severities: [6]}", "corruptions.severities"),
         (

@@ -77,13 +77,13 @@ def notice(
     if not classes.is_imagenet:
         return WITHOUT_REFERENCE
     if family.section_in(params).published is None:
-        found = family.notice_if_made
+        found = family.notice_if_made.format(benchmark=family.benchmark_of(params))
     elif is_official:
-        found = f"Published images: all of {family.benchmark}."
+        found = f"Published images: all of {family.benchmark_of(params)}."
     else:
         found = "Published images, read from a folder."
-        if family.benchmark is not None:
-            found = f"Published images, but not all of {family.benchmark}: no official numbers."
+        if (benchmark := family.benchmark_of(params)) is not None:
+            found = f"Published images, but not all of {benchmark}: no official numbers."
         if cropped := int(images["crop"].notna().sum()):
             found += f" Published images are whole: {cropped:,} that are cropped in the sets are left out."
     return f"{found} {remark}" if (remark := family.remark(params)) else found

@@ -138,7 +138,7 @@ class Family(ABC):
     benchmark: str | None = None
     """The benchmark with official numbers, if any."""
     notice_if_made: str
-    """The notice beside its numbers where the changed images are made here."""
+    """The notice beside its numbers where the changed images are made here; {benchmark} stands for `benchmark_of`."""
     stores_jpeg: bool = True
     """Whether changed images are stored as JPEG of the quality in the params, like the benchmark's."""
 
@@ -172,6 +172,10 @@ class Family(ABC):
     def problem(self, params: CommonParams) -> str | None:
         """The problem with the params as a whole: key, found, expected; or None."""
         return None
+
+    def benchmark_of(self, params: CommonParams) -> str | None:
+        """The benchmark that its changes are of, in notices."""
+        return self.benchmark
 
     def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
         """The rows that it is measured on, of STUDY_IMAGES and MASKS: of those that suit its images."""

@@ -15,11 +15,13 @@ from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY, _by_class
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_ERRORS,
+    ALEXNET_ERRORS_3DCC,
     CorruptionStudy,
 )
 from cleanset.studies.robustness.corruptions.params import (
     C_BAR_AMOUNTS,
     CORRUPTIONS,
+    CORRUPTIONS_3DCC,
     SEVERITIES,
     CorruptionMeasures,
     Corruptions,
@@ -71,7 +73,7 @@ def study(
         selections=selections,
         classes=imagenet(),
     )
-    published = "folder" if set(names) & set(C_BAR_AMOUNTS) else None
+    published = "folder" if set(names) & set(CORRUPTIONS_3DCC) else None
     section = {"names": list(names), "severities": list(severities), "published": published}
     measures = {"reference": reference, "trained_on": {"b": ["noise", "fog"]}, "line": list(line)}
     return CorruptionStudy(
@@ -118,8 +120,33 @@ def test_imagenet_c_bar_has_errors_and_no_ce_to_alexnet() -> None:
     assert sparkles.problem == "the reference has no published errors"
     expected = np.mean([both["a"][name][..., 0].mean() for name in C_BAR_AMOUNTS])
     assert line(lines, "union", "a", "group_error", "c_bar").value == pytest.approx(expected)
+    assert "mce_c_bar" not in {each.measure for each in lines}
     to_a_model = list(study("a", names=names, answers=both).lines())
     assert line(to_a_model, "union", "a", "ce", "sparkles").value == 1
+    assert line(to_a_model, "union", "a", "mce_c_bar").value == 1
+
+
+def test_mce_of_3dcc_by_hand() -> None:
+    """Errors of both models at every severity: mean CE over 12 corruptions; without ImageNet-C there is no mCE."""
+    generator = np.random.default_rng(5)
+    both = {}
+    for model in "ab":
+        wrong = generator.random((len(SETS), 12, len(SEVERITIES))) < 0.5
+        both[model] = answers_of(wrong, EVERY, EVERY, CORRUPTIONS_3DCC)
+    lines = list(study(names=CORRUPTIONS_3DCC, answers=both).lines())
+    ces = {
+        name: sum(both["b"][name][:, severity, 0].sum() / len(SETS) for severity in range(5)) / sum(alexnet)
+        for name, alexnet in ALEXNET_ERRORS_3DCC.items()
+    }
+    assert line(lines, "union", "b", "ce", "flash").value == pytest.approx(ces["flash"])
+    assert line(lines, "union", "b", "mce_3dcc").value == pytest.approx(sum(ces.values()) / 12)
+    assert line(lines, "union", "b", "group_error", "3dcc").value == line(lines, "union", "b", "mean_error").value
+    assert not {"mce", "relative_mce"} & {each.measure for each in lines}
+    two = list(study(names=CORRUPTIONS_3DCC, answers=both, severities=SEVERITIES[:2]).lines())
+    assert line(two, "union", "b", "mce_3dcc").problem == "no mCE: severities 1, 2; CE needs 1 to 5, and lacks 3, 4, 5"
+    assert "mce" not in {each.measure for each in two}
+    some = list(study(names=CORRUPTIONS_3DCC[:11], answers=both).lines())
+    assert "mce_3dcc" not in {each.measure for each in some}
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""The corruptions of ImageNet-C."""
+"""The corruptions of ImageNet-C, ImageNet-C-bar and ImageNet-3DCC."""

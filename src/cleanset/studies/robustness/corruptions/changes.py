@@ -1,7 +1,8 @@
-"""The pixels of each corruption of ImageNet-C, as by its authors' program: by a library, or computed here.
+"""The pixels of each corruption of ImageNet-C and ImageNet-C-bar, as by the authors' programs.
 
-Of imagecorruptions-imaug 1.1.5, fog and spatter differ from the authors' by at most 1 in single values; all others,
-and those in `authors`, have the authors' values. A subset of the images remains: no error here is an official number.
+They come from a library or are computed here. Of imagecorruptions-imaug 1.1.5, fog and spatter differ from the
+authors' by at most 1 in single values; all others, and those in `authors` and `c_bar`, have the authors' values. A
+subset of the images remains: no error here is an official number.
 """
 
 import threading
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.corruptions.authors import DRAWN
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.c_bar import c_bar_image
+from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, MADE_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.exact import brightness, exact_kernels, keep_compiled, saturate, zoom_blur
 from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.validation import check_known
@@ -52,7 +54,7 @@ def corrupted_images(
     severity alone. Raises CleansetError for an unknown corruption, ValueError for a severity other than 1 to 5 and for
     another array.
     """
-    check_known("corruption", name, ALL_CORRUPTIONS)
+    check_known("corruption", name, MADE_CORRUPTIONS)
     check_image(image)
     return [_at_severity(image, name, severity, seed) for severity in severities]
 
@@ -74,6 +76,8 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
     own = change_seed(seed, KIND, name, severity)
     if name in DRAWN:
         return DRAWN[name](image, severity, np.random.RandomState(own))
+    if name in C_BAR_AMOUNTS:
+        return c_bar_image(image, name, severity, np.random.RandomState(own))
     options = {"seed": own} if name in _SEEDED else {}
     with _ONE_CALL, numpy_seeded(own), exact_kernels():
         result = imagecorruptions.corrupt(image, severity, name, **options)

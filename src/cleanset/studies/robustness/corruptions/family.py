@@ -1,6 +1,6 @@
 """The `Family` of corruptions: params, images, answers, measures and page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
+from cleanset.errors import CleansetError
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.params import (
+    BENCHMARKS,
     C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
-    CORRUPTIONS,
+    CORRUPTIONS_3DCC,
     PUBLISHED_NUMBERS,
     PUBLISHED_REFERENCE,
     SEVERITIES,
@@ -46,6 +48,24 @@ def _by_class(errors: pd.DataFrame, table: ClassTable) -> dict[str, Any]:
     }
 
 
+def _place_in(folder: Path, names: Sequence[str]) -> str:
+    """The name that is there, of those that a place may have in a folder; the first one where none is.
+
+    Raises CleansetError for two of them.
+    """
+    found = [name for name in names if (folder / name).is_dir()]
+    if len(found) > 1:
+        raise CleansetError(
+            f"{folder}: {' and '.join(found)}, which are the same severity; expected one of them: move the other away"
+        )
+    return found[0] if found else names[0]
+
+
+def _benchmarks(names: Iterable[str]) -> list[str]:
+    """The benchmarks that some of the corruptions are of."""
+    return [title for title, members in BENCHMARKS.items() if set(members) & set(names)]
+
+
 def _axis_end(lines: pd.DataFrame, measure: str) -> float:
     """The end of the axis of CE or mCE in percent: a multiple of 25 that no interval exceeds."""
     is_shown = (lines["selection"] == lines["selection"].iloc[0]) & (lines["measure"] == measure)
@@ -54,7 +74,7 @@ def _axis_end(lines: pd.DataFrame, measure: str) -> float:
 
 
 class CorruptionFamily(Family):
-    """The corruptions of ImageNet-C."""
+    """The corruptions of ImageNet-C, ImageNet-C-bar and ImageNet-3DCC."""
 
     def named_models(self, params: CommonParams) -> list[ReferencedModel]:
         measures = params.section(CorruptionMeasures)
@@ -77,16 +97,31 @@ class CorruptionFamily(Family):
 
         wanted = params.section(Corruptions)
         changes = wanted.changes()
-        places = {change: wanted.place(*change) for change in changes}
+        places = {change: _place_in(folder, wanted.places(*change)) for change in changes}
         files = find_published(folder, self, list(places.values()), images)
-        # validation corruptions are not part of the official mean
-        has_all = {(name, severity) for name in CORRUPTIONS for severity in SEVERITIES} <= set(changes)
+        # validation corruptions are of no benchmark: not part of the official mean
+        members = {name for title in _benchmarks(wanted.names) for name in BENCHMARKS[title]}
+        whole = {(name, severity) for name in members for severity in SEVERITIES}
+        has_all = bool(whole) and whole <= set(changes)
         return Changing(PublishedImages(files, places), files.settings(), has_all and files.has_all_images())
 
+    def benchmark_of(self, params: CommonParams) -> str | None:
+        return " and ".join(_benchmarks(params.section(Corruptions).names)) or self.benchmark
+
     def remark(self, params: CommonParams) -> str:
-        if not set(C_BAR_AMOUNTS) & set(params.section(Corruptions).names):
+        if params.section(CorruptionMeasures).reference != PUBLISHED_REFERENCE:
             return ""
-        return "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
+        names = set(params.section(Corruptions).names)
+        sentences = []
+        if names & set(C_BAR_AMOUNTS):
+            sentences.append(
+                "The corruptions of ImageNet-C-bar have no CE: AlexNet's errors on them were not published."
+            )
+        if names & set(CORRUPTIONS_3DCC):
+            sentences.append(
+                "CE on ImageNet-3DCC is relative to AlexNet's errors on 5,000 of its images (RobustBench)."
+            )
+        return " ".join(sentences)
 
     def read(self, answers: pd.DataFrame, params: CommonParams) -> NDArray[np.float64]:
         """Whether the image is misclassified, the confidence of the prediction, 0 to 1, and the NLL in nats."""
@@ -130,7 +165,7 @@ CORRUPTION_FAMILY = CorruptionFamily(
     layout="<corruption>/<severity>/<wnid>/<image id>.JPEG",
     benchmark="ImageNet-C",
     notice_if_made=(
-        "No official ImageNet-C numbers: a subset of the validation images, corrupted anew, with other draws than the "
+        "No official {benchmark} numbers: a subset of the validation images, corrupted anew, with other draws than the "
         "published ones."
     ),
     files={

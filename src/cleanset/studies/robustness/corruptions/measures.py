@@ -1,4 +1,4 @@
-"""Measures of every model on corrupted images, with intervals: error, CE, mCE and relative CE (ImageNet-C).
+"""Measures of every model on corrupted images, with intervals: error, CE, mCE and relative CE.
 
 Formulas: D. Hendrycks and T. Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
 Perturbations" (ICLR 2019). CE is a ratio of sums over the severities, or of means over them, not a mean of ratios.
@@ -19,7 +19,9 @@ from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.corruptions.calibration import sampled_ece, sampled_nll
 from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
 from cleanset.studies.robustness.corruptions.params import (
+    ALL_CORRUPTIONS,
     CORRUPTIONS,
+    FURTHER_GROUPS,
     NAMED_GROUPS,
     PUBLISHED_NUMBERS,
     PUBLISHED_REFERENCE,
@@ -34,6 +36,12 @@ from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 
 ALEXNET_ERRORS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["alexnet_errors"]
 """AlexNet's top-1 errors at severities 1 to 5, by corruption; not every row increases with severity."""
+
+ALEXNET_ERRORS_3DCC: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["alexnet_errors_3dcc"]
+"""The same of ImageNet-3DCC, on 5,000 images."""
+
+PUBLISHED_ERRORS: Mapping[str, Sequence[float]] = {**ALEXNET_ERRORS, **ALEXNET_ERRORS_3DCC}
+"""All published errors of AlexNet; none of ImageNet-C-bar's are."""
 
 ALEXNET_CLEAN_ERROR = 0.43478
 """AlexNet's error on the unchanged validation images: torchvision's weights, top-1 accuracy 56.522 %."""
@@ -60,6 +68,8 @@ COMPARED = (
     "mean_error",
     "ce",
     "mce",
+    "mce_c_bar",
+    "mce_3dcc",
     "relative_mce",
     "mean_ece",
     "mean_nll",
@@ -97,14 +107,23 @@ class CorruptionStudy(FamilyStudy):
             yield self._effective_robustness(role, chosen, resamples)
         if self.measures.reference == PUBLISHED_REFERENCE and not self.images.classes.is_imagenet:
             problem = "no mCE without a reference: name a model in measures.corruptions.reference"
-            yield constant(np.nan, resamples).named("mce", problem=problem)
+            yield from (constant(np.nan, resamples).named(name, problem=problem) for name in self._mean_ces())
         elif tuple(self.wanted.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.wanted.severities))
             missing = ", ".join(str(each) for each in SEVERITIES if each not in self.wanted.severities)
             problem = f"no mCE: severities {found}; CE needs 1 to 5, and lacks {missing}"
-            yield constant(np.nan, resamples).named("mce", problem=problem)
+            yield from (constant(np.nan, resamples).named(name, problem=problem) for name in self._mean_ces())
+
+    def _mean_ces(self) -> Iterator[str]:
+        """The mean CE of each benchmark that some of the corruptions are of, if the reference has errors on it."""
+        if set(ALL_CORRUPTIONS) & set(self.wanted.names):
+            yield "mce"
+        for group, members in FURTHER_GROUPS.items():
+            has_errors = self.measures.reference != PUBLISHED_REFERENCE or set(members) <= set(PUBLISHED_ERRORS)
+            if has_errors and set(members) & set(self.wanted.names):
+                yield f"mce_{group}"
 
     def _calibration(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Sampled]:
         """ECE and NLL on clean and unchanged images, by corruption, and their means over the corruptions."""
@@ -151,12 +170,12 @@ class CorruptionStudy(FamilyStudy):
     def _ratios(
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
     ) -> Iterator[Sampled]:
-        """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
+        """CE by corruption, mCE of each benchmark, over those that the model was not trained on, relative mCE."""
         names = self.wanted.names
         reference = self.measures.reference
         if reference == PUBLISHED_REFERENCE:
             # NaN for the corruptions of ImageNet-C-bar, whose errors were not published
-            means = {name: float(np.mean(ALEXNET_ERRORS.get(name, np.nan))) for name in names}
+            means = {name: float(np.mean(PUBLISHED_ERRORS.get(name, np.nan))) for name in names}
             others = {name: constant(mean, resamples) for name, mean in means.items()}
             unchanged = constant(ALEXNET_CLEAN_ERROR, resamples)
             answers = np.inf
@@ -171,6 +190,9 @@ class CorruptionStudy(FamilyStudy):
                 is_known = np.isfinite(others[name].value)
                 problem = f"the reference {'makes too few errors' if is_known else 'has no published errors'}"
             yield each.named("ce", name, problem)
+        for group, members in FURTHER_GROUPS.items():
+            if f"mce_{group}" in self._mean_ces() and set(members) <= set(names):
+                yield self._mean_ce(f"mce_{group}", ces, members, resamples)
         if not set(CORRUPTIONS) <= set(names):
             return
         seen = corruptions_of(self.measures.trained_on.get(role, ()))

@@ -1,7 +1,7 @@
-"""The table of corruptions of ImageNet-C, names by group, and the params that choose among them.
+"""The tables of corruptions, names by group, and the params that choose among them.
 
-Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
-(ICLR 2019). In the order of its tables.
+ImageNet-C: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
+(ICLR 2019), in the order of its tables. ImageNet-C-bar and ImageNet-3DCC: see published.yaml.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,15 +35,34 @@ SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
 PUBLISHED_NUMBERS: Any = data_beside(__file__, "published.yaml")
 
 C_BAR_AMOUNTS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["c_bar_amounts"]
-"""The 10 corruptions of ImageNet-C-bar, which are read from a folder, and their amounts at severities 1 to 5."""
+"""The 10 corruptions of ImageNet-C-bar, and their amounts at severities 1 to 5."""
 
 C_BAR = "c_bar"
 """The group of ImageNet-C-bar's corruptions."""
 
-NAMED_GROUPS: dict[str, tuple[str, ...]] = {**CORRUPTION_GROUPS, C_BAR: tuple(C_BAR_AMOUNTS)}
+CORRUPTIONS_3DCC: tuple[str, ...] = tuple(PUBLISHED_NUMBERS["alexnet_errors_3dcc"])
+"""The 12 corruptions of ImageNet-3DCC, which are read from a folder: they need depths of the images."""
+
+GROUP_3DCC = "3dcc"
+"""The group of ImageNet-3DCC's corruptions."""
+
+FURTHER_GROUPS: dict[str, tuple[str, ...]] = {C_BAR: tuple(C_BAR_AMOUNTS), GROUP_3DCC: CORRUPTIONS_3DCC}
+"""The benchmarks beside ImageNet-C, each a group."""
+
+BENCHMARKS: dict[str, tuple[str, ...]] = {
+    "ImageNet-C": CORRUPTIONS,
+    "ImageNet-C-bar": FURTHER_GROUPS[C_BAR],
+    "ImageNet-3DCC": FURTHER_GROUPS[GROUP_3DCC],
+}
+"""The corruptions that official numbers of a benchmark are of."""
+
+NAMED_GROUPS: dict[str, tuple[str, ...]] = {**CORRUPTION_GROUPS, **FURTHER_GROUPS}
 """The groups that params may name."""
 
-NAMED_CORRUPTIONS: tuple[str, ...] = (*ALL_CORRUPTIONS, *C_BAR_AMOUNTS)
+MADE_CORRUPTIONS: tuple[str, ...] = (*ALL_CORRUPTIONS, *C_BAR_AMOUNTS)
+"""The corruptions that can be made here."""
+
+NAMED_CORRUPTIONS: tuple[str, ...] = (*MADE_CORRUPTIONS, *CORRUPTIONS_3DCC)
 """The corruptions that params may name, in the order of tables."""
 
 _Severity = Annotated[int, Field(ge=1, le=5)]
@@ -67,9 +86,10 @@ CorruptionNames = Annotated[list[str], _KNOWN]
 
 
 class Corruptions(FamilySection):
-    """The corruptions of ImageNet-C that are measured.
+    """The corruptions that are measured.
 
-    `published` is a folder of images of ImageNet-C or ImageNet-C-bar, whose corruptions cannot be made here.
+    `published` is a folder of images of ImageNet-C, ImageNet-C-bar or ImageNet-3DCC, whose corruptions cannot be made
+    here.
     """
 
     names: Annotated[list[str], Field(default_factory=lambda: list(CORRUPTIONS)), _KNOWN, _EXPANDED]
@@ -79,18 +99,22 @@ class Corruptions(FamilySection):
 
     @model_validator(mode="after")
     def _can_be_made(self) -> "Corruptions":
-        read = [name for name in self.names if name in C_BAR_AMOUNTS]
+        read = [name for name in self.names if name in CORRUPTIONS_3DCC]
         if read and self.published is None:
             raise ValueError(
-                f"published: null, and {read[0]} is of ImageNet-C-bar, whose corruptions are not made here; "
+                f"published: null, and {read[0]} is of ImageNet-3DCC, whose corruptions are not made here; "
                 "expected a folder of its images, or other names"
             )
         return self
 
-    def place(self, name: str, severity: int) -> str:
-        """The folder of a corruption at a severity inside `published`."""
+    def places(self, name: str, severity: int) -> tuple[str, ...]:
+        """The folders that a corruption at a severity may have inside `published`, the most usual one first.
+
+        The program of ImageNet-C-bar names them by amounts; the archive that its authors offer has severities.
+        """
         amounts = C_BAR_AMOUNTS.get(name)
-        return f"{name}/{severity}" if amounts is None else f"{name}/{amounts[severity - 1]:.2f}"
+        by_severity = f"{name}/{severity}"
+        return (by_severity,) if amounts is None else (f"{name}/{amounts[severity - 1]:.2f}", by_severity)
 
     def changes(self) -> list[tuple[str, int]]:
         """Each corruption at each severity, in the order of the benchmark."""
