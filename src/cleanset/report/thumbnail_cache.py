@@ -3,13 +3,12 @@
 A report shows tens of thousands of images, of which a reviewer's day changes few.
 """
 
-import io
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import PIL
-from PIL import Image, features
+from PIL import features
 
 from cleanset.cache import PACKAGE, cache_folder, code_digest
 from cleanset.errors import CleansetError
@@ -17,15 +16,17 @@ from cleanset.files import read_bytes, sha256
 from cleanset.images.boxes import Box
 from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
 
-CODE = ("report/thumbnails.py", "images/codec.py", "images/boxes.py")
-"""The files of the package that decide on the bytes of a thumbnail."""
+CODE = ("report/thumbnails.py", "report/thumbnail_cache.py", "images/codec.py", "images/boxes.py")
+"""The files of the package that decide on the bytes of a thumbnail, and on how it is kept."""
 _DIGITS = 64
 """Of a SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThumbnailCache:
-    """Thumbnails by the SHA-256 of an image's bytes, a file each: the SHA-256 of a JPEG in hexadecimal, and the JPEG.
+    """Thumbnails by the SHA-256 of an image's bytes, a file each.
+
+    The file has the SHA-256 of the rest in hexadecimal, a line of width and height in pixels, and the JPEG.
 
     Several processes may use one folder at a time. A file that is damaged or cannot be read counts as missing, and one
     that cannot be written is left out: then the thumbnail is made again.
@@ -53,9 +54,10 @@ class ThumbnailCache:
             return None
         with suppress(OSError):
             data = read_bytes(self.folder / name)
-            jpeg = data[_DIGITS:]
-            if data[:_DIGITS] == sha256(jpeg).encode():
-                width, height = Image.open(io.BytesIO(jpeg), formats=["JPEG"]).size
+            content = data[_DIGITS:]
+            if data[:_DIGITS] == sha256(content).encode():
+                size, _, jpeg = content.partition(b"\n")
+                width, height = map(int, size.split())
                 return Thumbnail(jpeg=jpeg, width=width, height=height)
         return None
 
@@ -64,8 +66,9 @@ class ThumbnailCache:
             return
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
+            content = f"{made.width} {made.height}\n".encode() + made.jpeg
             # a file that a kill cuts off is seen by its digest
-            (self.folder / name).write_bytes(sha256(made.jpeg).encode() + made.jpeg)
+            (self.folder / name).write_bytes(sha256(content).encode() + content)
 
 
 def usual_thumbnail_cache(package: Path = PACKAGE) -> ThumbnailCache:

@@ -42,8 +42,11 @@ class Thumbnail:
     def saved(self, folder: Path, name: str) -> PageImage:
         """Write the JPEG to a path below the folder of the pages."""
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(self.jpeg)
+        try:
+            path.write_bytes(self.jpeg)
+        except FileNotFoundError:  # the first in its folder
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self.jpeg)
         return PageImage(quote(name), self.width, self.height)
 
 

@@ -19,6 +19,7 @@ from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.statistics.raters import MIN_RATED, coefficient_text
 from cleanset.tables import INDEX, read_table
+from cleanset.waiting import announced
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class AgreementReport:
     """The images on which reviewers differ, with the decision on each."""
 
 
+@announced("measuring the agreement of reviewers")
 def run_agreement(edition: Edition) -> AgreementReport:
     """Read and check the reviews of an edition, and measure their agreement."""
     params = read_params(edition.folder)

@@ -20,6 +20,7 @@ from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
 from cleanset.tables import CROP_SCORES, INDEX, read_table
 from cleanset.validation import first_names
+from cleanset.waiting import announced
 
 STATES: tuple[State, ...] = get_args(State)
 ALL_MODELS = "all models"
@@ -52,6 +53,7 @@ class ReviewStatus:
     """For all models together, as the review page asks: an image without a verdict is open in any case."""
 
 
+@announced("counting the images left to review")
 def run(edition: Edition) -> ReviewStatus:
     """Read candidates and reviews of an edition, and count the images still to be reviewed."""
     params = read_params(edition.folder)

@@ -20,6 +20,7 @@ from cleanset.sets.description import params_sha256_of, rejections
 from cleanset.sets.folder import REJECTED_CSV, manifest_text, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST, check_manifest
 from cleanset.validation import first_names
+from cleanset.waiting import announced
 
 PARAMS = "params.yaml"
 REVIEWS = "reviews"
@@ -86,6 +87,7 @@ def outdated_line(folder: Path) -> str:
     return f"{folder}: made before a change of {first_names(names, 3)}: {REMEDY}" if names else ""
 
 
+@announced("comparing the sets with the edition")
 def outdated_sets(edition: Edition) -> list[str]:
     """A line for each set in data/export of an edition that is not what the edition gives today."""
     roles = read_params(edition.folder).models

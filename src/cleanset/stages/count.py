@@ -32,11 +32,13 @@ from cleanset.selection.metrics import (
 )
 from cleanset.selection.selected import selected_images
 from cleanset.tables import CROP_SCORES, MARGINS, REJECTED, SCORES, SELECTION, read_table
+from cleanset.waiting import announced
 
 CLASS_DIGEST_DIGITS = 8
 """Hexadecimal digits of the digest of a class's images, which makes a changed one show in its metrics."""
 
 
+@announced("counting the images of the sets")
 def run(edition: Edition) -> None:
     """Read the other stages' outputs for every model, write metrics/, data/short_classes.csv and tables.md5."""
     params = read_params(edition.folder)

@@ -41,6 +41,7 @@ from cleanset.sets.delivered import delivered_confidences, with_known_confidence
 from cleanset.sets.description import limits
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
 from cleanset.vocabulary import BASES, VERDICTS
+from cleanset.waiting import announced
 
 EXAMPLES_PER_REASON = 1000
 """Rejected images on one page; the pages of their classes show them all."""
@@ -59,14 +60,16 @@ def run(edition: Edition) -> None:
     read = verified_images(edition, params.dataset.images, index, classes).read
     with replacing(edition.report) as folder:
         images = save_images(shown_images(report), read, folder, enlarged=not classes.is_imagenet)
-        written = pages(report, images)
-        plots = figures.plots(report.steps, report.states, report.histograms, roles=report.roles, classes=classes)
-        for name, text in plots.items():
-            written[f"plots/{name}"] = text
-        for name, text in written.items():
-            write_text(folder / name, text)
+        with announced("writing the pages of the report"):
+            written = pages(report, images)
+            plots = figures.plots(report.steps, report.states, report.histograms, roles=report.roles, classes=classes)
+            for name, text in plots.items():
+                written[f"plots/{name}"] = text
+            for name, text in written.items():
+                write_text(folder / name, text)
 
 
+@announced("collecting the numbers of the report")
 def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: ClassTable) -> ReportData:
     """The numbers, and which images go with them."""
     unknown = unknown_confidences(edition.folder, params)

@@ -43,6 +43,7 @@ from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.validation import check_known, first_problem, validate
+from cleanset.waiting import announced
 from cleanset.yaml_files import read_yaml
 
 BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classes" and name != GUESS]
@@ -170,11 +171,14 @@ def run(
         check_model(spec)
     results, records, problems = evaluate(specs, others, images, settings_for(score), request, images.classes)
     names = [spec.text for spec in specs]
-    attacked = {
-        model: attacked_model({name: each for (name, of), each in results.items() if of == model}, records.get(model))
-        for model in names
-    }
-    lines = measure_lines(attacked, params.threats, params.resampling)
+    with announced("measuring the attacked models"):
+        attacked = {
+            model: attacked_model(
+                {name: each for (name, of), each in results.items() if of == model}, records.get(model)
+            )
+            for model in names
+        }
+        lines = measure_lines(attacked, params.threats, params.resampling)
     evaluated = AttackedModels(
         images=images,
         params=params,
@@ -185,9 +189,10 @@ def run(
         problems=problems,
         straight_through=request.straight_through,
     )
-    write_csv(out / "attack_measures.csv", MEASURE_COLUMNS, map(astuple, lines))
-    write_text(out / ATTACK_RESULTS, json.dumps(with_digest(content_of(evaluated)), indent=2) + "\n")
-    write_text(out / PAGE, page_of(evaluated))
+    with announced("writing the results and the page of the attacks"):
+        write_csv(out / "attack_measures.csv", MEASURE_COLUMNS, map(astuple, lines))
+        write_text(out / ATTACK_RESULTS, json.dumps(with_digest(content_of(evaluated)), indent=2) + "\n")
+        write_text(out / PAGE, page_of(evaluated))
     return evaluated
 
 
