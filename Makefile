@@ -82,7 +82,7 @@ test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing bu
 	$(PYTEST) --numprocesses 2 --fast
 
 test-ray: .venv-ray/.ready  ## the tests of engine ray, in an environment of its own; two nodes as root, with iproute2
-	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py tests/studies/attacks/test_on_ray.py
+	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py tests/studies/attacks/test_on_ray.py tests/studies/robustness/test_on_ray.py tests/studies/test_two_nodes.py
 
 test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in an environment of its own with diffusers
 	.venv-generate/bin/python -m pytest tests/studies/robustness/scenarios/test_generating.py

@@ -27,12 +27,12 @@ from cleanset.scoring.engine import Settings
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import Scorer, arithmetic, grouped
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.answering import ModelInPass, OnePass
 from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.families import CHANGING
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, StudyFile
+from cleanset.studies.robustness.one_pass import ModelInPass, OnePass
 from cleanset.studies.robustness.sections import UNCHANGED
 from measuring import REAL, print_machine, print_table, scratch, share
 from photographs import photographs_or_drawings
@@ -156,15 +156,19 @@ def waited(
         classified = classified_alone(Scorer(model, device_of(device), precision), ready, cores)
         with scratch() as folder:
             shards = Shards(folder, "waiting", names, batch_size, classes=imagenet(), table=NAMED_ANSWERS)
-            in_pass = {"model": ModelInPass(model, shards, ReadAnswers(range(1000), dict.fromkeys(files, 0)))}
+            in_pass = {
+                "model": ModelInPass(
+                    model=model, shards=shards, read_off=ReadAnswers(range(1000), dict.fromkeys(files, 0))
+                )
+            }
             settings = Settings([device_of(device)], precision, batch_size, cores)
             times: list[tuple[float, float]] = []
             begin = perf_counter()
 
-            def note(_: int, waiting: float) -> None:
-                times.append((perf_counter() - begin, waiting))
+            def note(_: int, waiting: float | None) -> None:
+                times.append((perf_counter() - begin, waiting or 0.0))
 
-            OnePass(in_pass, images, settings, note).answer()
+            OnePass(models=in_pass, images=images, settings=settings, on_progress=note).answer()
     (first, first_share) = times[len(times) // 4]
     (last, last_share) = times[-1]
     later = max(0.0, last * last_share - first * first_share) / max(last - first, 1e-9)

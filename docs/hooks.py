@@ -29,7 +29,8 @@ from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.robustness.answers import ANSWER_TABLES, DIGESTS
+from cleanset.studies.robustness.answers import ANSWER_TABLES
+from cleanset.studies.robustness.digests import DIGESTS
 from cleanset.studies.robustness.families import FAMILIES, StudyParams
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL_COLUMN

@@ -74,6 +74,11 @@ class PathOfName:
         return lambda name: owner.folder / self.path.format(name)
 
 
+def partial_shards(result: Path) -> Path:
+    """The folder of what is finished of a result, until all is; `result`: its path, of a file without the suffix."""
+    return result.with_name(f"{result.name}.partial-shards")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path, which replaces `path` on success.

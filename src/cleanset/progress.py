@@ -43,32 +43,30 @@ def found_in_threads(function: Callable[[Item], Found], items: Collection[Item],
 
 
 @contextmanager
-def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
+def rate_bar(total: int, text: str, finished: int = 0) -> Iterator[Callable[[int, float | None], None]]:
     """A bar named `text`, and the function that moves it on, which any thread may call.
 
-    Its arguments are the number of further images that are done, and the share of the time so far that
-    was spent waiting for data; the bar shows that share, and images per second.
+    `finished`: the number of images, of `total`, that an earlier run has done; neither rate nor time left counts them.
+    The arguments of the function are the number of further images that are done, and the share of the time so far that
+    was spent waiting for data, None where it is not known; the bar shows that share, and images per second.
     """
     from rich.progress import TextColumn
 
-    rate = TextColumn("{task.fields[rate]:,.0f} images/s, {task.fields[waiting]:.0%} of the time waiting for data")
     start = perf_counter()
-    with _bar(rate) as progress:
-        task = progress.add_task(text, total=total, rate=0.0, waiting=0.0)
+    with _bar(TextColumn("{task.fields[rate]}")) as progress:
+        task = progress.add_task(text, total=total, completed=finished, rate="")
 
-        def move(images: int, waiting: float) -> None:
-            done = progress.tasks[0].completed + images
-            progress.update(task, advance=images, rate=done / (perf_counter() - start), waiting=waiting)
+        def move(images: int, waiting: float | None) -> None:
+            done = progress.tasks[task].completed + images - finished
+            progress.update(task, advance=images, rate=_rate(done / (perf_counter() - start), waiting))
 
         yield move
 
 
-@contextmanager
-def image_bar(total: int, text: str) -> Iterator[Callable[[int], None]]:
-    """A bar named `text`, and the function that moves it on by a number of images, which any thread may call."""
-    with _bar() as progress:
-        task = progress.add_task(text, total=total)
-        yield lambda images: progress.advance(task, images)
+def _rate(images_per_second: float, waiting: float | None) -> str:
+    # an attack may take minutes for an image
+    rate = f"{images_per_second:,.{0 if images_per_second >= 10 else 2}f} images/s"
+    return rate if waiting is None else f"{rate}, {waiting:.0%} of the time waiting for data"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from cleanset.edition.params import Score
 from cleanset.measure.function import predict
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting, searching
-from cleanset.scoring.engine import open_pipelines, score_few, score_shards, settings_for
+from cleanset.scoring.engine import open_pipelines, score_few, settings_for
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks.base import Known, Other, Parameters, globally_seeded
 from cleanset.studies.attacks.changes import CommonCorruptionsAttack, SpatialGridAttack
@@ -32,6 +32,7 @@ from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout
 from tests.gpu import GPU, Gpu, gpu
 from tests.scoring.networks import linear, many
+from tests.scoring.sharded import score_shards
 from tests.studies.attacks.networks import CPU, correct_subjects, drawn, loaded, random_network
 from tests.studies.training.coloured_study import coloured_study, write_params
 
@@ -93,7 +94,7 @@ def test_shards(gpu: Gpu, tmp_path: Path) -> None:
         shards = Shards(tmp_path / device, "f", list(images), 4, classes=imagenet(), min_images=8)
         settings = replace(settings_for(Score(device=device, batch_size=4)), workers=1)
         with open_pipelines(images.__getitem__, linear().preprocessing, settings) as pipelines:
-            score_shards(linear(), pipelines, settings, shards, lambda *_: None)
+            score_shards(linear(), pipelines, settings, shards)
         found[device] = shards.table()
     assert (gpu.transfers, gpu.slow) == (6, 0)
     assert found["cpu"].equals(found["cuda"])

@@ -42,7 +42,7 @@ from cleanset.studies.attacks.evaluation import attack_params
 from cleanset.studies.attacks.evaluation import run as attack
 from cleanset.studies.attacks.study import AttackRequest
 from cleanset.studies.realness.plan_files import read_plan as read_study_plan
-from cleanset.studies.robustness.answers import DigestRun, ShownPixels
+from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
 from tests.measure.conftest import COLOURS, MODULE, draw
 from tests.sets.conftest import make_edition

@@ -37,6 +37,18 @@ def test_the_pipeline_of_an_edition_is_no_link(repository: Path) -> None:
     assert [(path.is_file(), path.is_symlink()) for path in files] == [(True, False)] * 3
 
 
+def test_no_stage_depends_on_the_engine(repository: Path) -> None:
+    """Neither on the key, nor on a whole file that has it."""
+    named = set[tuple[str, str]]()
+    for lock in (repository / "dvc.lock", *repository.glob("studies/*/dvc.lock")):
+        for name, stage in yaml.safe_load(lock.read_text())["stages"].items():
+            keys = {key for of_file in stage.get("params", {}).values() for key in of_file}
+            named |= {(name, key) for key in keys}
+            assert not [each["path"] for each in stage.get("deps", ()) if each["path"].endswith("params.yaml")]
+    assert ("corruptions@standard", "jpeg") in named
+    assert [each for each in named if each[1].partition(".")[0] == "engine"] == []
+
+
 def test_stages_stand_in_their_order(stages: dict[str, Any]) -> None:
     assert tuple(stages) == STAGES
 

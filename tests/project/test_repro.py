@@ -30,6 +30,14 @@ def test_nothing_to_do_the_second_time(built: Checkout) -> None:
     assert [line.split("'")[1] for line in status.stderr.splitlines()] == ["sample/dvc.yaml:trained_models"]
 
 
+def test_another_engine_changes_nothing(built: Checkout, tmp_path: Path) -> None:
+    clone = built.clone_with_data(tmp_path / "cleanset")
+    params = clone.folder / "params.yaml"
+    params.write_text(f"engine: ray\n{params.read_text()}")
+    assert clone.stages_run() == []
+    assert clone.run("git", "diff", "--stat", "dvc.lock", "metrics").stdout == ""
+
+
 def test_metrics_are_a_table_of_four_columns(built: Checkout) -> None:
     lines = built.run("dvc", "metrics", "show").stdout.splitlines()
     assert max(map(len, lines)) <= 120

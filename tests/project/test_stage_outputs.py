@@ -20,7 +20,7 @@ from cleanset.review.audit_files import audit_json, read_audit_json
 from cleanset.scoring import record as scores
 from cleanset.sets.published import source_images
 from cleanset.studies.attacks.warnings import read_warnings
-from cleanset.studies.robustness import answers, measuring
+from cleanset.studies.robustness import digests, measuring
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.training import finished
 from cleanset.studies.training.study import RunFiles
@@ -161,10 +161,10 @@ OUTPUTS = {
             },
         ),
     ],
-    "studies.robustness.answers.read_digests": [
+    "studies.robustness.digests.read_digests": [
         Output(
             "perturbations.parquet", parquet(DIGESTS, frame="int8"),
-            lambda path: answers.read_digests(path, PERTURBATION_FAMILY, imagenet()),
+            lambda path: digests.read_digests(path, PERTURBATION_FAMILY, imagenet()),
             {
                 "another family": parquet({key: DIGESTS[key] for key in ("file", "change", "sha256")}),
                 "a frame beyond the last": parquet(DIGESTS | {"frame": [41]}, frame="int8"),
@@ -172,8 +172,8 @@ OUTPUTS = {
             },
         ),
     ],
-    "studies.robustness.answers.read_versions": [
-        Output("versions.json", b'{"numpy": "2.4.6"}', answers.read_versions, {"a number": b'{"numpy": 2.4}'}),
+    "studies.robustness.digests.read_versions": [
+        Output("versions.json", b'{"numpy": "2.4.6"}', digests.read_versions, {"a number": b'{"numpy": 2.4}'}),
     ],
     "studies.robustness.measuring.read_record": [
         Output(

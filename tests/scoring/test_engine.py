@@ -17,12 +17,13 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.scoring import scorer as scoring
-from cleanset.scoring.engine import Settings, open_pipelines, score_shards
+from cleanset.scoring.engine import Settings, open_pipelines
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import WaitingTime
 from cleanset.scoring.shards import Shards
 from cleanset.tables import SCORES, read_table, write_table
 from tests.scoring.networks import CPU, linear, many
+from tests.scoring.sharded import score_shards
 from tests.ten_images import id_of
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def written(
     shards = Shards(folder / "shards", "f", list(images), batch_size, classes=imagenet(), min_images=8)
     settings, model = Settings([CPU] * devices, precision, batch_size, workers), model or linear()
     with open_pipelines(images.__getitem__, model.preprocessing, settings) as pipelines:
-        score_shards(model, pipelines, settings, shards, lambda *_: None, notify)
+        score_shards(model, pipelines, settings, shards, notify)
     write_table(folder / "table", shards.table(), SCORES, imagenet())
     shards.remove()
     assert [path.name for path in folder.iterdir()] == ["table"]

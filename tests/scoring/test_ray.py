@@ -153,7 +153,8 @@ def on_ray(edition: Edition) -> tuple[bytes, set[int]]:
         edition.folder / "shards", "f", run.index["image_id"].tolist(), batch_size=4, classes=run.classes, min_images=8
     )
     missing = set(shards.missing)
-    score.score_on_ray(edition, "standard", settings, made_from, shards, lambda *_: None)
+    inputs = score.read_inputs(edition, read_params(edition.folder), "standard")
+    run.computation(shards, elsewhere=score.elsewhere_of(inputs, settings, made_from)).run("ray")
     write_table(edition.folder / "table", shards.table(), SCORES, run.classes)
     return (edition.folder / "table").read_bytes(), missing
 

@@ -60,6 +60,7 @@ def test_a_finished_result_is_read_until_it_or_its_origin_changes(
     record.write_text(json.dumps(content))
     result.write_bytes(b"edited")
     assert read_finished(record, MadeFrom(FACTS), result) is None
+    assert f"{result}: computed again: not the bytes that {record} names" in capsys.readouterr().err
 
 
 def test_a_record_without_a_digest_is_like_none(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import evaluation as attacks
 from cleanset.studies.attacks import fresh
 from cleanset.studies.attacks.study import AttackRequest
-from cleanset.studies.robustness import answers
+from cleanset.studies.robustness import digests
 from cleanset.studies.robustness import evaluation as robustness
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -106,7 +106,7 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(fresh.FreshModel, "answers", answered)
     monkeypatch.setattr(engine, "available_cores", lambda: 1)
-    monkeypatch.setattr(answers, "available_cores", lambda: 1)
+    monkeypatch.setattr(digests, "available_cores", lambda: 1)
 
 
 @pytest.fixture
@@ -357,7 +357,7 @@ def test_changed_images_are_made_again(
     change(png)
     assert not png.is_file() or png.read_bytes() != bytes_before
     assert attack(MINE, folder, folder / "out") == before
-    assert f"{png}: missing or changed since it was judged: the attack is computed again" in capsys.readouterr().err
+    assert f"{png}: computed again: missing, or changed since it was judged" in capsys.readouterr().err
 
 
 @pytest.mark.exhaustive

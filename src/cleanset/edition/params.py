@@ -421,7 +421,7 @@ class Params(Section):
     """The ensemble by role."""
 
     engine: Engine = "local"
-    """What computes scores and attacks. local: the devices of this machine; ray: those of a Ray cluster."""
+    """What runs scores, answers, digests and attacks. local: the devices of this machine; ray: a Ray cluster's."""
 
     score: Score = Score()
     select: Select = Select()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleanset.classes import ClassTable, imagenet, parse_class_table
-from cleanset.files import PathBelow, PathOfName, is_there, read_text, remove_abandoned
+from cleanset.files import PathBelow, PathOfName, is_there, partial_shards, read_text, remove_abandoned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,6 @@ class Edition:
     scored_with = PathOfName("data/scores/{}.json")
     """The record of the scores: model, preprocessing, SHA-256 of the weights."""
 
-    partial_scores = PathOfName("data/scores/{}.partial-shards")
     candidates = PathOfName("data/candidates/{}.parquet")
     margins = PathOfName("data/margins/{}.parquet")
     crop_scores = PathOfName("data/crop_scores/{}.parquet")
@@ -71,6 +70,10 @@ class Edition:
     """The result of the audit of the model's set; null without one."""
 
     export = PathOfName("data/export/{}")
+
+    def partial_scores(self, role: str) -> Path:
+        """The finished shards of scores that are being computed."""
+        return partial_shards(self.scores(role).with_suffix(""))
 
 
 def edition_of_set(folder: Path) -> Edition | None:

@@ -15,7 +15,7 @@ import pandas as pd
 from cleanset import tables
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
-from cleanset.files import remove_abandoned, sha256, write_text
+from cleanset.files import partial_shards, remove_abandoned, sha256, write_text
 from cleanset.images.codec import pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.json_files import JsonObject, with_digest
@@ -202,7 +202,7 @@ def _predicted(
         classes=images.classes,
         title=f"evaluate {model.name}",
     )
-    shards = None if path is None else run.shards(path.with_suffix(".partial-shards"), made_from, NAMED_SCORES)
+    shards = None if path is None else run.shards(partial_shards(path.with_suffix("")), made_from, NAMED_SCORES)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
         files = [each.file for each in images.items]

@@ -1,7 +1,7 @@
 """Score many images: from the archive through decoding and this machine's devices into shards."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,25 +12,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import Precision, Score
+from cleanset.edition.params import Engine, Precision, Score
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.machine import available_cores
 from cleanset.progress import print_notice, rate_bar
-from cleanset.scoring.computation import Task, Tasks, compute, missing_tasks
+from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, missing_tasks
 from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes
 from cleanset.scoring.devices import Device, choose_devices
 from cleanset.scoring.distance import Distance, distance, sample, sample_size
+from cleanset.scoring.engines import SHARDS_PER_GPU_TASK, Computation
 from cleanset.scoring.logits import ReadOff, ScoreColumns, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, ignore, to_table
-from cleanset.scoring.shards import Shards
+from cleanset.scoring.shards import OnProgress, Shards, shards_bar
 from cleanset.scoring.validity import MadeFrom
 from cleanset.tables import SCORES, Table
-
-OnProgress = Callable[[int, float], None]
-"""Called with the number of images just finished, and the share of the time that was spent waiting for data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +49,20 @@ class Settings:
         if self.in_processes or any(device.is_separate for device in self.devices):
             worker_processes()
 
+    @property
+    def on_gpus(self) -> bool:
+        """Whether the devices compute without the processor's cores."""
+        return self.devices[0].is_separate
+
     def of_device(self, device: Device, workers: int) -> "Settings":
         """The settings of one of the devices; where it is separate, processes decode."""
         in_processes = device.is_separate or self.in_processes
         return replace(self, devices=[device], workers=workers, in_processes=in_processes)
+
+    def by_device(self) -> list["Settings"]:
+        """The settings of each device, with its share of the decoding workers."""
+        workers = max(1, self.workers // len(self.devices))
+        return [self.of_device(device, workers) for device in self.devices]
 
 
 def below_float64(settings: Settings) -> dict[str, object]:
@@ -124,10 +132,8 @@ def open_pipelines(
     read: Source, preprocessing: Preprocessing, settings: Settings
 ) -> Iterator[Sequence[DevicePipeline]]:
     """A pipeline for each device, which ends with the block."""
-    workers = max(1, settings.workers // len(settings.devices))
-    of_devices = (settings.of_device(device, workers) for device in settings.devices)
     with ExitStack() as stack:
-        yield [stack.enter_context(DevicePipeline(read, preprocessing, each)) for each in of_devices]
+        yield [stack.enter_context(DevicePipeline(read, preprocessing, each)) for each in settings.by_device()]
 
 
 def score_few(
@@ -140,8 +146,8 @@ def score_few(
 ) -> pd.DataFrame:
     """The scores of images in their order, computed on one device and without shards: for a few of them.
 
-    Threads decode, which start at once, unless `settings.in_processes` is set. Raises CleansetError as `score_shards`
-    does.
+    Threads decode, which start at once, unless `settings.in_processes` is set. Raises CleansetError as
+    `ScoringRun.scores` does.
     """
     with DevicePipeline(read, model.preprocessing, settings) as pipeline, arithmetic(settings.precision):
         pipeline.load(model, settings.precision, read_off=read_off)
@@ -175,7 +181,7 @@ class ShardScorer:
     on_progress: OnProgress = ignore
 
     def results(self, tasks: Tasks) -> Generator[tuple[int, pd.DataFrame], None, None]:
-        """The number and the scores of each shard. Raises CleansetError as `score_shards` does."""
+        """The number and the scores of each shard. Raises CleansetError as `ScoringRun.scores` does."""
         # batches are read ahead, so a shard is begun before the one before it is finished
         started: deque[Task] = deque()
 
@@ -200,23 +206,28 @@ class ShardScorer:
         """Wait for the end of the batch."""
 
 
-def score_shards(
+def shard_scorers(
     model: LoadedModel,
     pipelines: Sequence[DevicePipeline],
-    settings: Settings,
-    shards: Shards,
-    on_progress: OnProgress,
+    precision: Precision,
+    *,
+    on_progress: OnProgress = ignore,
     notify: Notify = ignore,
-) -> None:
-    """Compute the missing shards; each device takes the next one when it has finished one.
+) -> list[ShardScorer]:
+    """A worker for each pipeline, into which the model is loaded."""
+    for pipeline in pipelines:
+        pipeline.load(model, precision, notify)
+    return [ShardScorer(each, on_progress) for each in pipelines]
 
-    Raises CleansetError for an image that cannot be read, or if the model does not give finite
-    logits for one; the shards that are finished then stay.
-    """
-    with arithmetic(settings.precision):
-        for pipeline in pipelines:
-            pipeline.load(model, settings.precision, notify)
-        compute([ShardScorer(each, on_progress) for each in pipelines], missing_tasks(shards), shards.keep)
+
+def open_on_node(run: "ScoringRun", made_from: MadeFrom, place: Place) -> Opened[pd.DataFrame]:
+    """The scoring of a run on a device of a cluster, with as many decoding workers as it has cores."""
+    settings = run.settings.of_device(place.device, place.cores)
+    pipeline = DevicePipeline(run.read, run.model.preprocessing, settings)
+    # for the life of the process, which computes nothing else
+    pipeline.enter_context(arithmetic(settings.precision))
+    pipeline.load(run.model, settings.precision)
+    return Opened(worker=ShardScorer(pipeline), made_from=made_from)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -253,19 +264,37 @@ class ScoringRun(ExitStack):
         return Shards(folder, made_from.fingerprint, names, size, classes=self.classes, table=table)
 
     def scores(
-        self, shards: Shards | None, compute: Callable[[Shards, OnProgress], None] | None = None
+        self, shards: Shards | None, elsewhere: Elsewhere[pd.DataFrame] | None = None, engine: Engine = "local"
     ) -> pd.DataFrame:
-        """The scores through shards, or without any; `compute`: computes missing shards instead of this machine."""
-        names = self.index["image_id"].tolist()
-        with rate_bar(len(names), self.title or self.name) as done:
-            if shards is None:
+        """The scores through shards, or without any, on this machine alone.
+
+        `elsewhere`: opens the run on another machine. Raises CleansetError for an image that cannot be read, or if the
+        model does not give finite logits for one; the shards that are finished then stay.
+        """
+        title = self.title or self.name
+        if shards is None:
+            names = self.index["image_id"].tolist()
+            with rate_bar(len(names), title) as done:
                 return self._table(names, self.settings.precision, done)
-            done(shards.finished_images(), 0.0)
-            if compute is not None:
-                compute(shards, done)
-            elif shards.missing:
-                score_shards(self.model, self._pipelines, self.settings, shards, on_progress=done, notify=print_notice)
+        with shards_bar([shards], title) as done, arithmetic(self.settings.precision):
+            self.computation(shards, done, elsewhere).run(engine)
         return shards.table()
+
+    def computation(
+        self, shards: Shards, on_progress: OnProgress = ignore, elsewhere: Elsewhere[pd.DataFrame] | None = None
+    ) -> Computation[pd.DataFrame]:
+        """The computation of the missing shards."""
+        return Computation(
+            tasks=missing_tasks(shards),
+            keep=shards.keep,
+            workers=lambda: shard_scorers(
+                self.model, self._pipelines, self.settings.precision, on_progress=on_progress, notify=print_notice
+            ),
+            elsewhere=elsewhere,
+            arrived=lambda found: on_progress(len(found), None),
+            on_gpus=self.settings.on_gpus,
+            tasks_per_gpu=SHARDS_PER_GPU_TASK,
+        )
 
     def _table(self, names: Sequence[str], precision: Precision, on_progress: OnProgress) -> pd.DataFrame:
         with arithmetic(precision):

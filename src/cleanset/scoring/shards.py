@@ -2,7 +2,8 @@
 
 import re
 import shutil
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned
+from cleanset.progress import rate_bar
 from cleanset.tables import SCORES, Table, read_table, write_table
+
+OnProgress = Callable[[int, float | None], None]
+"""Called with the number of images just finished, and the share of the time that was spent waiting for data; None where
+it is not known."""
 
 # images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing
 MIN_SHARD_IMAGES = 512
@@ -124,3 +130,11 @@ class Shards:
     def remove(self) -> None:
         """Remove all shards."""
         shutil.rmtree(self._all, ignore_errors=True)
+
+
+@contextmanager
+def shards_bar(shards: Sequence[Shards], text: str) -> Iterator[OnProgress]:
+    """A bar named `text` of the images in some shards, which begins with those that an earlier run has finished."""
+    total = sum(each.total_images() for each in shards)
+    with rate_bar(total, text, finished=sum(each.finished_images() for each in shards)) as done:
+        yield done

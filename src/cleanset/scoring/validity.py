@@ -52,6 +52,11 @@ def _differences(found: JsonMapping, wanted: JsonMapping, here: str, above: str 
             yield f"{name} {shown(before)}, {here} {shown(value)}"
 
 
+def print_again(result: Path, why: str) -> None:
+    """Print why a result of an earlier run is computed again."""
+    print_notice(f"{result}: computed again: {why}")
+
+
 def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None) -> JsonObject | None:
     """The record of a result that was made from the same; None where the result has to be computed again.
 
@@ -61,10 +66,11 @@ def read_finished(record: Path, made_from: MadeFrom, result: Path | None = None)
     try:
         content = parse_json(read_bytes(record), str(record), "a record")
         if differences := made_from.differences(content):
-            print_notice(f"{result or record}: computed again: {'; '.join(differences)}")
+            print_again(result or record, "; ".join(differences))
             return None
         check_digest(content, record, "remove it")
         if result is not None and content["predictions_sha256"] != sha256_of(result):
+            print_again(result, f"not the bytes that {record} names")
             return None
     except (OSError, LookupError, CleansetError):
         return None

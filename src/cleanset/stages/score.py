@@ -25,10 +25,9 @@ from cleanset.sets.published.lists import ListScores, list_scores
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 if TYPE_CHECKING:
-    from cleanset.scoring.computation import Opened, Place
-    from cleanset.scoring.engine import OnProgress, ScoringRun, Settings
+    from cleanset.scoring.computation import Elsewhere, Opened, Place
+    from cleanset.scoring.engine import ScoringRun, Settings
     from cleanset.scoring.models import LoadedModel
-    from cleanset.scoring.shards import Shards
     from cleanset.scoring.validity import MadeFrom
 
 
@@ -129,14 +128,12 @@ def run_network(inputs: ScoreInputs) -> None:
     settings = settings_for(inputs.params.score)
     settings.start_workers()
     scoring, made_from = network_run(inputs, settings)
-    on_cluster = None
-    if inputs.params.engine == "ray":
-        on_cluster = partial(score_on_ray, inputs.edition, inputs.role, settings, made_from)
+    engine = inputs.params.engine
     shards = scoring.shards(inputs.edition.partial_scores(inputs.role), made_from)
-    if on_cluster is None and shards.missing:
+    if engine == "local" and shards.missing:
         check_dependence(inputs, scoring, settings)
     with scoring:
-        scores = scoring.scores(shards, on_cluster)
+        scores = scoring.scores(shards, elsewhere_of(inputs, settings, made_from), engine)
         against_float64 = scoring.against_float64(scores)
     # before the scores are written; finished shards stay, should the model be meant so
     check_class_order(inputs, scoring.model, scores)
@@ -178,49 +175,20 @@ def check_class_order(inputs: ScoreInputs, model: "LoadedModel", scores: pd.Data
     print_notice(text)
 
 
-SHARDS_PER_GPU_TASK = 8
-"""Shards that a GPU of a cluster is sent together; one takes it less than a second."""
+def elsewhere_of(inputs: ScoreInputs, settings: "Settings", made_from: "MadeFrom") -> "Elsewhere[pd.DataFrame]":
+    """The scoring of a network as another machine opens it, under the same path."""
+    from cleanset.scoring.computation import Elsewhere
 
-
-def score_on_ray(
-    edition: Edition,
-    role: str,
-    settings: "Settings",
-    made_from: "MadeFrom",
-    shards: "Shards",
-    on_progress: "OnProgress",
-) -> None:
-    """Compute the missing shards on a Ray cluster. Raises CleansetError as `compute_on_ray` does."""
-    from cleanset.scoring.cluster import RayJob, compute_on_ray
-    from cleanset.scoring.computation import Elsewhere, missing_tasks
-
-    def keep(number: int, scores: pd.DataFrame) -> None:
-        shards.keep(number, scores)
-        on_progress(len(scores), 0.0)
-
-    opening = partial(open_on_node, Edition(edition.folder.resolve()), role, settings)
-    on_gpus = settings.devices[0].is_separate
-    job = RayJob(
-        elsewhere=Elsewhere(name=f"score {role}", open=opening, made_from=made_from),
-        on_gpus=on_gpus,
-        tasks_at_a_time=SHARDS_PER_GPU_TASK if on_gpus else 1,
-    )
-    compute_on_ray(job, missing_tasks(shards), keep)
+    opening = partial(open_on_node, Edition(inputs.edition.folder.resolve()), inputs.role, settings)
+    return Elsewhere(name=f"score {inputs.role}", open=opening, made_from=made_from)
 
 
 def open_on_node(edition: Edition, role: str, settings: "Settings", place: "Place") -> "Opened[pd.DataFrame]":
     """The scoring of a network from an edition's files, as each node of a cluster opens it."""
-    from cleanset.scoring.computation import Opened
-    from cleanset.scoring.engine import DevicePipeline, ShardScorer
-    from cleanset.scoring.scorer import arithmetic
+    from cleanset.scoring.engine import open_on_node as opened
 
-    run, made_from = network_run(read_inputs(edition, read_params(edition.folder), role), settings)
-    settings = settings.of_device(place.device, place.cores)
-    pipeline = DevicePipeline(run.read, run.model.preprocessing, settings)
-    # for the life of the process, which computes nothing else
-    pipeline.enter_context(arithmetic(settings.precision))
-    pipeline.load(run.model, settings.precision)
-    return Opened(worker=ShardScorer(pipeline), made_from=made_from)
+    inputs = read_inputs(edition, read_params(edition.folder), role)
+    return opened(*network_run(inputs, settings), place)
 
 
 def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:

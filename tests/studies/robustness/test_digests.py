@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,10 @@ from PIL import Image
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.studies.robustness import answers
+from cleanset.studies.robustness import digests as stage
 from cleanset.studies.robustness import image_sets as images
-from cleanset.studies.robustness.answers import (
+from cleanset.studies.robustness.answers import installed_versions
+from cleanset.studies.robustness.digests import (
     DIGESTS,
     MAX_SHOWN,
     NAMED_DIGESTS,
@@ -24,7 +25,6 @@ from cleanset.studies.robustness.answers import (
     DigestVerification,
     TakenDigests,
     digests_in,
-    installed_versions,
     read_versions,
     verify,
 )
@@ -55,7 +55,7 @@ def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestR
 
 def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those of the pixels that models see, rows of red, green and blue, made in this process."""
-    monkeypatch.setattr(answers, "BATCH_SIZE", 4)
+    monkeypatch.setattr(stage, "BATCH_SIZE", 4)
     run = digest_run(sources, 2)
     changed, names = run.plan.changed_images(sources.files, run.wanted), run.plan.names()
     expected = {name: sha256(np.asarray(changed(name)).tobytes()) for name in names}
@@ -76,9 +76,10 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
     run = digest_run(sources, 1)
     made: list[ChangeName] = []
 
-    def counted(_: DigestRun, names: list[ChangeName]) -> Iterator[str]:
-        made.extend(names)
-        yield from (sha256(str(name).encode()) for name in names)
+    def counted(_: DigestRun, names: Iterable[ChangeName]) -> Generator[str, None, None]:
+        for name in names:
+            made.append(name)
+            yield sha256(str(name).encode())
 
     monkeypatch.setattr(DigestRun, "digests", counted)
     run.complete(tmp_path / "shards")
@@ -89,7 +90,7 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
     run.complete(tmp_path / "shards")
-    monkeypatch.setattr(answers, "code_of", lambda *_: "other code")
+    monkeypatch.setattr(stage, "code_of", lambda *_: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
 
 
@@ -178,7 +179,7 @@ def test_verify(built: Checkout, tmp_path: Path) -> None:
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text("corruptions: {names: [contrast], severities: [2]}\n")
     images.run(study)
-    answers.run(study)
+    stage.run(study)
     assert not list(study.folder.rglob("*partial*"))
     lines = list(verify(study, workers=1).lines())
     # 21 images, in three families with one change or none and the unchanged image; and none has a mask

@@ -4,7 +4,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from io import StringIO
@@ -31,12 +31,13 @@ from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import (
     answering,
-    answers,
     evaluation,
     image_sets,
     measuring,
+    one_pass,
     pages,
 )
+from cleanset.studies.robustness import digests as stage_digests
 from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
 from cleanset.studies.robustness.families import (
@@ -190,7 +191,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     wanted = Wanted(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answering, "predict", None)
-        patch.setattr(answers, "available_cores", lambda: 1)
+        patch.setattr(stage_digests, "available_cores", lambda: 1)
         evaluation.run(edition, wanted, again, params_file(tmp_path))
     for name in ("results.json", "digests/corruptions.txt"):
         assert (again / name).read_bytes() == (out / name).read_bytes(), name
@@ -481,13 +482,13 @@ def test_the_images_are_made_once_for_all_stages(
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | one_change | {"images": images}))
     image_sets.run(study)
     shown: list[list[str]] = []
-    answer = answering.OnePass.answer
+    answer = one_pass.OnePass.answer
 
-    def counted(shared: answering.OnePass) -> dict[str, Exception]:
+    def counted(shared: one_pass.OnePass) -> dict[str, Exception]:
         shown.append(list(shared.models))
         return answer(shared)
 
-    monkeypatch.setattr(answering.OnePass, "answer", counted)
+    monkeypatch.setattr(one_pass.OnePass, "answer", counted)
     # one of the models cannot be loaded by now: its own stage tells
     weights = edition.folder / "sample" / "weights" / "corruption_robust.safetensors"
     moved = weights.rename(weights.with_suffix(".moved"))
@@ -510,15 +511,16 @@ def test_the_images_are_made_once_for_all_stages(
         expected = stored[stored["file"].isin(seen) & (stored["change"] != "pixelate")].reset_index(drop=True)
         pd.testing.assert_frame_equal(pd.read_parquet(study.answers.predictions("corruptions", role)), expected)
     made: list[str] = []
-    digests = answers.DigestRun.digests
+    digests = stage_digests.DigestRun.digests
 
-    def counted_digests(self: answers.DigestRun, names: Sequence[ChangeName]) -> Iterator[str]:
-        made.extend(f"{self.plan.name} {name}" for name in names)
-        yield from digests(self, names)
+    def counted_digests(self: stage_digests.DigestRun, names: Iterable[ChangeName]) -> Generator[str, None, None]:
+        listed = [*names]
+        made.extend(f"{self.plan.name} {name}" for name in listed)
+        yield from digests(self, listed)
 
-    monkeypatch.setattr(answers.DigestRun, "digests", counted_digests)
-    monkeypatch.setattr(answers, "available_cores", lambda: 1)
-    answers.run(study)
+    monkeypatch.setattr(stage_digests.DigestRun, "digests", counted_digests)
+    monkeypatch.setattr(stage_digests, "available_cores", lambda: 1)
+    stage_digests.run(study)
     # with images: own the last model saw further ones
     assert [name for name in made if name.startswith("corruptions ")] == [] or images == "own"
     assert not list(study.folder.rglob("*partial*"))
@@ -536,7 +538,8 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
     plan = change_plan(family_named("corruptions"), Sources.read(study, imagenet()), OpenedStudy.read(study).params)
 
     def lacking() -> list[str]:
-        return [each.name for each in answering.StudyModels(OpenedStudy.read(study)).lacking(plan, "standard")]
+        models = answering.StudyModels(OpenedStudy.read(study), engine.settings_for(Score(device="cpu")))
+        return [each.name for each in models.lacking(plan, "standard")]
 
     assert lacking() == []
     study.answers.predictions("corruptions", OTHER).unlink()

@@ -17,8 +17,8 @@ from PIL import Image
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness import published_images
-from cleanset.studies.robustness.answers import DigestRun
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS as TEST_CORRUPTIONS
+from cleanset.studies.robustness.digests import DigestRun
 from cleanset.studies.robustness.families import (
     ChangePlan,
     StudyParams,

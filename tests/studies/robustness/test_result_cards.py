@@ -1,7 +1,7 @@
 """Comparability cards of changed images, and the digests that are kept while the images are made; no model."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import pytest
 
 from cleanset.files import sha256
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
-from cleanset.studies.robustness.answers import DigestRun, ShownPixels
 from cleanset.studies.robustness.cards import family_card
+from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named
 from cleanset.studies.robustness.images import ChangeName, Sources
 from tests.studies.robustness.sources import sources_of
@@ -29,7 +29,7 @@ MODEL = CardModel(weights_sha256="a" * 64, preprocessing="keras256", preprocessi
 def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process to make images in takes seconds to start."""
 
-    def digests(run: DigestRun, names: Sequence[ChangeName]) -> Iterator[str]:
+    def digests(run: DigestRun, names: Iterable[ChangeName]) -> Generator[str, None, None]:
         found = digests_of(run.plan, run.sources, run.wanted)
         yield from (found[name] for name in names)
 

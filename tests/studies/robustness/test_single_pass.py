@@ -13,15 +13,16 @@ from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.scoring.engine import Settings, open_pipelines, score_shards
+from cleanset.scoring.engine import Settings, open_pipelines
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.answering import ModelInPass, OnePass, squares
-from cleanset.studies.robustness.answers import NAMED_DIGESTS, TakenDigests, digests_in
+from cleanset.studies.robustness.digests import NAMED_DIGESTS, TakenDigests, digests_in
 from cleanset.studies.robustness.images import ChangeName
+from cleanset.studies.robustness.one_pass import ModelInPass, OnePass, squares
 from cleanset.tables import SCORES, Table
 from tests.scoring.networks import CPU, Linear, linear
+from tests.scoring.sharded import score_shards
 
 pytestmark = pytest.mark.slow
 
@@ -72,22 +73,31 @@ def shards_in(folder: Path, batch_size: int = 4, only: Sequence[ChangeName] | No
     return Shards(folder, "f", NAMES, batch_size, classes=imagenet(), min_images=8, table=TABLE, only=only)
 
 
+def lacking(model: LoadedModel, shards: Shards) -> ModelInPass:
+    return ModelInPass(model=model, read_off=top5, shards=shards)
+
+
 def alone(folder: Path, model: LoadedModel, log: Path) -> pd.DataFrame:
     """The answers of one model by the engine that scores the images of archives."""
     shards = shards_in(folder)
     with open_pipelines(Drawn(log), model.preprocessing, settings()) as pipelines:
-        score_shards(model, pipelines, settings(), shards, lambda *_: None)
+        score_shards(model, pipelines, settings(), shards)
     return shards.table()
 
 
 def test_each_image_is_made_once(tmp_path: Path) -> None:
     """By two devices. The answers are those of each model alone, bit for bit; the digests those of the pixels."""
     networks = {"small": sized(32), "large": sized(224, 5), "again": sized(32, 6)}
-    models = {name: ModelInPass(model, shards_in(tmp_path / name, 3), top5) for name, model in networks.items()}
+    models = {name: lacking(model, shards_in(tmp_path / name, 3)) for name, model in networks.items()}
     taken = Shards(tmp_path / "taken", "f", NAMES, 20, classes=imagenet(), min_images=20, table=NAMED_DIGESTS)
     images, counted, digests = Drawn(tmp_path / "log"), list[int](), TakenDigests(taken)
-    shared = OnePass(models, images, settings(2, 3), lambda count, _: counted.append(count), print, digests)
-    problems = shared.answer()
+    problems = OnePass(
+        models=models,
+        images=images,
+        settings=settings(2, 3),
+        on_progress=lambda count, _: counted.append(count),
+        digests=digests,
+    ).answer()
     assert problems == {}
     assert sorted(images.made()) == list(map(str, NAMES))
     assert sum(counted) == 3 * len(NAMES)
@@ -106,13 +116,13 @@ def test_a_model_is_shown_what_it_lacks(tmp_path: Path) -> None:
     for number in (0, 2):
         begun.keep(number, whole[whole["file"].isin([name.file for name in begun.image_ids(number)])])
     models = {
-        "begun": ModelInPass(sized(32), shards_in(tmp_path / "begun"), top5),
-        "few": ModelInPass(sized(32), shards_in(tmp_path / "few", only=few), top5),
+        "begun": lacking(sized(32), shards_in(tmp_path / "begun")),
+        "few": lacking(sized(32), shards_in(tmp_path / "few", only=few)),
     }
     assert models["few"].shards.missing == [0, 1, 6]
     assert models["few"].shards.total_images() == len(few)
     images = Drawn(tmp_path / "log")
-    assert OnePass(models, images, settings()).answer() == {}
+    assert OnePass(models=models, images=images, settings=settings()).answer() == {}
     assert sorted(images.made()) == sorted(map(str, {*NAMES[8:16], *NAMES[24:], *few}))
     pd.testing.assert_frame_equal(models["begun"].shards.table(), whole, check_exact=True)
     rows = whole[whole["file"].isin([name.file for name in few])].reset_index(drop=True)
@@ -131,10 +141,10 @@ class Infinite(Linear):
 def test_a_model_that_fails_stops_no_other(tmp_path: Path) -> None:
     broken = LoadedModel(Infinite().requires_grad_(False), squares(32), "0" * 64, classes=1000)
     models = {
-        "broken": ModelInPass(broken, shards_in(tmp_path / "broken"), top5),
-        "whole": ModelInPass(sized(32), shards_in(tmp_path / "whole"), top5),
+        "broken": lacking(broken, shards_in(tmp_path / "broken")),
+        "whole": lacking(sized(32), shards_in(tmp_path / "whole")),
     }
-    problems = OnePass(models, Drawn(tmp_path / "log"), settings()).answer()
+    problems = OnePass(models=models, images=Drawn(tmp_path / "log"), settings=settings()).answer()
     assert list(problems) == ["broken"]
     assert "a logit is NaN or infinite" in str(problems["broken"])
     assert shards_in(tmp_path / "whole").missing == []
@@ -143,6 +153,6 @@ def test_a_model_that_fails_stops_no_other(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_image_that_cannot_be_made(tmp_path: Path) -> None:
-    models = {"one": ModelInPass(sized(32), shards_in(tmp_path / "one"), top5)}
+    models = {"one": lacking(sized(32), shards_in(tmp_path / "one"))}
     with pytest.raises(CleansetError, match=r"^30\.png fog 01: cannot be made$"):
-        OnePass(models, Drawn(tmp_path / "log", "30.png fog 01"), settings()).answer()
+        OnePass(models=models, images=Drawn(tmp_path / "log", "30.png fog 01"), settings=settings()).answer()

@@ -29,17 +29,17 @@ from cleanset.files import read_text, replacing, sha256_of, write_text
 from cleanset.json_files import JsonMapping, JsonObject, with_digest
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
-from cleanset.progress import image_bar, print_notice
-from cleanset.scoring.cluster import RayJob, compute_on_ray
-from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, compute, further_workers, missing_tasks
+from cleanset.progress import print_notice
+from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Worker, further_workers, missing_tasks
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, choose_devices, computing_threads, device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import Settings
+from cleanset.scoring.engines import Computation
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import ignore
-from cleanset.scoring.shards import Shards
-from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
+from cleanset.scoring.shards import Shards, shards_bar
+from cleanset.scoring.validity import MadeFrom, code_of, library_versions, print_again, read_finished
 from cleanset.studies.attacks.base import (
     Ball,
     Known,
@@ -285,7 +285,7 @@ class Attacking:
         for png, digest in zip(found["png"], found["png_sha256"], strict=True):
             path = self.folder.folder / png
             if not path.is_file() or sha256_of(path) != digest:
-                print_notice(f"{path}: missing or changed since it was judged: the attack is computed again")
+                print_again(path, "missing, or changed since it was judged")
                 return True
         return False
 
@@ -314,21 +314,26 @@ class Attacking:
         left = missing_tasks(shards)
         elsewhere = Elsewhere(name=self.text, open=others.open, made_from=made_from) if others.open else None
 
-        # the bar shows what is left to do, not what an earlier run did
-        with image_bar(sum(len(task.ids) for task in left), self.text) as done:
+        def workers() -> list[Worker[FoundGroup]]:
+            further = further_workers(elsewhere, others.devices, len(left), SEARCHING) if elsewhere else []
+            return [search, *further]
+
+        with shards_bar([shards], self.text) as done:
 
             def keep(number: int, found: FoundGroup) -> None:
                 table = found.table
                 shards.keep(number, table)
                 spending.finish(number, int(table["queries"].sum()), found.seconds)
-                done(len(table))
+                done(len(table), None)
 
-            if elsewhere is not None and others.engine == "ray":
-                job = RayJob(elsewhere=elsewhere, on_gpus=others.devices[0].is_separate)
-                compute_on_ray(job, left, keep, spending)
-            else:
-                further = further_workers(elsewhere, others.devices, len(left), SEARCHING) if elsewhere else []
-                compute([search, *further], left, keep, spending)
+            Computation(
+                tasks=left,
+                keep=keep,
+                workers=workers,
+                elsewhere=elsewhere,
+                on_gpus=others.devices[0].is_separate,
+                limit=spending,
+            ).run(others.engine)
         return sum(len(shards.image_ids(number)) for number in range(spending.counted_groups()))
 
     def rows(self, known: Known, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WrapValidator, fiel
 from cleanset.classes import ClassTable, context_classes
 from cleanset.edition.params import Engine, Params, Precision, read_params
 from cleanset.errors import CleansetError
-from cleanset.files import PathBelow, PathOfName
+from cleanset.files import PathBelow, PathOfName, partial_shards
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.base import Ball, Group, Images, LinfRadius, Parameters, Positive, Samples, Steps
@@ -51,7 +51,7 @@ class AttackedFolder:
     @property
     def partial(self) -> Path:
         """The folder of finished groups until all are finished."""
-        return self.folder.with_name(f"{self.folder.name}.partial-shards")
+        return partial_shards(self.folder)
 
 
 class AttackStudy(StudyBesideRobustness):

@@ -1,57 +1,43 @@
 """Compute and cache models' predictions on changed images.
 
-All lacking models are shown the images in one pass: each image is made once, and its digest is taken. Making the images
-takes longer than most models do, so no model and no digest has them made a second time. The answers go into shards of
-their own for each model; whoever comes later finds them finished.
+All models that lack answers are shown the images in one pass, in which each image is made once (`one_pass`).
 """
 
 import json
 import random
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import chain
-from time import perf_counter
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
-import numpy as np
 import pandas as pd
-from PIL import Image
 from pyarrow import parquet
 
+from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
-from cleanset.files import sha256, write_text
-from cleanset.images.codec import Source
-from cleanset.images.preprocessing import BASE_SIZE, Pixels, ResizeAndCrop, Resized
+from cleanset.files import write_text
 from cleanset.json_files import with_digest
 from cleanset.measure.user_model import load_member
-from cleanset.progress import print_notice, rate_bar
-from cleanset.scoring.computation import Task, Tasks, compute
-from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
-from cleanset.scoring.devices import Device
+from cleanset.progress import print_notice
+from cleanset.scoring.computation import Elsewhere, Opened, Place
+from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size
-from cleanset.scoring.engine import OnProgress, Settings, below_float64, score_few, settings_for
+from cleanset.scoring.engine import Settings, below_float64, score_few, settings_for
 from cleanset.scoring.gate import NetworkError
-from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
-from cleanset.scoring.shards import Shards
+from cleanset.scoring.shards import Shards, shards_bar
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.robustness.answers import (
-    BATCH_SIZE,
     NAMED_ANSWERS,
     CheckClean,
-    DigestRun,
     ReadAnswers,
-    TakenDigests,
     check_of_stored,
     installed_versions,
     predictions_table,
-    read_digests,
     with_family_step,
 )
+from cleanset.studies.robustness.digests import DigestRun, TakenDigests, read_digests
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
@@ -62,6 +48,16 @@ from cleanset.studies.robustness.families import (
     family_named,
 )
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Study, StudyFile, images_for, rows_sha256
+from cleanset.studies.robustness.one_pass import (
+    FAILURES,
+    AskedModel,
+    Kept,
+    ModelInPass,
+    OnePass,
+    PassWorker,
+    ShownShard,
+    squares,
+)
 from cleanset.studies.robustness.params import ListedModel
 from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.trained_models import load_further
@@ -69,188 +65,6 @@ from cleanset.tables import write_table
 
 MAX_PARAMETERS = 400_000_000
 """Parameters of all models in a pass, unless one alone has more; in float64 they take 3.2 GB on each device."""
-
-
-FAILURES = (CleansetError, RuntimeError)
-"""The exceptions of a model that is moved to a device or runs there."""
-
-
-@dataclass(eq=False)
-class ModelInPass:
-    """A model that lacks answers."""
-
-    model: LoadedModel
-    """The network, and a preprocessing for changed images."""
-    shards: Shards
-    """The files of its answers, as far as they are finished."""
-    read_off: ReadOff
-    """The columns of an answer, from its logits."""
-
-
-def squares(size: int) -> ResizeAndCrop:
-    """A preprocessing that crops nothing of a square image, and leaves one of its size as it is."""
-    return ResizeAndCrop(f"Res{size}", size, size, "bilinear")
-
-
-class _Block:
-    """The changed images of a shard, by the size of their side; as they are made, 224."""
-
-    def __init__(self, number: int, names: Sequence[ChangeName], pixels: Pixels, pool: Executor) -> None:
-        self.number = number
-        self.names = names
-        self._pool = pool
-        self._places = {name: place for place, name in enumerate(names)}
-        self._by_size = {BASE_SIZE: pixels}
-
-    def digests(self) -> Iterator[str]:
-        """The digest of each image, as those of stage digests."""
-        return self._pool.map(lambda each: sha256(_rows(each).tobytes()), self._by_size[BASE_SIZE])
-
-    def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[PixelBatch]:
-        """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""
-        if side not in self._by_size:
-            resize = squares(side)
-            made = self._by_size[BASE_SIZE]
-            resized = self._pool.map(lambda each: resize(Image.fromarray(_rows(each))), made)
-            self._by_size[side] = np.stack(list(resized))
-        for group in grouped(wanted, batch_size):
-            pixels = np.zeros((batch_size, 3, side, side), np.uint8)
-            pixels[: len(group)] = self._by_size[side][[self._places[name] for name in group]]
-            yield PixelBatch(group, pixels)
-
-
-def _rows(pixels: Pixels) -> Pixels:
-    """Pixels of shape (3, n, n) as (n, n, 3)."""
-    return np.ascontiguousarray(pixels.transpose(1, 2, 0))
-
-
-@dataclass(frozen=True, eq=False)
-class OnePass:
-    """A pass of all devices over changed images, which are made once for all models."""
-
-    models: Mapping[str, ModelInPass]
-    """The models, by name; all have the same number of shards."""
-    images: Source
-    """Makes a changed image of 224 x 224 pixels by its name, in worker processes."""
-    settings: Settings
-    """Precision, devices and batch size."""
-    on_progress: OnProgress = lambda *_: None
-    """Called with the number of images that a model has answered, and the share of the time spent waiting for them."""
-    notify: Notify = lambda _: None
-    """Called when a batch is halved for lack of memory."""
-    digests: TakenDigests | None = None
-    """Takes the digests of the images; None: they are stored already."""
-    problems: dict[str, Exception] = field(default_factory=dict)
-    """Filled with the problems of failed models, by name."""
-
-    @cached_property
-    def lacking(self) -> Mapping[int, Sequence[str]]:
-        """By the number of a shard, the models that lack it."""
-        numbers = sorted({number for each in self.models.values() for number in each.shards.missing})
-        return {
-            number: [name for name, each in self.models.items() if number in each.shards.missing] for number in numbers
-        }
-
-    def answer(self) -> dict[str, Exception]:
-        """Compute the shards that each model lacks; each device takes the next one when it has finished one.
-
-        Returns the problem of each model that failed, by name: it is shown no further images, the others are. Raises
-        CleansetError for an image that cannot be made; the shards that are finished then stay.
-        """
-        with arithmetic(self.settings.precision):
-            compute([_DeviceInPass(self, device) for device in self.settings.devices], self.tasks(), self.keep)
-        return self.problems
-
-    def tasks(self) -> Iterator[Task]:
-        """The shards that any model lacks, with the images of all these models."""
-        for number, names in self.lacking.items():
-            of_models = (self.models[name].shards.image_ids(number) for name in names)
-            # models that see the images of their own sets alone have different ones
-            yield Task(number, list(dict.fromkeys(chain.from_iterable(of_models))))
-
-    def keep(self, number: int, answers: Mapping[str, pd.DataFrame]) -> None:
-        """Keep the answers of each model to the images of a shard."""
-        for name, table in answers.items():
-            self.models[name].shards.keep(number, table)
-
-    @property
-    def workers(self) -> int:
-        """The processes and threads of a device."""
-        return max(1, self.settings.workers // len(self.settings.devices))
-
-
-class _DeviceInPass:
-    """The worker of a pass on one device: makes the images of a shard, and shows them to the models that lack it."""
-
-    def __init__(self, of_pass: OnePass, device: Device) -> None:
-        self._pass = of_pass
-        self._device = device
-        # of the models that the device has been given so far
-        self._scorers = dict[str, Scorer]()
-
-    def results(self, tasks: Tasks) -> Generator[tuple[int, Mapping[str, pd.DataFrame]], None, None]:
-        """The number of each shard, and the answers to its images by model, but for those that failed."""
-        of_pass = self._pass
-        self._device.prepare()
-        begin = perf_counter()
-        waited = 0.0
-        shared_memory = SharedBatches(
-            of_pass.images, Resized(BASE_SIZE), batch_size=BATCH_SIZE, workers=of_pass.workers, modules=CHANGING
-        )
-        with shared_memory as shared, ThreadPoolExecutor(of_pass.workers) as pool:
-            asked = perf_counter()
-            for block in self._blocks(shared, tasks, pool):
-                waited += perf_counter() - asked
-                if of_pass.digests is not None:
-                    of_pass.digests.take(block.names, block.digests())
-                waiting = waited / (perf_counter() - begin)
-                names = [name for name in of_pass.lacking[block.number] if name not in of_pass.problems]
-                answers = {name: self._answers(name, block, waiting) for name in names}
-                yield block.number, {name: each for name, each in answers.items() if each is not None}
-                asked = perf_counter()
-
-    def stop(self) -> None:
-        """Wait for the end of the shard."""
-
-    def _blocks(self, shared: SharedBatches, tasks: Tasks, pool: Executor) -> Iterator[_Block]:
-        """The changed images of each shard; the processes make those of the next while models are shown one."""
-        started: deque[Task] = deque()
-
-        def groups() -> Iterator[Sequence[ChangeName]]:
-            for task in tasks:
-                started.append(task)
-                yield from grouped(task.ids, BATCH_SIZE)
-
-        parts: list[Pixels] = []
-        for batch in shared.batches(groups()):
-            # the next batch overwrites this one's memory
-            parts.append(batch.pixels[: len(batch.image_ids)].copy())
-            if sum(map(len, parts)) == len(started[0].ids):
-                task = started.popleft()
-                yield _Block(task.number, task.ids, np.concatenate(parts), pool)
-                parts = []
-
-    def _answers(self, name: str, block: _Block, waiting: float) -> pd.DataFrame | None:
-        """The answers of a model to the images of a shard; None where it fails, which is one of the problems then."""
-        of_pass = self._pass
-        each = of_pass.models[name]
-        settings = of_pass.settings
-        scored = list[Scored]()
-        wanted = each.shards.image_ids(block.number)
-        batches = block.batches(wanted, each.model.preprocessing.size, settings.batch_size)
-        try:
-            if name not in self._scorers:
-                self._scorers[name] = Scorer(
-                    each.model, self._device, settings.precision, notify=of_pass.notify, read_off=each.read_off
-                )
-            for batch in self._scorers[name](batches, of_pass.workers):
-                scored.append(batch)
-                of_pass.on_progress(len(batch.image_ids), waiting)
-        except FAILURES as error:
-            of_pass.problems[name] = error
-            self._scorers.pop(name, None)
-            return None
-        return to_table(scored)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -331,12 +145,15 @@ def predict(
     files: Mapping[str, StudyFile],
     digests: TakenDigests | None = None,
     others: Callable[[], Iterable[AnsweringModel]] = lambda: (),
+    opening: "PassOpening | None" = None,
+    engine: Engine = "local",
 ) -> None:
     """Write the answers of models to the images of a family, with their provenance.
 
     `files`: where these images lie, by file. Each changed image is made once: for all of the models, for the digests,
     and for `others`, models that lack answers, too. Their shards stay beside the answers until they are targets
-    themselves. Shards are kept until the end, so that an interrupted run is continued. Below float64 the record says
+    themselves. Shards are kept until the end, so that an interrupted run is continued. `opening`: opens the pass on
+    another machine, for the engine ray; clean images are answered here. Below float64 the record says
     how far the answers are from it, on a sample. A model that fails does not stop the others: its CleansetError is
     raised at the end, as it is, at once, where a clean image does not get the stored scores.
     """
@@ -351,12 +168,12 @@ def predict(
             names = ", ".join(each.target.name for each in beside)
             print_notice(f"{plan.name}: the images are shown to {names}, too, which lack answers")
         shown = [*found, *beside]
-        problems = _answer(shown, digests)
+        problems = _answer(shown, digests, opening, engine)
         for each in found:
             # beside others a model may have had too little memory
             if len(shown) > 1 and problems.pop(each.target.name, None) is not None:
                 each.open_shards()
-                problems |= _answer([each])
+                problems |= _answer([each], None, opening, engine)
     for each in found:
         if each.target.name not in problems:
             each.finish()
@@ -365,12 +182,65 @@ def predict(
             raise problems[each.target.name]
 
 
-def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = None) -> dict[str, Exception]:
+class PassOpening(Protocol):
+    """Opens the worker of a pass of models, by their names, on another machine; it is pickled."""
+
+    def __call__(self, place: Place, *, names: Sequence[str], takes_digests: bool) -> Opened[ShownShard]:
+        """The worker, and everything that its answers depend on."""
+
+
+def opened_pass(
+    targets: Sequence[AnsweringModel],
+    wanted: StudyParams,
+    plan: ChangePlan,
+    files: Mapping[str, StudyFile],
+    *,
+    takes_digests: bool,
+) -> Opened[ShownShard]:
+    """The worker of a pass on the device of its models' settings, for the life of a process that does nothing else."""
+    settings = targets[0].settings
+    images = plan.changed_images(files, wanted)
+    plans = {each.name: plan_for(plan, wanted, each.name) for each in targets}
+    worker = PassWorker(
+        models={each.name: asked(each, plans[each.name]) for each in targets},
+        images=images,
+        settings=settings,
+        takes_digests=takes_digests,
+        kept=Kept(images, settings),
+    )
+    return Opened(worker=worker, made_from=made_from_all(targets, wanted, plans))
+
+
+def asked(target: AnsweringModel, plan: ChangePlan) -> AskedModel:
+    """A model with a preprocessing that crops nothing of a changed image; `plan`: of the images that it sees."""
+    class_of = dict(zip(plan.images["file"], plan.images["class_index"].tolist(), strict=True))
+    return AskedModel(
+        model=replace(target.model, preprocessing=squares(target.model.preprocessing.size)),
+        read_off=ReadAnswers(target.edition_classes, class_of),
+    )
+
+
+def made_from_all(targets: Iterable[AnsweringModel], wanted: StudyParams, plans: Mapping[str, ChangePlan]) -> MadeFrom:
+    """Everything that the answers of models depend on, by name; `plans`: of the images that each sees."""
+    return MadeFrom({each.name: each.made_from(wanted, plans[each.name]).facts for each in targets})
+
+
+def _answer(
+    shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None, opening: PassOpening | None, engine: Engine
+) -> dict[str, Exception]:
     """Compute the missing shards of the models in one pass; their problems by name."""
     first = shown[0]
     models = {each.target.name: each for each in shown}
-    with rate_bar(sum(each.shards.total_images() for each in shown), f"{first.plan.name} {' '.join(models)}") as done:
-        done(sum(each.shards.finished_images() for each in shown), 0.0)
+    name = f"{first.plan.name} {' '.join(models)}"
+    elsewhere = None
+    if opening is not None:
+        plans = {each: answers.plan for each, answers in models.items()}
+        elsewhere = Elsewhere(
+            name=name,
+            open=partial(opening, names=[*models], takes_digests=digests is not None),
+            made_from=made_from_all([each.target for each in shown], first.wanted, plans),
+        )
+    with shards_bar([each.shards for each in shown], name) as done:
         # the plan of all: each model's shards name its own images
         return OnePass(
             models=models,
@@ -379,6 +249,8 @@ def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = No
             on_progress=done,
             notify=print_notice,
             digests=digests,
+            elsewhere=elsewhere,
+            engine=engine,
         ).answer()
 
 
@@ -392,11 +264,12 @@ class _FamilyAnswers(ModelInPass):
         self, target: AnsweringModel, wanted: StudyParams, of_all: ChangePlan, files: Mapping[str, StudyFile]
     ) -> None:
         self.target = target
+        self.wanted = wanted
         self.plan = plan_for(of_all, wanted, target.name)
         self.changed_of_all = of_all.changed_images(files, wanted)
-        class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
-        self.read_off = ReadAnswers(target.edition_classes, class_of)
-        self.model = replace(target.model, preprocessing=squares(target.model.preprocessing.size))
+        of_family = asked(target, self.plan)
+        self.read_off = of_family.read_off
+        self.model = of_family.model
         self._record = target.record(wanted, self.plan)
         self._stem = target.stem or target.name
         self._made_from = target.made_from(wanted, self.plan)
@@ -485,7 +358,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     worker_processes(CHANGING)
     families = FAMILIES if family is None else [family_named(family)]
     opened = OpenedStudy.read(study)
-    models = StudyModels(opened)
+    models = StudyModels(opened, settings_for(opened.edition.score))
     sources = opened.sources()
     # all plans first: a photograph or a file that is missing shows before hours of work
     plans = [change_plan(each, sources, opened.params) for each in families]
@@ -500,6 +373,8 @@ def run(study: Study, role: str, family: str | None = None) -> None:
             sources.files_in(plan.images),
             digests=digests,
             others=partial(models.lacking, plan, role),
+            opening=StudyPass(study=Study(study.folder.resolve()), family=plan.name, settings=models.settings),
+            engine=opened.engine,
         )
         # before stage digests has run, it has stored none
         with suppress(CleansetError):
@@ -507,12 +382,31 @@ def run(study: Study, role: str, family: str | None = None) -> None:
             digests.remove_known(stored)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPass:
+    """Opens the pass of a study's models over a family from the files of the study."""
+
+    study: Study
+    family: str
+    settings: Settings
+
+    def __call__(self, place: Place, *, names: Sequence[str], takes_digests: bool) -> Opened[ShownShard]:
+        """The worker on a device of a cluster. Raises CleansetError for a model that cannot be loaded."""
+        worker_processes(CHANGING)
+        opened = OpenedStudy.read(self.study)
+        sources = opened.sources()
+        plan = change_plan(family_named(self.family), sources, opened.params)
+        models = StudyModels(opened, self.settings.of_device(place.device, place.cores))
+        targets = [models.load(name) for name in names]
+        return opened_pass(targets, opened.params, plan, sources.files_in(plan.images), takes_digests=takes_digests)
+
+
 class StudyModels:
     """The models of a study, each loaded when it is needed."""
 
-    def __init__(self, opened: OpenedStudy) -> None:
+    def __init__(self, opened: OpenedStudy, settings: Settings) -> None:
         self._opened = opened
-        self.settings = settings_for(opened.edition.score)
+        self.settings = settings
 
     def load(self, role: str) -> AnsweringModel:
         """A model of the edition, or a further one of the study. Raises CleansetError if it cannot be loaded."""

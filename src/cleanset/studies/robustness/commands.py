@@ -48,7 +48,7 @@ def images(study: StudyFolder = HERE) -> None:
 @stages.command(hidden=True)
 def digests(study: StudyFolder = HERE) -> None:
     """Store the SHA-256 of every changed image."""
-    from cleanset.studies.robustness import answers as stage
+    from cleanset.studies.robustness import digests as stage
 
     stage.run(_study(study))
 
@@ -103,7 +103,7 @@ def verify(study: StudyFolder = HERE) -> None:
 
     Lists the images that differ, and the versions of the libraries that make them.
     """
-    from cleanset.studies.robustness.answers import verify as tool
+    from cleanset.studies.robustness.digests import verify as tool
 
     found = tool(_study(study))
     for line in found.lines():

@@ -28,8 +28,9 @@ from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.scoring.validity import library_versions, read_finished
-from cleanset.studies.robustness.answers import CheckClean, DigestRun, ShownPixels, check_of_stored, installed_versions
+from cleanset.studies.robustness.answers import CheckClean, check_of_stored, installed_versions
 from cleanset.studies.robustness.cards import MEANING_OF_P, family_card
+from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,

@@ -13,7 +13,7 @@ import pandas as pd
 from pydantic import Field, create_model
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import Params, read_params
+from cleanset.edition.params import Engine, Params, read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
@@ -248,6 +248,11 @@ class OpenedStudy:
     def roles(self) -> list[str]:
         """The models of the edition."""
         return list(self.edition.models)
+
+    @property
+    def engine(self) -> Engine:
+        """What computes answers and digests."""
+        return self.params.engine or self.edition.engine
 
     def sources(self) -> Sources:
         """The sources of its changed images, as stage images found them."""

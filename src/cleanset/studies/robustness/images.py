@@ -17,7 +17,7 @@ from PIL import Image
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import PathBelow, PathOfName, remove_abandoned, sha256
+from cleanset.files import PathBelow, partial_shards, remove_abandoned, sha256
 from cleanset.images.codec import decode_file
 from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
 from cleanset.sets.folder import read_regular_file
@@ -154,7 +154,7 @@ class AnswerFiles:
 
     def partial(self, family: str, name: str) -> Path:
         """Finished shards of answers that are being computed."""
-        return (self.cache or self.folder) / family / f"{name}.partial-shards"
+        return partial_shards((self.cache or self.folder) / family / name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +191,16 @@ class Study(StudyPaths):
     def answers(self) -> AnswerFiles:
         """The answers of all models."""
         # DVC's folder of what may be lost: a stage writes into data what dvc.yaml names, and nothing else
-        return AnswerFiles(self.folder / "data", self.folder / ".dvc/tmp/answers")
+        return AnswerFiles(self.folder / "data", self.cached_answers)
+
+    cached_answers = PathBelow(".dvc/tmp/answers")
+
+    def partial_digests(self, family: str) -> Path:
+        """Finished shards of the digests of a family, before stage digests has run."""
+        return partial_shards(self.cached_answers / f"{family}.digests")
 
     digests = PathBelow("data/digests")
     """The SHA-256 of every changed image, a table for each family, and the versions that made them."""
-
-    partial_digests = PathOfName(".dvc/tmp/answers/{}.digests.partial-shards")
-    """Finished shards of the digests of a family, before stage digests has run."""
 
     measures = PathBelow("data/measures")
     """The measures by severity and class, as CSV."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, ValidationInfo, WrapValidator, model_validator
 
 from cleanset.classes import ClassTable, context_classes
-from cleanset.edition.params import Model
+from cleanset.edition.params import Engine, Model
 from cleanset.errors import CleansetError
 from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
 from cleanset.validation import EachOnce, Role, Section, shown
@@ -138,6 +138,8 @@ class CommonParams(Section):
     """The masks that scenarios need."""
     measures: Section = Section()
     """A section for each family: a change there recomputes no image and no prediction."""
+    engine: Engine | None = None
+    """What computes answers and digests: local or ray; null: as the edition's params say."""
     bootstrap: BootstrapParams = BootstrapParams()
     """The bootstrap of intervals."""
     further_models: Annotated[dict[Role, FurtherModel], Field(default_factory=dict)]

@@ -1,0 +1,301 @@
+"""One pass of several models over changed images, each of which is made once for all of them.
+
+Making the images takes longer than most models do, so no model and no digest has them made a second time. The answers
+go into shards of their own for each model; whoever comes later finds them finished.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from cleanset.edition.params import Engine
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.images.codec import Source
+from cleanset.images.preprocessing import BASE_SIZE, Pixels, ResizeAndCrop
+from cleanset.scoring.computation import Elsewhere, Task, Tasks
+from cleanset.scoring.decoding import PixelBatch, SharedBatches
+from cleanset.scoring.engine import Settings
+from cleanset.scoring.engines import SHARDS_PER_GPU_TASK, Computation
+from cleanset.scoring.logits import ReadOff
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import Notify, Scored, Scorer, WaitingTime, arithmetic, grouped, ignore, to_table
+from cleanset.scoring.shards import OnProgress, Shards
+from cleanset.studies.robustness.digests import BATCH_SIZE, TakenDigests, open_changing
+from cleanset.studies.robustness.images import ChangeName
+
+FAILURES = (CleansetError, RuntimeError)
+"""The exceptions of a model that is moved to a device or runs there."""
+
+
+@dataclass(eq=False, kw_only=True)
+class AskedModel:
+    """A model that is shown changed images."""
+
+    model: LoadedModel
+    """The network, and a preprocessing for changed images."""
+
+    read_off: ReadOff
+    """The columns of an answer, from its logits."""
+
+
+@dataclass(eq=False, kw_only=True)
+class ModelInPass(AskedModel):
+    """A model that lacks answers."""
+
+    shards: Shards
+    """The files of its answers, as far as they are finished."""
+
+
+def squares(size: int) -> ResizeAndCrop:
+    """A preprocessing that crops nothing of a square image, and leaves one of its size as it is."""
+    return ResizeAndCrop(f"Res{size}", size, size, "bilinear")
+
+
+@dataclass(frozen=True, slots=True)
+class PassTask(Task):
+    """A shard of a pass, whose ids are the images that any model lacks answers to."""
+
+    lacking: Mapping[str, Sequence[ChangeName]]
+    """By model, the images that it lacks answers to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownShard:
+    """What was found at the images of a shard."""
+
+    answers: Mapping[str, pd.DataFrame]
+    """By model; of those that failed, none."""
+
+    problems: Mapping[str, Exception]
+    """The problems of models that failed at this shard."""
+
+    digests: Mapping[ChangeName, str]
+    """By image; empty where they are not wanted."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OnePass:
+    """A pass of all devices over changed images, which are made once for all models."""
+
+    models: Mapping[str, ModelInPass]
+    """The models, by name; all have the same number of shards."""
+
+    images: Source
+    """Makes a changed image of 224 x 224 pixels by its name, in worker processes."""
+
+    settings: Settings
+    """Precision, devices and batch size."""
+
+    on_progress: OnProgress = ignore
+    """Called with the number of images that a model has answered, and the share of the time spent waiting for them."""
+
+    notify: Notify = ignore
+    """Called when a batch is halved for lack of memory."""
+
+    digests: TakenDigests | None = None
+    """Takes the digests of the images; None: they are stored already."""
+
+    elsewhere: Elsewhere[ShownShard] | None = None
+    """How another machine opens a `PassWorker` of these models; None: this machine alone computes."""
+
+    engine: Engine = "local"
+
+    def answer(self) -> dict[str, Exception]:
+        """Compute the shards that each model lacks; each device takes the next one when it has finished one.
+
+        Returns the problem of each model that failed, by name: it is shown no further images, the others are. Raises
+        CleansetError for an image that cannot be made; the shards that are finished then stay.
+        """
+        problems = dict[str, Exception]()
+
+        def keep(number: int, found: ShownShard) -> None:
+            for name, table in found.answers.items():
+                self.models[name].shards.keep(number, table)
+            for name, problem in found.problems.items():
+                problems.setdefault(name, problem)
+            if self.digests is not None:
+                self.digests.take(found.digests, found.digests.values())
+
+        with arithmetic(self.settings.precision):
+            Computation(
+                tasks=list(self.tasks()),
+                keep=keep,
+                workers=self._workers,
+                elsewhere=self.elsewhere,
+                arrived=lambda found: self.on_progress(sum(map(len, found.answers.values())), None),
+                on_gpus=self.settings.on_gpus,
+                tasks_per_gpu=SHARDS_PER_GPU_TASK,
+            ).run(self.engine)
+        return problems
+
+    def tasks(self) -> Iterator[PassTask]:
+        """The shards that any model lacks, with the images of all these models."""
+        for number in sorted({number for each in self.models.values() for number in each.shards.missing}):
+            of_shard = {name: each.shards for name, each in self.models.items() if number in each.shards.missing}
+            lacking = {name: shards.image_ids(number) for name, shards in of_shard.items()}
+            # models that see the images of their own sets alone have different ones
+            yield PassTask(number, list(dict.fromkeys(name for ids in lacking.values() for name in ids)), lacking)
+
+    def _workers(self) -> "list[PassWorker]":
+        failed = set[str]()
+        return [
+            PassWorker(
+                models=self.models,
+                images=self.images,
+                settings=settings,
+                takes_digests=self.digests is not None,
+                on_progress=self.on_progress,
+                notify=self.notify,
+                failed=failed,
+            )
+            for settings in self.settings.by_device()
+        ]
+
+
+class Kept(ExitStack):
+    """What lasts as long as the process of a worker, which computes nothing else: processes, torch's switches."""
+
+    def __init__(self, images: Source, settings: Settings) -> None:
+        super().__init__()
+        self.changing = self.enter_context(open_changing(images, settings.workers))
+        self.enter_context(arithmetic(settings.precision))
+
+
+@dataclass(eq=False, kw_only=True)
+class PassWorker:
+    """The worker of a pass on one device: makes the images of a shard, and shows them to the models that lack it."""
+
+    models: Mapping[str, AskedModel]
+    """By name."""
+
+    images: Source
+    """Makes a changed image by its name, in worker processes."""
+
+    settings: Settings
+    """Of its device."""
+
+    takes_digests: bool
+    """Whether the digests of the images are wanted."""
+
+    on_progress: OnProgress = ignore
+    notify: Notify = ignore
+
+    failed: set[str] = field(default_factory=set)
+    """Filled with the models that failed, which are shown no further images; the workers of a process share it."""
+
+    kept: "Kept | None" = None
+    """What serves all calls of `results`; None: each call starts processes of its own."""
+
+    @cached_property
+    def _scorers(self) -> dict[str, Scorer]:
+        """Of the models that the device has been given so far."""
+        return {}
+
+    def results(self, tasks: Tasks) -> Generator[tuple[int, ShownShard], None, None]:
+        """The number of each shard, and what was found at its images."""
+        settings = self.settings
+        settings.devices[0].prepare()
+        waiting = WaitingTime()
+        with ExitStack() as stack:
+            changing = self._changing(stack)
+            pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
+            for task, pixels in _made(changing, tasks):
+                with waiting.computing():
+                    found = self._shown(task, _Block(task.ids, pixels, pool), waiting)
+                yield task.number, found
+
+    def _changing(self, stack: ExitStack) -> SharedBatches:
+        """The processes that make images: those that are kept, or others until the end of the block of a stack."""
+        if self.kept is not None:
+            return self.kept.changing
+        return stack.enter_context(open_changing(self.images, self.settings.workers))
+
+    def stop(self) -> None:
+        """Wait for the end of the shard."""
+
+    def _shown(self, task: PassTask, block: "_Block", waiting: WaitingTime) -> ShownShard:
+        answers = dict[str, pd.DataFrame]()
+        problems = dict[str, Exception]()
+        digests = dict(zip(task.ids, block.digests(), strict=True)) if self.takes_digests else {}
+        for name, wanted in task.lacking.items():
+            if name in self.failed:
+                continue
+            try:
+                answers[name] = self._answers(name, block, wanted, waiting)
+            except FAILURES as error:
+                problems[name] = error
+                self.failed.add(name)
+                self._scorers.pop(name, None)
+        return ShownShard(answers=answers, problems=problems, digests=digests)
+
+    def _answers(self, name: str, block: "_Block", wanted: Sequence[ChangeName], waiting: WaitingTime) -> pd.DataFrame:
+        """The answers of a model to some images of a shard."""
+        each = self.models[name]
+        settings = self.settings
+        scored = list[Scored]()
+        batches = block.batches(wanted, each.model.preprocessing.size, settings.batch_size)
+        if name not in self._scorers:
+            self._scorers[name] = Scorer(
+                each.model, settings.devices[0], settings.precision, notify=self.notify, read_off=each.read_off
+            )
+        for batch in self._scorers[name](batches, settings.workers):
+            scored.append(batch)
+            self.on_progress(len(batch.image_ids), waiting.share())
+        return to_table(scored)
+
+
+def _made(changing: SharedBatches, tasks: Tasks) -> Iterator[tuple[PassTask, Pixels]]:
+    """The changed images of each shard; the processes make those of the next while models are shown one."""
+    begun: deque[PassTask] = deque()
+
+    def groups() -> Iterator[Sequence[ChangeName]]:
+        for task in tasks:
+            assert isinstance(task, PassTask)
+            begun.append(task)
+            yield from grouped(task.ids, BATCH_SIZE)
+
+    parts: list[Pixels] = []
+    for batch in changing.batches(groups()):
+        # the next batch overwrites this one's memory
+        parts.append(batch.pixels[: len(batch.image_ids)].copy())
+        if sum(map(len, parts)) == len(begun[0].ids):
+            yield begun.popleft(), np.concatenate(parts)
+            parts = []
+
+
+class _Block:
+    """The changed images of a shard, by the size of their side; as they are made, 224."""
+
+    def __init__(self, names: Sequence[ChangeName], pixels: Pixels, pool: Executor) -> None:
+        self._pool = pool
+        self._places = {name: place for place, name in enumerate(names)}
+        self._by_size = {BASE_SIZE: pixels}
+
+    def digests(self) -> Iterator[str]:
+        """The digest of each image, as those of stage digests."""
+        return self._pool.map(lambda each: sha256(_rows(each).tobytes()), self._by_size[BASE_SIZE])
+
+    def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[PixelBatch]:
+        """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""
+        if side not in self._by_size:
+            resize = squares(side)
+            made = self._by_size[BASE_SIZE]
+            resized = self._pool.map(lambda each: resize(Image.fromarray(_rows(each))), made)
+            self._by_size[side] = np.stack(list(resized))
+        for group in grouped(wanted, batch_size):
+            pixels = np.zeros((batch_size, 3, side, side), np.uint8)
+            pixels[: len(group)] = self._by_size[side][[self._places[name] for name in group]]
+            yield PixelBatch(group, pixels)
+
+
+def _rows(pixels: Pixels) -> Pixels:
+    """Pixels of shape (3, n, n) as (n, n, 3)."""
+    return np.ascontiguousarray(pixels.transpose(1, 2, 0))
