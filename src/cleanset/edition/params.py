@@ -421,7 +421,7 @@ class Params(Section):
     """The ensemble by role."""
 
     engine: Engine = "local"
-    """What computes scores and attacks. local: the devices of this machine; ray: those of a Ray cluster."""
+    """What computes scores, attacks and trainings. local: the devices of this machine; ray: those of a Ray cluster."""
 
     score: Score = Score()
     select: Select = Select()
