@@ -52,12 +52,11 @@ robustness: setup $(call UNBUILT,data/export/*/manifest.csv)  ## [EDITION=imagen
 	cd "$(EDITION)/studies/attacks" && $(ON_CPU) dvc repro && dvc metrics show
 
 TRAINING_IMAGES ?= 100
-# each run computes on one processor, or on one GPU
-TRAINING_JOBS ?= $(if $(filter .,$(EDITION)),2,1)
+# finished runs that DVC's cache holds are taken from there; the rest are trained beside each other, then taken over
 training: setup $(call UNBUILT,data/index.parquet)  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
-	cd "$(EDITION)/studies/training" && dvc repro data && dvc stage list --name-only | grep ^train \
-	| $(ON_CPU) xargs --max-args=1 --max-procs=$(TRAINING_JOBS) dvc repro --single-item && dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/training" && dvc repro data && { dvc checkout --quiet 2>/dev/null || true; } \
+	&& $(ON_CPU) cleanset training train && dvc repro && dvc metrics show
 	@git diff --quiet HEAD -- "$(EDITION)/studies/training" || echo "tracked files changed: settings" \
 	"changed, or this is not an x86-64 processor with AVX2 and the locked torch, which trains other weights (docs/training.md)"
 
@@ -82,7 +81,7 @@ test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing bu
 	$(PYTEST) --numprocesses 2 --fast
 
 test-ray: .venv-ray/.ready  ## the tests of engine ray, in an environment of its own; two nodes as root, with iproute2
-	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py tests/studies/attacks/test_on_ray.py tests/studies/robustness/test_on_ray.py tests/studies/test_two_nodes.py
+	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py tests/studies/attacks/test_on_ray.py tests/studies/robustness/test_on_ray.py tests/studies/training/test_on_ray.py tests/studies/test_two_nodes.py
 
 test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in an environment of its own with diffusers
 	.venv-generate/bin/python -m pytest tests/studies/robustness/scenarios/test_generating.py

@@ -421,7 +421,8 @@ class Params(Section):
     """The ensemble by role."""
 
     engine: Engine = "local"
-    """What runs scores, answers, digests and attacks. local: the devices of this machine; ray: a Ray cluster's."""
+    """What runs scores, answers, digests, attacks and trainings. local: the devices of this machine; ray: a Ray
+    cluster's."""
 
     score: Score = Score()
     select: Select = Select()

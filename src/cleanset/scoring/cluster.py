@@ -10,7 +10,7 @@ import pickle
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -39,6 +39,12 @@ class RayJob(Generic[Found]):
     on_gpus: bool
     tasks_at_a_time: int = 1
     """Tasks that a worker is sent together: more than one where they take less time than the way to the worker."""
+    cores: int = 1
+    """Cores that a worker without a GPU needs."""
+    is_long: bool = False
+    """Whether a task takes minutes: none then waits at a worker that is busy while another is free."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the workers' environment."""
 
 
 class RayWorker(Generic[Found]):
@@ -135,16 +141,22 @@ def _run_job(pipe: "Connection[Any, Any]", job: RayJob[Found], rows: Sequence[Ma
 
     gpu = job.on_gpus
     try:
-        ray.init(log_to_driver=False, include_dashboard=False)
+        environment = {"runtime_env": {"env_vars": dict(job.environment)}} if job.environment else {}
+        ray.init(log_to_driver=False, include_dashboard=False, **environment)
         resources = ray.cluster_resources()
-        count = max(1, int(resources.get("GPU" if gpu else "CPU", 1)))
+        count = max(1, int(resources.get("GPU", 1) if gpu else resources.get("CPU", 1) // job.cores))
         tasks = -(-len(rows) // job.tasks_at_a_time)
         finished = ray.data.from_items(list(rows), override_num_blocks=tasks).map_batches(
             RayWorker,
             fn_constructor_args=(job,),
             batch_size=job.tasks_at_a_time,
             # as many as there is work for: a node may join later
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=tasks, initial_size=min(count, tasks)),
+            compute=ray.data.ActorPoolStrategy(
+                min_size=1,
+                max_size=tasks,
+                initial_size=min(count, tasks),
+                max_tasks_in_flight_per_actor=1 if job.is_long else None,
+            ),
             num_gpus=1 if gpu else 0,
             num_cpus=max(1, int(resources.get("CPU", 1)) // count),
         )

@@ -1,6 +1,8 @@
 """A training study beside the edition of ten images: coloured squares that a small network learns in seconds."""
 
 import shutil
+import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import numpy as np
 import yaml
 from PIL import Image
 
+from cleanset.studies.training import train
 from cleanset.studies.training.study import TrainingStudy
 
 COLOURS = {"n01443537": (220, 90, 30), "n02165456": (200, 30, 60), "n07753592": (230, 210, 60)}
@@ -35,10 +38,18 @@ def write_params(study: TrainingStudy, top: dict[str, Any] | None = None, **runs
     """Replace the params; `top` are keys beside the runs."""
     content = {
         "data": {"images": "images", "masks": "masks"}, "folds": 3, "device": "cpu",
-        "runs": {name: RUN | keys for name, keys in runs.items()}, **(top or {}),
+        "runs": {name: deepcopy(RUN) | keys for name, keys in runs.items()}, **(top or {}),
     }  # fmt: skip
     study.folder.mkdir(parents=True, exist_ok=True)
     study.params_yaml.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def run(study: TrainingStudy, name: str = "one") -> None:
+    """Train a run in this process; its module is that in the folder of the study, and not another study's."""
+    for module in ("met", "held"):
+        sys.modules.pop(module, None)
+        sys.path[:] = [each for each in sys.path if not (Path(each) / f"{module}.py").exists()]
+    train.run(study, name)
 
 
 def draw(study: TrainingStudy, per_class: int) -> None:

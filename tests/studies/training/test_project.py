@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.exhaustive
 
 VARY = "cd studies/training\ndvc exp run -S runs.standard.rate=0.01 train@standard"
 PLAN = "cd studies/training\ncleanset training plan recipes"
-SEVERAL = "cd studies/training\nCUDA_VISIBLE_DEVICES=0 dvc repro --single-item train@standard & first=$!"
+SEVERAL = "cd studies/training\ndvc repro data\ncleanset training train --grid recipes"
 KEPT = ("standard", "ex1", "ex2_random_background")
 SMALL = {"size": 32, "batch": 8, "epochs": 1, "folds": 1}
 
@@ -40,13 +41,18 @@ def study_of(checkout: Checkout) -> TrainingStudy:
 
 
 def test_runs_beside_each_other(checkout: Checkout, repository: Path) -> None:
-    """Two processes of DVC in one project; then the rest, and nothing is left to do."""
-    checkout.run("dvc", "repro", "--quiet", "data", cwd="studies/training")
-    done = shell(checkout, block(repository, SEVERAL))
-    assert done.returncode == 0, done.stderr
+    """DVC takes the runs of a grid over, and trains the others; the lock is the one that it writes by itself."""
     study = study_of(checkout)
-    assert sorted(path.name for path in study.runs.iterdir() if path.is_dir()) == ["ex1", "standard"]
-    checkout.run("dvc", "repro", "--quiet", cwd="studies/training")
+    lock = study.folder / "dvc.lock"
+    lock.unlink()
+    done = shell(checkout, block(repository, SEVERAL).replace("--grid recipes", "--grid ex2"))
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 runs are trained: dvc repro takes them over" in done.stdout
+    taken_over = lock.read_bytes()
+    lock.unlink()
+    shutil.rmtree(study.runs)
+    checkout.run("dvc", "repro", "--quiet", "--force", cwd="studies/training")
+    assert lock.read_bytes() == taken_over
     checkout.commit("Train")
     assert "Data and pipelines are up to date" in checkout.run("dvc", "status", cwd="studies/training").stdout
     metrics = json.loads(checkout.run("dvc", "metrics", "show", "--json", cwd="studies/training").stdout)

@@ -33,13 +33,27 @@ def data(study: StudyFolder = HERE) -> None:
 
 @app.command()
 def train(
-    run: Annotated[str, typer.Option("--run", help="Name of the run in params.yaml.")], study: StudyFolder = HERE
+    run: Annotated[
+        str | None, typer.Option("--run", help="Name of the run in params.yaml; without it: all unfinished ones.")
+    ] = None,
+    grid: Annotated[str | None, typer.Option("--grid", help="The unfinished runs of this grid alone.")] = None,
+    study: StudyFolder = HERE,
 ) -> None:
-    """Train every fold of a run, continuing an interrupted one."""
+    """Train every fold of a run, or of all unfinished runs, continuing what was interrupted.
+
+    Each device of the machine, or of a Ray cluster, trains a fold at a time. Several runs are left for `dvc repro`,
+    which takes them over.
+    """
     _choose_instructions()
+    from cleanset.errors import CleansetError
     from cleanset.studies.training import train as stage
 
-    stage.run(_study(study), run)
+    if run is None:
+        stage.run_grid(_study(study), grid)
+    elif grid is None:
+        stage.run(_study(study), run)
+    else:
+        raise CleansetError("--run and --grid; expected one of them, or none for all runs")
 
 
 @app.command()

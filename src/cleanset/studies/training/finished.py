@@ -8,11 +8,23 @@ import pandas as pd
 
 from cleanset.csv_files import read_frame
 from cleanset.errors import CleansetError
-from cleanset.json_files import json_record
+from cleanset.files import read_bytes, sha256_of
+from cleanset.json_files import JsonMapping, JsonObject, json_record, parse_json
+from cleanset.scoring.validity import MadeFrom, code_of
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.run_params import Network, Run
-from cleanset.studies.training.study import RunFiles, TrainingStudy
+from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
 from cleanset.validation import join_names
+
+TRAINING_LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
+"""The libraries that decide a network's weights, whose versions are recorded."""
+TRAINING = "studies/training"
+CODE = ("studies/robustness", "studies/attacks", TRAINING)
+"""The packages that decide a network's weights."""
+LIBRARIES_BY_TASK = {
+    "classification": TRAINING_LIBRARIES,
+    "segmentation": (*TRAINING_LIBRARIES, "segmentation-models-pytorch"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,40 @@ def finished_runs(study: TrainingStudy, params: TrainingParams) -> tuple[list[Fi
             "(dvc stage list)"
         )
     return found, missing
+
+
+def study_facts(inputs: StudyInputs) -> JsonObject:
+    """What all runs of a study depend on, as their records name it."""
+    study = inputs.study
+    return {
+        "seed": inputs.params.seed,
+        "threads": inputs.params.threads,
+        "data_sha256": sha256_of(study.images),
+        "folds_sha256": sha256_of(study.folds),
+    }
+
+
+def unfinished_runs(inputs: StudyInputs, names: Sequence[str]) -> list[str]:
+    """The runs, of these, that stage `train` would train: without results, or with results of other settings.
+
+    As DVC, it minds neither the device nor the versions of libraries. A scenario's photographs and generated images,
+    which no record names, are left to DVC.
+    """
+    of_study = study_facts(inputs)
+    return [name for name in names if not _is_finished(inputs, name, of_study)]
+
+
+def _is_finished(inputs: StudyInputs, name: str, of_study: JsonMapping) -> bool:
+    run = inputs.params.run(name)
+    made_from = MadeFrom({**of_study, "settings": run.model_dump(mode="json")})
+    for fold in run.fold_names():
+        record = inputs.study.fold(name, fold).record
+        if not record.is_file():
+            return False
+        content = parse_json(read_bytes(record), str(record), "the record of a run")
+        if made_from.differences(content) or code_of(TRAINING) not in str(content.get("code")).split(", "):
+            return False
+    return True
 
 
 NUMBERS = ("parameters_in_millions", "epoch", "epochs", "training_images")

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from cleanset.classes import ClassTable
+from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.scenarios.params import Baselines
@@ -115,8 +116,10 @@ class TrainingParams(Section):
     """A grid that would take longer does not start; null: no limit."""
     measures: TrainingMeasures = TrainingMeasures()
     """The keys of measures."""
+    engine: Engine | None = None
+    """What trains folds and runs beside each other: local, the devices of this machine, or ray; null: the edition's."""
     device: DeviceText = "auto"
-    """The device to train on; auto is a GPU, if any."""
+    """The devices to train on; auto is every GPU, if any, otherwise the CPU."""
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     """Threads of the CPU, for each process that trains."""
     workers: Annotated[int, Field(ge=0, le=1024)] = 0

@@ -1,7 +1,9 @@
 """The state of a training that may be killed: written after each epoch, and read to continue."""
 
 import io
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
@@ -10,10 +12,12 @@ from torch import Tensor
 from torch.optim.optimizer import StateDict
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, sha256, write_bytes
+from cleanset.files import remove_abandoned, sha256, sha256_of, write_bytes, write_text
+from cleanset.json_files import read_json
 from cleanset.scoring.validity import MadeFrom
 
 STATE_FILE = "state.pt"
+FINISHED_FILE = "finished.json"
 _REMEDY = "remove the folder to begin again"
 
 Row = dict[str, float]
@@ -39,9 +43,19 @@ class TrainingState(TypedDict):
     """Seconds of training."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """The content of FINISHED_FILE."""
+
+    settings: dict[str, object]
+    files: dict[str, str]
+    """SHA-256 by file."""
+
+
 class StateFolder:
     """A folder with the state after the last finished epoch: a line with its SHA-256, then its bytes.
 
+    Beside the files of a finished training there is, in place of the state, a list of them with their SHA-256.
     `settings`: everything that the result depends on, of JSON's types; a state of other settings is refused.
     """
 
@@ -63,13 +77,40 @@ class StateFolder:
                 f"{_REMEDY}"
             )
         found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        if differences := MadeFrom(self._settings).differences(found["settings"]):
+        self._check_settings(found["settings"])
+        state: TrainingState = found["state"]
+        return state
+
+    def is_finished(self) -> bool:
+        """Whether the training is finished, and its files are there. Raises CleansetError as `load` does."""
+        path = self.folder / FINISHED_FILE
+        if not path.is_file():
+            return False
+        found = read_json(path, _Finished, "the end of a training", _REMEDY)
+        self._check_settings(found.settings)
+        for name, digest in found.files.items():
+            file = self.folder / name
+            if not file.is_file() or sha256_of(file) != digest:
+                raise CleansetError(
+                    f"{file}: missing or damaged since the training ended; expected SHA-256 {digest}: {_REMEDY}"
+                )
+        return True
+
+    def finish(self) -> None:
+        """List the files of the finished training, and remove its state, which is larger than they are."""
+        state = self.folder / STATE_FILE
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and path != state)
+        digests = {path.relative_to(self.folder).as_posix(): sha256_of(path) for path in files}
+        content = {"settings": dict(self._settings), "files": digests}
+        write_text(self.folder / FINISHED_FILE, json.dumps(content, indent=2) + "\n")
+        state.unlink()
+
+    def _check_settings(self, found: object) -> None:
+        if differences := MadeFrom(self._settings).differences(found):
             raise CleansetError(
                 f"{self.folder}: begun with {differences[0].removeprefix('settings.')}; expected the same settings: "
                 f"put it back, or {_REMEDY}"
             )
-        state: TrainingState = found["state"]
-        return state
 
     def save(self, state: TrainingState) -> None:
         """Replace the state; a killed process or a full disk leaves the one before."""

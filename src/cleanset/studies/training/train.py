@@ -2,129 +2,144 @@
 
 import json
 import math
-import os
 import shutil
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
 from safetensors.torch import save
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
 from cleanset.files import only_run, remove_abandoned, replacing, sha256, write_bytes, write_text
 from cleanset.measure.user_model import tensors_sha256
-from cleanset.progress import training_bar
-from cleanset.scoring.devices import Device, choose_devices, computing_threads, device_of
+from cleanset.progress import print_notice, training_bar
+from cleanset.scoring.devices import Device, computing_threads
 from cleanset.scoring.fingerprints import module_fingerprint
 from cleanset.scoring.scorer import arithmetic
 from cleanset.scoring.validity import code_of, library_versions
 from cleanset.studies.training.classification import Classification
+from cleanset.studies.training.finished import CODE, LIBRARIES_BY_TASK, unfinished_runs
 from cleanset.studies.training.fold_data import ALONE, FoldData, ProcessShare, read_fold
 from cleanset.studies.training.loop import Trained, train
+from cleanset.studies.training.params import grid_runs
+from cleanset.studies.training.processes import is_started_by_torchrun, process_share, start_processes
 from cleanset.studies.training.run_params import Run
-from cleanset.studies.training.state import STATE_FILE, Row, StateFolder
+from cleanset.studies.training.spread import Ended, FoldOfRun, OnStep, Trainings, devices_named
+from cleanset.studies.training.state import FINISHED_FILE, STATE_FILE, Row, StateFolder
 from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
+from cleanset.validation import join_names
 
 if TYPE_CHECKING:
     from cleanset.studies.training.segmentation.task import Segmentation
-
-TRAINING_LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
-"""The libraries that decide a network's weights, whose versions are recorded."""
-CODE = ("studies/robustness", "studies/attacks", "studies/training")
-"""The packages that decide a network's weights."""
-LIBRARIES_BY_TASK = {
-    "classification": TRAINING_LIBRARIES,
-    "segmentation": (*TRAINING_LIBRARIES, "segmentation-models-pytorch"),
-}
 
 
 def run(study: TrainingStudy, name: str) -> None:
     """Train every fold of a run and write data/runs/<run>, continuing an interrupted run.
 
-    A run on several devices is started anew by torchrun, unless torchrun has started this process. Raises CleansetError
-    for an unknown run, data and networks that do not fit it, a loss that is not finite, and an interrupted training
-    with other settings.
+    Each device of the machine, or of the cluster that the engine is, trains a fold at a time. A run whose folds are
+    shared by several devices is started anew by torchrun, unless torchrun has started this process. Raises
+    CleansetError for an unknown run, data and networks that do not fit it, a loss that is not finite, and an
+    interrupted training with other settings.
+    """
+    inputs = StudyInputs.read(study)
+    settings = inputs.params.run(name)
+    remove_abandoned(study.runs)
+    if is_started_by_torchrun():
+        # its processes are of one run, which the process that started them has locked
+        _train_share(inputs, name)
+        return
+    with only_run(study.partial(name)):
+        if settings.devices > 1:
+            start_processes(study, name, settings.devices)
+        else:
+            folds = [FoldOfRun(name, fold) for fold in settings.fold_names()]
+            Trainings(inputs=inputs, folds=folds, train=train_alone).run(_check_ended)
+            _finish(inputs, name)
+
+
+def run_grid(study: TrainingStudy, grid: str | None) -> None:
+    """Train what is not finished of a grid, of all runs without one, continuing what is interrupted.
+
+    Each device trains a fold at a time, of whatever run. The results stay beside the finished runs until stage `train`
+    takes each over. Runs that several devices share are left to it, too. A run that fails is told at once, and the
+    others go on; CleansetError is raised at the end.
     """
     inputs = StudyInputs.read(study)
     params = inputs.params
-    settings = params.run(name)
-    if settings.devices > 1 and "WORLD_SIZE" not in os.environ:
-        with only_run(study.partial(name)):
-            start_processes(study, name, settings.devices)
+    names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
+    left = unfinished_runs(inputs, names)
+    shared = [name for name in left if params.run(name).devices > 1]
+    for name in shared:
+        print_notice(f"{name}: of {params.run(name).devices} devices, and left to its stage: dvc repro trains it")
+    left = [name for name in left if name not in shared]
+    if not left:
+        print("every other run is finished" if shared else "every run is finished")
         return
-    # torchrun's processes are of one run, which the process that started them has locked
-    with only_run(None if "WORLD_SIZE" in os.environ else study.partial(name)):
-        _train(inputs, name)
+    failed = dict[str, str]()
 
+    def keep(which: FoldOfRun, ended: Ended) -> None:
+        if ended.problem is not None and which.run not in failed:
+            failed[which.run] = ended.problem
+            print_notice(f"{which}: {ended.problem}")
 
-def _train(inputs: StudyInputs, name: str) -> None:
-    study = inputs.study
-    params = inputs.params
-    settings = params.run(name)
     remove_abandoned(study.runs)
-    with process_share(device_named(params.device), settings.devices) as (device, share):
+    folds = [FoldOfRun(name, fold) for name in left for fold in params.run(name).fold_names()]
+    with ExitStack() as stack:
+        for name in left:
+            stack.enter_context(only_run(study.partial(name)))
+        Trainings(inputs=inputs, folds=folds, train=train_alone).run(keep)
+    print(f"{len(left) - len(failed)} of {len(left)} runs are trained: dvc repro takes them over")
+    if failed:
+        raise CleansetError(
+            f"{len(failed)} of {len(left)} runs failed: {join_names(failed)}; expected all to finish: see the messages "
+            "above, then start again, which trains them alone"
+        )
+
+
+def _check_ended(_: FoldOfRun, ended: Ended) -> None:
+    if ended.problem is not None:
+        raise CleansetError(ended.problem)
+
+
+def _train_share(inputs: StudyInputs, name: str) -> None:
+    """Train every fold of a run as one of torchrun's processes; the first of them writes data/runs/<run>."""
+    settings = inputs.params.run(name)
+    with process_share(device_named(inputs.params.device), settings.devices) as (device, share):
         for fold in settings.fold_names():
             train_fold(inputs, name, fold, device=device, share=share)
-    if share.rank:
-        return
+    if share.rank == 0:
+        _finish(inputs, name)
+
+
+def _finish(inputs: StudyInputs, name: str) -> None:
+    """Write data/runs/<run> of the finished folds."""
+    study = inputs.study
     unfinished = study.partial(name)
+    besides = shutil.ignore_patterns(STATE_FILE, FINISHED_FILE, ".*")
     with replacing(study.run(name)) as new:
-        for fold in settings.fold_names():
-            shutil.copytree(unfinished / fold, new / fold, ignore=shutil.ignore_patterns(STATE_FILE, ".*"))
+        for fold in inputs.params.run(name).fold_names():
+            shutil.copytree(unfinished / fold, new / fold, ignore=besides)
     shutil.rmtree(unfinished)
 
 
-def start_processes(study: TrainingStudy, name: str, count: int) -> None:
-    """Train a run in that number of processes on this machine. Raises CleansetError if one of them fails."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-    # without "--", torchrun would take --run for a prefix of its own options
-    cleanset = ["--no-python", "--", sys.executable, "-c", "from cleanset.cli import main; main()"]
-    command = [*torchrun, *cleanset, "training", "train", "--run", name, "--study", str(study.folder)]
-    if subprocess.run(command, check=False).returncode:
-        raise CleansetError(
-            f"run {name}: torchrun failed; expected all {count} processes to finish: see the error above"
-        )
+def train_alone(inputs: StudyInputs, which: FoldOfRun, device: Device, on_step: OnStep | None) -> None:
+    """Train a fold of a run in this process alone, as a worker of several runs does."""
+    train_fold(inputs, which.run, which.fold, device=device, share=ALONE, on_step=on_step)
 
 
-@contextmanager
-def process_share(device: Device, processes: int) -> Iterator[tuple[Device, ProcessShare]]:
-    """The device of this process and its share of each batch, among the processes that torchrun has started.
+def train_fold(
+    inputs: StudyInputs, name: str, fold: str, *, device: Device, share: ProcessShare, on_step: OnStep | None = None
+) -> None:
+    """Train a fold and write its files in place of its state; of several processes the first one writes.
 
-    Raises CleansetError for another number of processes than the run's `devices`, and for too few GPUs.
+    `on_step`: is called after each step; None: a bar shows them. A fold that is finished stays as it is.
     """
-    found = int(os.environ.get("WORLD_SIZE", "1"))
-    if found != processes:
-        raise CleansetError(
-            f"devices: {processes}, but torchrun has started {found} processes; expected --nproc-per-node={processes}"
-        )
-    if processes == 1:
-        yield device, ALONE
-        return
-    if device.is_separate:
-        number = int(os.environ["LOCAL_RANK"])
-        gpus = torch.cuda.device_count()
-        if number >= gpus:
-            raise CleansetError(f"devices: {processes}, but {gpus} CUDA devices found; expected at most that number")
-        device = device_of(torch.device("cuda", number))
-        torch.cuda.set_device(device.torch)
-    # the first process validates and tests alone, and torch gives up waiting for it after minutes by default
-    distributed.init_process_group(device.backend, timeout=timedelta(days=7))
-    try:
-        yield device, ProcessShare(distributed.get_rank(), processes)
-    finally:
-        distributed.destroy_process_group()
-
-
-def train_fold(inputs: StudyInputs, name: str, fold: str, *, device: Device, share: ProcessShare) -> None:
-    """Train a fold and write its files beside its state; of several processes the first one writes."""
     study = inputs.study
     data = read_fold(inputs, name, fold, device.torch, share=share)
     settings = {**data.settings(), "code": code_of(*CODE)}
@@ -139,9 +154,12 @@ def train_fold(inputs: StudyInputs, name: str, fold: str, *, device: Device, sha
         # of a state alone: the record names what these follow from
         begun_with = {"first_weights_sha256": tensors_sha256(task.network), **data.beside()}
         check_length(data.run, task.steps_per_epoch, data.name)
-        with training_bar(data.name, is_shown=share.rank == 0) as move:
+        state = StateFolder(folder, settings | begun_with)
+        if state.is_finished():
+            return
+        with training_bar(data.name, is_shown=share.rank == 0 and on_step is None) as move:
             # mypy infers no type of batch from a union
-            trained = train(task, data.run, StateFolder(folder, settings | begun_with), report=move, share=share)  # type: ignore[misc]
+            trained = train(task, data.run, state, report=on_step or move, share=share)  # type: ignore[misc]
         if share.rank:
             return
         task.network.load_state_dict(trained.weights)
@@ -154,14 +172,12 @@ def train_fold(inputs: StudyInputs, name: str, fold: str, *, device: Device, sha
     facts = settings | {"kept": data.run.kept}
     write_record(files.record, facts, trained, weights=files.weights, parameters=parameters)
     write_costs(study.cost(name, fold), data.run, trained, device=device, parameters=parameters)
+    state.finish()
 
 
 def device_named(name: str) -> Device:
-    """The device that `device` of params.yaml names. Raises CleansetError for a GPU that is not there."""
-    try:
-        return choose_devices(name)[0]
-    except CleansetError as error:
-        raise CleansetError(f"params.yaml: {error}") from None
+    """The first device that `device` of params.yaml names. Raises CleansetError for a GPU that is not there."""
+    return devices_named(name)[0]
 
 
 def check_length(run: Run, steps_per_epoch: int, name: str) -> None:
