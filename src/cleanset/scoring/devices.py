@@ -15,6 +15,8 @@ from cleanset.machine import keep_freed_memory
 
 # images in a batch without a GPU: with more, half of the time goes into allocating memory
 CPU_BATCH_SIZE = 4
+# images of a query of an attack, of which small networks compute up to a third more a second than in fours
+CPU_QUERY_SIZE = 16
 
 
 Wait = Callable[[], None]
@@ -45,6 +47,10 @@ class Device:
     def batch_size(self, wanted: int) -> int:
         """The number of images in a batch, if `wanted` are asked for."""
         return min(wanted, CPU_BATCH_SIZE)
+
+    def query_size(self, batch_size: int) -> int:
+        """The number of images that the queries of an attack are computed in at a time, given the batch size here."""
+        return max(batch_size, CPU_QUERY_SIZE) if batch_size >= CPU_BATCH_SIZE else batch_size
 
     def prepare(self) -> None:
         """Prepare this process for computing on the device; call it before threads are started."""
@@ -98,6 +104,9 @@ class Cuda(Device):
 
     def batch_size(self, wanted: int) -> int:
         return wanted
+
+    def query_size(self, batch_size: int) -> int:
+        return batch_size
 
     def prepare(self) -> None:
         pass

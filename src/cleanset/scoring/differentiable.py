@@ -25,12 +25,18 @@ class PixelNetwork(nn.Module):
     """A copy of a network on one device: pixels in 0..1, float of shape (n, 3, size, size), to logits (n, classes).
 
     Normalization is inside. Logits have the dtype of the pixels; gradients flow to the pixels, never to weights.
-    Without gradients, at most `batch_size` images are computed at a time. `queries` counts the images whose logits
-    were computed. Compute within `searching`.
+    Without gradients, at most `query_size` images are computed at a time, by default `batch_size`, which is the size
+    of the batches that callers make themselves. `queries` counts the images whose logits were computed. Compute within
+    `searching`.
     """
 
     def __init__(
-        self, network: nn.Module, device: torch.device, precision: Precision, batch_size: int = CPU_BATCH_SIZE
+        self,
+        network: nn.Module,
+        device: torch.device,
+        precision: Precision,
+        batch_size: int = CPU_BATCH_SIZE,
+        query_size: int | None = None,
     ) -> None:
         super().__init__()
         device_of(device).prepare()
@@ -38,6 +44,7 @@ class PixelNetwork(nn.Module):
         self.dtype = DTYPES[precision]
         self.precision = precision
         self.batch_size = batch_size
+        self.query_size = batch_size if query_size is None else query_size
         self.queries = 0
         # a copy: judge and search use the same model in different precisions
         self._network = copy.deepcopy(network).to(device, self.dtype).requires_grad_(False)
@@ -46,7 +53,7 @@ class PixelNetwork(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         """Logits. Raises CleansetError if the images do not fit into the memory of the device."""
         self.queries += len(pixels)
-        most = len(pixels) if torch.is_grad_enabled() and pixels.requires_grad else self.batch_size
+        most = len(pixels) if torch.is_grad_enabled() and pixels.requires_grad else self.query_size
         lower = torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
         try:
             with lower:

@@ -17,6 +17,7 @@ from cleanset.scoring.differentiable import (
 )
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import Scorer, arithmetic
+from cleanset.studies.attacks.targets import Searching
 from tests.studies.attacks.networks import CPU, SMALL, Linear, drawn, on_cpu, random_linear, random_network
 
 pytestmark = pytest.mark.slow
@@ -75,6 +76,24 @@ def test_queries_are_counted_and_split() -> None:
     network(pixels.requires_grad_())
     assert (network.queries, seen[3:]) == (20, [10])
     assert torch.allclose(together[7], network(pixels[7:8])[0])
+
+
+def test_attacks_ask_for_more_images_at_a_time_on_a_cpu() -> None:
+    """Sixteen where scores take four; never more than somebody asked for."""
+    seen: list[int] = []
+
+    class Counting(Linear):
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            seen.append(len(pixels))
+            return super().forward(pixels)
+
+    weight = random_linear().weight.detach()
+    pixels = torch.rand(37, 3, 12, 12, dtype=torch.float64)
+    for batch_size, expected in ((4, [16, 16, 5]), (3, [3] * 12 + [1])):
+        network = Searching(CPU, "float64", batch_size).queried(Counting(weight))
+        seen.clear()
+        network(pixels)
+        assert (seen, network.batch_size) == (expected, batch_size)
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("float64", torch.float64), ("float32", torch.float32)])

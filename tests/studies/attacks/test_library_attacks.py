@@ -20,6 +20,7 @@ from cleanset.studies.attacks.library_attacks import (
     chosen_start,
     group_seed,
     keep_nearest,
+    on_files,
 )
 from tests.studies.attacks.networks import (
     KNOWN,
@@ -108,6 +109,62 @@ def test_the_original_program_breaks_the_same_images() -> None:
     assert clear.sum() >= 12
     assert np.array(found)[clear].tolist() == np.array(expected)[clear].tolist()
     assert 6 <= sum(expected) <= 14
+
+
+class Passes(Linear):
+    """A linear network that counts its backward passes, by their images."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        super().__init__(weight, bias)
+        self.backward_images: list[int] = []
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        logits = super().forward(pixels)
+        if logits.requires_grad:
+            logits.register_hook(lambda gradient: self.backward_images.append(len(gradient)))  # type: ignore[no-untyped-call]
+        return logits
+
+
+@pytest.mark.parametrize(("eps", "further"), [(1.0, []), (1 / 255, [2] * 6)])
+def test_gradients_for_files_are_asked_of_images_that_withstand_only(eps: float, further: list[int]) -> None:
+    """Beside the passes of the library's own program: none in a large ball, six for both images in a small one."""
+    bias = torch.zeros(12, dtype=torch.float64)
+    bias[0] = 3
+    network = Passes(random_linear(12).weight.detach(), bias)
+    group = correct_subjects(network, 2, least=100, most=150)
+    on_device = on_cpu(network)
+    passes = on_device.get_submodule("_network")
+    assert isinstance(passes, Passes)
+    program = pyautoattack.AutoAttack(on_device, attacks=["apgd-ce"], version="custom", eps=eps, norm="Linf", seed=0)
+    program.verbose, program.apgd.n_restarts, program.apgd.n_iter = False, 1, 6
+    images = torch.from_numpy(np.stack([one.pixels for one in group])).float() / 255
+    program.run_standard_evaluation(images, torch.tensor([one.class_index for one in group]))
+    expected = [*passes.backward_images, *further]
+    passes.backward_images.clear()
+    results = autoattack(eps, ("apgd-ce",), group=2).results(on_device, group, KNOWN)
+    is_broken = [
+        classified(network, each.candidate) != one.class_index for one, each in zip(group, results, strict=True)
+    ]
+    assert is_broken == [not further] * 2
+    assert passes.backward_images == expected
+    assert len(expected) > len(further)
+
+
+def test_a_file_belongs_to_the_image_that_was_asked_about() -> None:
+    """Two equal images: the first is broken at once, and then the library asks about the second alone."""
+    weight = torch.zeros(2, 432, dtype=torch.float64)
+    weight[1, 0] = 1
+    network = on_cpu(Linear(weight, torch.tensor([100.5 / 255, 0.0], dtype=torch.float64)))
+    images = torch.full((2, 3, 12, 12), 100 / 255, dtype=torch.float64)
+    asked = on_files(network, images, torch.tensor([0, 0]), Ball("Linf", 2 / 255))
+    pixels = images.clone()
+    pixels[0, 0, 0, 0] = 101 / 255
+    asked(pixels)
+    pixels[1, 0, 0, 0] = 109 / 255
+    asked(pixels[1:])
+    # outside the ball the nearest file in it is asked about
+    assert (asked.files[:, 0, 0, 0] * 255).round().tolist() == [101, 102]
+    assert [round(255 * each, 6) for each in asked.margins.tolist()] == [0.5, 1.5]
 
 
 def constant(pixels: Pixels) -> Callable[[], Pixels]:

@@ -428,7 +428,7 @@ class Search:
         known = replace(self.known, name=attacking.name)
         # before any generator is seeded: loading other models draws from them
         attacking.params.attack(attacking.name).prepare(known)
-        network = attacking.target.network()
+        network = attacking.target.queried_network()
         with computing_threads(1):
             for task in tasks:
                 begin = monotonic()

@@ -24,7 +24,6 @@ from cleanset.studies.attacks.ascent import (
     Answers,
     Loss,
     finished,
-    pixel_answers,
     projected,
     steepest,
 )
@@ -151,7 +150,7 @@ class PgdAttack(InBall):
             is_open = ~(largest > 0)
             if not is_open.any():
                 break
-            answers = pixel_answers(network, label, loss, self.draws)
+            answers = Answers(network=network, label=label, loss=loss, draws=self.draws)
             walk = self._walk(answers, images, self._starts(padded, images, known, start), is_open)
             found, margin = finished(answers, pixels, walk.places, walk.ascent, self.ball, finishing)
             better = is_open & (margin > largest)
@@ -202,8 +201,7 @@ class PgdAttack(InBall):
             margin, ascent = answers(places)
             better = moving & (margin > largest)
             largest = torch.where(better, margin, largest)
-            best = torch.where(better[:, None, None, None], places, best)
-            best_ascent = torch.where(better[:, None, None, None], ascent, best_ascent)
+            best, best_ascent = _replaced(better, (best, best_ascent), (places, ascent))
             first_success = torch.where(moving & (first_success < 0) & (margin > 0), step, first_success)
             if step == 0:
                 beginning = mark = largest
@@ -216,7 +214,7 @@ class PgdAttack(InBall):
             if step == self.most_steps or not moving.any():
                 break
             ahead = projected(places + self.length * steepest(ascent, self.norm), images, self.norm, self.eps)
-            places = torch.where(moving[:, None, None, None], ahead, places)
+            (places,) = _replaced(moving, (places,), (ahead,))
             steps = steps + moving.long()
         return Walk(places=best, ascent=best_ascent, steps=steps, first_success=first_success, is_settled=is_settled)
 
@@ -245,6 +243,18 @@ class PgdAttack(InBall):
         # the volume of a ball grows with its radius to the power of the dimension
         radius = self.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
+
+
+def _replaced(rows: "Tensor", before: "Sequence[Tensor]", after: "Sequence[Tensor]") -> "list[Tensor]":
+    """The images before, or after in those rows: copied where it is in some of them only."""
+    import torch
+
+    count = int(rows.sum())
+    if count == len(rows):
+        return [*after]
+    if not count:
+        return [*before]
+    return [torch.where(rows[:, None, None, None], new, old) for old, new in zip(before, after, strict=True)]
 
 
 class TransferAttack(InBall):

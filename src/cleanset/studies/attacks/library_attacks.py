@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from hashlib import sha256
 from io import StringIO
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.studies.attacks.ascent import FINISHING_FILES, filled, finished, pixel_answers
+from cleanset.studies.attacks.ascent import FINISHING_FILES, Answers, filled, finished, nearest_files
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,
@@ -67,8 +68,9 @@ Search = Callable[["Tensor", "Tensor"], "Tensor"]
 class PyAutoAttack(InBall):
     """Attacks of pyautoattack on those images of a group that the network classifies correctly, in float32.
 
-    Each goes on with the images that withstood the ones before, as files: a candidate is the file in the ball with the
-    largest margin that was found.
+    Each goes on with the images that withstood the ones before, as files. The candidate is the file in the ball that is
+    nearest to what an attack leads to, if it is misclassified; otherwise the one with the largest margin of that and
+    some files that fill the ball.
     """
 
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
@@ -132,9 +134,16 @@ class PyAutoAttack(InBall):
             return asked.files, asked.margins
         search = self._library(part, with_gradient(network), classes, network.device, seed)
         places = search(images, label).detach()
-        answers = pixel_answers(network, label, "margin", int(getattr(self, "draws", 1)))
-        _, ascent = answers(places)
-        return finished(answers, pixels, places, ascent, self.ball, FINISHING_FILES)
+        draws = int(getattr(self, "draws", 1))
+        files = nearest_files(pixels, places, self.ball)
+        margin = Answers(network=network, label=label, draws=draws).margins(files)
+        left = (margin <= 0).nonzero()[:, 0]
+        if len(left):
+            answers = Answers(network=network, label=label[left], draws=draws)
+            _, ascent = answers(places[left])
+            withstood = [pixels[place] for place in left.tolist()]
+            files[left], margin[left] = finished(answers, withstood, places[left], ascent, self.ball, FINISHING_FILES)
+        return files, margin
 
 
 def _check_square(shares: Mapping[str, float]) -> None:
@@ -219,40 +228,61 @@ class AutoAttackAttack(PyAutoAttack):
 def on_files(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: Ball) -> Any:
     """The network on the files in the balls around `images` that are nearest to what it is asked about.
 
-    In L2 they fill the ball along the change that was asked for. The library asks about some of the images at a time: a
-    change belongs to the nearest image. `files`, as pixels in 0..1, and `margins`: of each image the file with the
-    largest margin so far.
+    In L2 they fill the ball along the change that was asked for. The library asks about all images, or about those that
+    are not misclassified yet, in their order. `files`, as pixels in 0..1, and `margins`: of each image the file with
+    the largest margin so far.
     """
     import torch
 
     levels = (images * LEVELS).round()
+    radius = ball.levels() if ball.norm == "L2" else int(ball.levels())
 
     class OnFiles(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.files = images.clone()
-            self.margins = torch.full((len(images),), -torch.inf, device=images.device)
+            self._largest = [-inf] * len(images)
+
+        @property
+        def margins(self) -> torch.Tensor:
+            return torch.tensor(self._largest, dtype=images.dtype, device=images.device)
 
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             asked = pixels.detach() * LEVELS
-            distances = torch.stack([(asked - each).flatten(1).norm(dim=1) for each in levels], dim=1)
-            of = distances.argmin(dim=1)
-            change = asked - levels[of]
+            of = self._images_of(asked)
+            center = levels if len(of) == len(levels) else levels[of]
+            change = asked.sub_(center)
             if ball.norm == "L2":
-                files = filled(change, levels[of], ball)
+                files = filled(change, center, ball)
             else:
-                radius = int(ball.levels())
-                files = (levels[of] + change.round().clamp(-radius, radius)).clamp(0, LEVELS)
+                files = change.round_().clamp_(-radius, radius).add_(center).clamp_(0, LEVELS)
             files = files / LEVELS
             logits: torch.Tensor = network(files)
-            found = margins(logits.detach(), label[of])
-            for row, image in enumerate(of.tolist()):
-                if found[row] > self.margins[image]:
-                    self.margins[image] = found[row]
+            found = margins(logits.detach(), label[of]).tolist()
+            for row, image in enumerate(of):
+                if found[row] > self._largest[image]:
+                    self._largest[image] = found[row]
                     self.files[image] = files[row]
             return logits
 
+        def _images_of(self, asked: torch.Tensor) -> list[int]:
+            """The image that each row is a change of."""
+            every = [*range(len(levels))]
+            if len(asked) == len(every):
+                return every
+            left = [image for image in every if self._largest[image] < 0]
+            return left if len(left) == len(asked) else _nearest(asked, levels)
+
     return OnFiles().eval()
+
+
+def _nearest(images: "Tensor", others: "Tensor") -> list[int]:
+    """The place of the nearest of some others, in L2, for each image."""
+    import torch
+
+    distances = torch.stack([(images - each).flatten(1).norm(dim=1) for each in others], dim=1)
+    found: list[int] = distances.argmin(dim=1).tolist()
+    return found
 
 
 class BoundaryAttack(Parameters):
@@ -376,15 +406,21 @@ def keep_nearest(network: "PixelNetwork", images: "Tensor", label: "Tensor", bal
             left = (~self.is_done & (self.queries < most)).nonzero()[:, 0]
             if not len(left):
                 raise _AllDoneError
-            logits: torch.Tensor = network(pixels[left])
+            asks_all = len(left) == len(pixels)
+            logits: torch.Tensor = network(pixels if asks_all else pixels[left])
             self.queries[left] += 1
-            distances = (pixels[left] - images[left]).flatten(1).norm(dim=1)
-            nearer = (logits.argmax(dim=1) != label[left]) & (distances < self.distances[left])
-            self.found[left[nearer]], self.distances[left[nearer]] = pixels[left[nearer]], distances[nearer]
-            if len(inside := left[nearer & (distances <= ball.eps)]):
-                self._judge(inside)
+            if len(wrong := left[logits.argmax(dim=1) != label[left]]):
+                self._keep(wrong, pixels[wrong])
             # what foolbox does with those that are done does not count
-            return logits.new_zeros((len(pixels), logits.shape[1])).index_copy(0, left, logits)
+            return logits if asks_all else logits.new_zeros((len(pixels), logits.shape[1])).index_copy(0, left, logits)
+
+        def _keep(self, wrong: torch.Tensor, pixels: torch.Tensor) -> None:
+            """Keep misclassified candidates of some images that are nearer than those before."""
+            distances = (pixels - images[wrong]).flatten(1).norm(dim=1)
+            nearer = distances < self.distances[wrong]
+            self.found[wrong[nearer]], self.distances[wrong[nearer]] = pixels[nearer], distances[nearer]
+            if len(inside := wrong[nearer & (distances <= ball.eps)]):
+                self._judge(inside)
 
         def _judge(self, inside: torch.Tensor) -> None:
             """Ask for candidates in the ball as they are stored."""

@@ -38,7 +38,7 @@ from cleanset.measure.user_model import load_member
 from cleanset.scoring.checked_network import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.devices import Device, to_device
+from cleanset.scoring.devices import Device, device_of, to_device
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.gate import not_finite
@@ -250,6 +250,11 @@ class Searching:
         """A network that is computed so."""
         return PixelNetwork(network, self.device, self.precision, self.batch_size)
 
+    def queried(self, network: nn.Module) -> PixelNetwork:
+        """A network that is computed so, for attacks, which may ask for more images at a time."""
+        size = device_of(self.device).query_size(self.batch_size)
+        return PixelNetwork(network, self.device, self.precision, self.batch_size, query_size=size)
+
 
 def source_network(model: LoadedModel, groups: Sequence[Sequence[int]] | None, how: Searching) -> PixelNetwork:
     """A model on pixels of any side; with `groups` of class indices, one logit for each of them."""
@@ -355,8 +360,16 @@ class AttackedModel:
         return judged
 
     def network(self) -> PixelNetwork:
-        """The network that searches ask."""
-        return self.how.network(self.model.network if self.searched is None else self.searched)
+        """The network that searches ask, in the batches of all other computations: what depends on these, shows."""
+        return self.how.network(self._searched)
+
+    def queried_network(self) -> PixelNetwork:
+        """The network that attacks ask."""
+        return self.how.queried(self._searched)
+
+    @property
+    def _searched(self) -> nn.Module:
+        return self.model.network if self.searched is None else self.searched
 
     def sources(self, models: Mapping[str, LoadedModel]) -> dict[str, PixelNetwork]:
         """Other models as networks on the pixels that this one sees, with its groups if it has any."""
