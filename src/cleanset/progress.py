@@ -69,6 +69,14 @@ def _rate(images_per_second: float, waiting: float | None) -> str:
     return rate if waiting is None else f"{rate}, {waiting:.0%} of the time waiting for data"
 
 
+@contextmanager
+def image_bar(total: int, text: str) -> Iterator[Callable[[int], None]]:
+    """A bar named `text`, and the function that moves it on by a number of images, which any thread may call."""
+    with _bar() as progress:
+        task = progress.add_task(text, total=total)
+        yield lambda images: progress.advance(task, images)
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingStep:
     """A finished step of a training."""

@@ -4,7 +4,7 @@ JPEG, because libjpeg-turbo computes in whole numbers: the same bytes on any pro
 by the image's EXIF orientation, as viewers turn them.
 """
 
-import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -102,7 +102,7 @@ def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
     set_orientation(small, original.getexif().get(ORIENTATION, 1))
     turned = ImageOps.exif_transpose(small)
     # Pillow gives other threads the interpreter while it writes to a file of the system, not to a BytesIO
-    with os.fdopen(os.memfd_create("thumbnail"), "w+b") as out:
+    with tempfile.TemporaryFile() as out:
         turned.save(out, "JPEG", quality=_QUALITY, optimize=True)
         out.seek(0)
         return Thumbnail(jpeg=out.read(), width=turned.width, height=turned.height)
