@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage.util import random_noise
 
+from authors.odd import odd_images
 from authors.rows import Row, compared
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import base_image
@@ -39,18 +40,23 @@ MOVES = {
 
 
 def rows(programs: Path, photographs: list[Path]) -> Iterator[Row]:
-    """A row for each corruption, at all severities of all photographs."""
+    """Two rows for each corruption, at all severities: of all photographs, and of the odd images."""
     defined = functions(programs)
-    images = [base_image(decode(path.read_bytes())) for path in photographs]
-    on = f"{len(images)} photographs, 5 severities"
-    for name in ALL_CORRUPTIONS:
-        found = []
-        for number, image in enumerate(images):
-            for severity, ours in zip(SEVERITIES, corrupted_images(image, name, SEVERITIES, number), strict=True):
-                seed = change_seed(number, "corruption", name, severity)
-                theirs = authors_image(defined, programs, image, name, severity, seed)
-                found.append(compared(name, f"{SCRIPT}:{name}", on, ours, theirs, MOVES.get(name, "")))
-        yield total(found)
+    groups = {
+        f"{len(photographs)} photographs, 5 severities": [
+            base_image(decode(path.read_bytes())) for path in photographs
+        ],
+        "8 odd images, 5 severities": [base_image(image) for image in odd_images().values()],
+    }
+    for on, images in groups.items():
+        for name in ALL_CORRUPTIONS:
+            found = []
+            for number, image in enumerate(images):
+                for severity, ours in zip(SEVERITIES, corrupted_images(image, name, SEVERITIES, number), strict=True):
+                    seed = change_seed(number, "corruption", name, severity)
+                    theirs = authors_image(defined, programs, image, name, severity, seed)
+                    found.append(compared(name, f"{SCRIPT}:{name}", on, ours, theirs, MOVES.get(name, "")))
+            yield total(found)
 
 
 def total(rows: list[Row]) -> Row:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from authors.corruptions import WandImage, libraries_of_then, total
+from authors.odd import odd_images
 from authors.rows import Row, compared
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import wide_image
@@ -48,15 +49,19 @@ FEWER = 4
 
 
 def rows(programs: Path, photographs: list[Path]) -> Iterator[Row]:
-    """A row for each perturbation, three for the video codec, and two for FP and T5D."""
+    """Two rows for each perturbation, of photographs and odd images, three for the codec, and two for FP and T5D."""
     images = [wide_image(decode(path.read_bytes())) for path in photographs]
-    on = f"{len(images)} photographs, all frames"
-    for name in ALL_PERTURBATIONS:
-        found = []
-        for seed, image in enumerate(images):
-            theirs = np.stack(authors_frames(programs, image, name, seed))
-            found.append(compared(name, f"{SCRIPT}:{name}", on, our_frames(image, name, seed), theirs))
-        yield total(found)
+    groups = {
+        f"{len(images)} photographs, all frames": images,
+        "8 odd images, all frames": [wide_image(image) for image in odd_images().values()],
+    }
+    for on, group in groups.items():
+        for name in ALL_PERTURBATIONS:
+            found = []
+            for seed, image in enumerate(group):
+                theirs = np.stack(authors_frames(programs, image, name, seed))
+                found.append(compared(name, f"{SCRIPT}:{name}", on, our_frames(image, name, seed), theirs))
+            yield total(found)
     for name in ENCODED:
         found = []
         for seed, image in enumerate(images[:FEWER]):

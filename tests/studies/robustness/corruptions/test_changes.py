@@ -46,7 +46,7 @@ def test_the_names_are_the_librarys() -> None:
 
 
 def test_an_unknown_corruption_is_refused_with_the_list() -> None:
-    with pytest.raises(CleansetError, match=r"^unknown corruption 'rain'; expected one of gaussian_.*, saturate$"):
+    with pytest.raises(CleansetError, match=r"^unknown corruption 'rain'; expected one of gaussian_.*, perlin_noise$"):
         corrupted_images(SMALL, "rain")
 
 

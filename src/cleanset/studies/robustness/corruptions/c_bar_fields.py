@@ -133,7 +133,8 @@ def _perlin(x: float, y: float, gradients: Gradients) -> float:
 @compiled
 def _slope(gradient: Floats, across: float, down: float) -> float:
     """The rise of a gradient over a distance."""
-    return float(across * gradient[0] + down * gradient[1])
+    rise: float = across * gradient[0] + down * gradient[1]
+    return rise
 
 
 @compiled
