@@ -1,6 +1,8 @@
 """How far more devices make a computation faster, without one GPU: with devices that take time and no core.
 
-A stand-in device waits for a fixed time for each image of a query. Rates are taken from the moment when every worker
+A stand-in device waits for a fixed time for each image of a query. Changed images are made by real corruptions on the
+cores of this machine: beside answers to them stands the limit, which is the devices' or the cores', whichever is lower,
+and the cores' is measured without a device, with as many processes. Rates are taken from the moment when every worker
 has finished a shard until the first one has finished its last, so that the start of processes does not count.
 
 Then a real network on the cores of this machine: by the clock, which other work on it lengthens, and by the processor
@@ -54,7 +56,12 @@ from cleanset.studies.attacks.attacking import SEARCHING, Attacking, Search
 from cleanset.studies.attacks.base import Known
 from cleanset.studies.attacks.study import AttackedFolder, AttackParams
 from cleanset.studies.attacks.targets import AttackedModel, Judge, Searching
-from cleanset.studies.robustness.images import STUDY_IMAGES, StudyFile
+from cleanset.studies.robustness.answers import ReadAnswers
+from cleanset.studies.robustness.corruptions.changes import corrupted_image
+from cleanset.studies.robustness.digests import open_changing
+from cleanset.studies.robustness.families import CHANGING
+from cleanset.studies.robustness.images import STUDY_IMAGES, ChangedImages, ChangeName, StudyFile
+from cleanset.studies.robustness.one_pass import AskedModel, PassTask, PassWorker, squares
 from measuring import print_machine, print_table, scratch
 
 DEVICES = (1, 2, 4, 8)
@@ -62,6 +69,10 @@ SHARDS_PER_DEVICE = 12
 SHARDS_PER_CORE = 4
 SCORED_SHARD = 64
 """Images in a shard of scores."""
+ANSWERED_SHARD = 32
+"""Changed images in a shard of answers."""
+CHANGES = (("gaussian_noise", 3), ("motion_blur", 3), ("fog", 3), ("jpeg_compression", 3))
+"""Corruptions of four kinds, each with its severity."""
 BATCH = 16
 GROUP = 4
 """Images in a group of an attack."""
@@ -77,6 +88,8 @@ ATTACKS: Mapping[str, Mapping[str, object]] = {
     "pgd": {"steps": PGD_STEPS, "group": GROUP},
     "spsa": {"steps": SPSA_STEPS, "samples": 8, "after": None},
 }
+ANSWERS = "answers"
+COMPUTATIONS = ("score", ANSWERS, *ATTACKS)
 LIMIT = 0.9
 NETWORK = "resnet18"
 CORES = 2
@@ -143,18 +156,27 @@ class Rate:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", type=int, nargs="+", default=list(DEVICES))
+    parser.add_argument("--only", nargs="+", default=[*COMPUTATIONS], choices=COMPUTATIONS)
     arguments = parser.parse_args()
-    worker_processes(SEARCHING)
+    worker_processes([*SEARCHING, *CHANGING])
     rates: dict[str, list[Rate]] = {}
+    made: list[Rate] = []
     with scratch() as folder:
-        for name in ("score", *ATTACKS):
+        for name in arguments.only:
             rates[name] = []
             for count in arguments.devices:
-                rate = scored(folder, count) if name == "score" else attacked(folder, name, count)
+                if name == ANSWERS:
+                    # just before, since other work on the cores comes and goes
+                    made.append(changed_alone(folder, count))
+                rate = rate_of(folder, name, count)
                 rates[name].append(rate)
                 print(f"{name}, {count} devices: {rate.by_clock:.2f} images/s", file=sys.stderr)
         workers = [*range(1, min(CORES, available_cores()) + 1)]
-        on_cores = {name: [attacked(folder, name, count, NETWORK) for count in workers] for name in ATTACKS}
+        on_cores = {
+            name: [attacked(folder, name, count, NETWORK) for count in workers]
+            for name in ATTACKS
+            if name in arguments.only
+        }
     print_machine("torch", "timm")
     rows = []
     for name, found in rates.items():
@@ -164,10 +186,20 @@ def main() -> None:
         rows.append(
             (f"{name}, cores that it keeps busy", *(f"{rate.by_clock / rate.by_processor:.2f}" for rate in found))
         )
-        rows.append((f"{name}, of linear, at least {LIMIT}", *(f"{each:.2f}" for each in linear)))
+        if name != ANSWERS:
+            rows.append((f"{name}, of linear, at least {LIMIT}", *(f"{each:.2f}" for each in linear)))
+            continue
+        limits = [
+            min((count * 1000 / SCORE_MILLISECONDS, "devices"), (cores.by_clock, "cores"))
+            for count, cores in zip(arguments.devices, made, strict=True)
+        ]
+        rows.append(("changed images made without a device", *(f"{each.by_clock:,.1f}" for each in made)))
+        rows.append((f"{name}, the limit is that of the", *(what for _, what in limits)))
+        of_limit = [rate.by_clock / limit for rate, (limit, _) in zip(found, limits, strict=True)]
+        rows.append((f"{name}, of the limit, at least {LIMIT}", *(f"{each:.2f}" for each in of_limit)))
     title = (
         f"Images a second by the number of stand-in devices, which take {SCORE_MILLISECONDS:.0f} ms for an image that "
-        f"is scored, and {QUERY_MILLISECONDS:.0f} ms for one of a query"
+        f"is scored or answered, and {QUERY_MILLISECONDS:.0f} ms for one of a query"
     )
     print_table(title, ("what", *map(str, arguments.devices)), rows)
     rows = []
@@ -180,7 +212,9 @@ def main() -> None:
         rows.append((f"{name}, images a processor second", *(f"{each.by_processor:,.2f}" for each in of_name)))
         rows.append((f"{name}, times one, by the clock", *(f"{each.by_clock / one.by_clock:.2f}" for each in of_name)))
         rows.append((f"{name}, times one, on idle cores", *(f"{each:.2f}" for each in on_idle_cores)))
-    print_table(f"{NETWORK} in float64 by the number of workers, on as many cores", ("what", *map(str, workers)), rows)
+    if rows:
+        title = f"{NETWORK} in float64 by the number of workers, on as many cores"
+        print_table(title, ("what", *map(str, workers)), rows)
 
 
 @dataclass(frozen=True)
@@ -242,15 +276,72 @@ def scored(folder: Path, devices: int) -> Rate:
         return measured([ShardScorer(each) for each in pipelines], tasks)
 
 
+def rate_of(folder: Path, name: str, devices: int) -> Rate:
+    """The rate of a computation on stand-in devices."""
+    if name == "score":
+        return scored(folder, devices)
+    return answered(folder, devices) if name == ANSWERS else attacked(folder, name, devices)
+
+
+def answered(folder: Path, devices: int) -> Rate:
+    """The rate of answers to changed images, each of which is made by a corruption."""
+    images = changed_images(folder)
+    classes = dict.fromkeys(images.files, 0)
+    model = LoadedModel(Waiting(SCORE_MILLISECONDS), squares(SIDE), "", classes=1000)
+    asked = AskedModel(model=model, read_off=ReadAnswers(range(1000), classes))
+    settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, available_cores())
+    names = changed_names(images, devices)
+    shards = [names[start : start + ANSWERED_SHARD] for start in range(0, len(names), ANSWERED_SHARD)]
+    tasks = [PassTask(number, ids, {"model": ids}) for number, ids in enumerate(shards)]
+    workers = [
+        PassWorker(models={"model": asked}, images=images, settings=each, takes_digests=True)
+        for each in settings.by_device()
+    ]
+    with arithmetic("float32"):
+        return measured(workers, tasks)
+
+
+def changed_alone(folder: Path, devices: int) -> Rate:
+    """The rate at which the processes of so many devices make changed images that nobody looks at."""
+    images = changed_images(folder)
+    names = changed_names(images, devices)
+    groups = [names[start : start + ANSWERED_SHARD] for start in range(0, len(names), ANSWERED_SHARD)]
+    with open_changing(images, max(devices, available_cores())) as changing:
+        # the first batches wait for the start of the processes
+        made = changing.batches(groups)
+        for _ in range(len(groups) // 3):
+            next(made)
+        begin = perf_counter()
+        processor = processor_seconds()
+        count = sum(len(batch.image_ids) for batch in made)
+        seconds = perf_counter() - begin
+        return Rate(by_clock=count / seconds, by_processor=count / (processor_seconds() - processor))
+
+
+def changed_images(folder: Path) -> ChangedImages:
+    """Changed images of a photograph of usual size under some names."""
+    path = folder / "photograph.JPEG"
+    path.write_bytes(drawn(0, side=400))
+    digest = sha256(path.read_bytes())
+    files = {f"{number:05d}.JPEG": StudyFile(path, digest, f"ILSVRC2012_val_{number + 1:08d}") for number in range(512)}
+    return ChangedImages(files, corrupted_image, 85, 0)
+
+
+def changed_names(images: ChangedImages, devices: int) -> list[ChangeName]:
+    """The names for the shards of so many devices."""
+    names = [ChangeName(file, *change) for file in images.files for change in CHANGES]
+    return names[: devices * SHARDS_PER_DEVICE * ANSWERED_SHARD]
+
+
 def same(photograph: bytes, _: object) -> bytes:
     """The bytes of every image."""
     return photograph
 
 
-def drawn(seed: int) -> bytes:
-    """A JPEG of noise, 64 pixels a side."""
+def drawn(seed: int, side: int = SIDE) -> bytes:
+    """A JPEG of noise, `side` pixels a side."""
     out = io.BytesIO()
-    pixels = np.random.default_rng(seed).integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), np.uint8)
     Image.fromarray(pixels).save(out, "JPEG")
     return out.getvalue()
 
