@@ -112,14 +112,14 @@ def published(project: Path, archive: Path) -> None:
     rows.append((*row("cleanset.load of the set, with the start of Python", loaded), "", "", ""))
     header = ("what", "seconds", "processor seconds", "peak MiB", "ratio", "limit", "of the limit")
     print_table(f"The published set; limit of the memory {MIB:,} MiB", header, rows)
-    print_table(f"Its verification; limit of the memory {VERIFY_MIB} MiB", header, verified(project, out))
+    print_table(f"Its verification; limit of the memory {VERIFY_MIB} MiB", header, list(verified(project, out)))
 
 
 def verified(project: Path, folder: Path) -> Iterator[tuple[str, ...]]:
     """Rows of verify and of hashing the same files, with the files in the page cache and without."""
     for where, ratio in VERIFY_RATIOS.items():
-        hashed = []
-        checked = []
+        hashed: list[Run] = []
+        checked: list[Run] = []
         for _ in range(ROUNDS):
             for runs, command in (
                 (hashed, (PYTHON, __file__, "--sha256", folder)),
