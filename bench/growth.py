@@ -1,4 +1,4 @@
-"""Editions of many own images: seconds and memory from the folder to a set without reviews, by the number of images.
+"""Editions of many own images: seconds and memory from the folder to a reviewed set, by the number of images.
 
 `python bench/growth.py [COUNT …]`: drawn images of 64 x 64 pixels in 1,000 classes, by default 10,000, 100,000 and
 1,000,000, which take 4 GB of the disk and two hours.
@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from cleanset.edition.paths import Edition
 from cleanset.progress import found_in_threads
 from measuring import BIN, Run, cleanset, in_child, print_machine, print_table, run, scratch
 
 COUNTS = (10_000, 100_000, 1_000_000)
 CLASSES = 1_000
+REVIEWER = "ann"
 MIB = 8_192
 """Limit of the memory of every step."""
 
@@ -68,7 +70,34 @@ def steps(images: Path, edition: Path) -> Iterator[tuple[str, Run]]:
     yield "status, which reads each image", cleanset("status", edition=edition)
     yield "status, nothing changed", cleanset("status", edition=edition)
     yield "review status", cleanset("review", "status", edition=edition)
+    in_child(review, edition)
+    yield "dvc repro, all images reviewed", repro()
+    in_child(change_one_verdict, edition)
+    yield "dvc repro, one verdict changed", repro()
+    yield "review status, all reviewed", cleanset("review", "status", edition=edition)
     shutil.rmtree(edition)
+
+
+def review(folder: Path) -> None:
+    """Write the verdict clean of one reviewer on every image, and let the set have all of them."""
+    import pandas as pd  # which would count as memory of what is measured
+
+    edition = Edition(folder)
+    keys = edition.read_classes().keys
+    index = pd.read_parquet(edition.index, columns=["image_id", "sha256", "original_class"])
+    (edition.reviews / REVIEWER).mkdir()
+    for class_index, images in index.groupby("original_class"):
+        key = keys[int(str(class_index))]
+        entries = (f"  {row.image_id}:\n    verdict: clean\n    sha256: {row.sha256}\n" for row in images.itertuples())
+        (edition.reviews / REVIEWER / f"{key}.yaml").write_text(f"{key}:\n{''.join(entries)}")
+    text = edition.params_yaml.read_text().replace("images_per_class: 3 ", "images_per_class: all ", 1)
+    edition.params_yaml.write_text(text)
+
+
+def change_one_verdict(folder: Path) -> None:
+    """Let the reviewer reject one of the images."""
+    path = min((Edition(folder).reviews / REVIEWER).iterdir())
+    path.write_text(path.read_text().replace("verdict: clean", "verdict: reject\n    reason: blur", 1))
 
 
 def row(count: int, name: str, each: Run) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ RATES = PROJECT / "bench" / "hint_rates.yaml"
 """The rates that the docs state, each part with the digest of the rules that it was measured with."""
 RULES = (
     "dataset/duplicates.py",
+    "dataset/near_duplicates.py",
     "dataset/shared_parts.py",
     "images/fingerprints.py",
     "images/local_features.py",

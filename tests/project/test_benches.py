@@ -86,6 +86,10 @@ MINIATURES = {
         ("--images", "4", "--rounds", "1", "--model", "test_vit", "--precision", "float32"),
         {"score": {"CLEANSET": '("cleanset",)', "START": '"fork"'}},
     ),
+    "steps": Miniature(
+        "Steps (",
+        constants={"steps": {"IMAGES_OF_CLASS": "1", "ROUNDS": "1", "PHOTOGRAPHS": "2", "TRANSFORMED": "1"}},
+    ),
     "waiting": Miniature(
         "test_byobnet on cpu, 1 images x 2 changes",
         ("--images", "1", "--model", "test_byobnet", "--precisions", "float32"),
@@ -106,7 +110,7 @@ NOT_RUN = {
     "masking": "needs the built sample",
 }
 LONG = {"effort", "presses", "score"}
-EXHAUSTIVE = {"engine", "full_size", "growth", "waiting"}
+EXHAUSTIVE = {"engine", "full_size", "growth", "steps", "waiting"}
 """These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 
