@@ -4,6 +4,8 @@ Square and AutoAttack's fab-t beside fra31's code (as pyautoattack has it, the s
 beside foolbox, PGD and SPSA beside plain loops of torch that ask the network as often. Each pair has one network of
 timm with random weights, in float64 and on one thread, and takes turns; of several rounds the fastest counts.
 Brightness decides the class, so that all steps are taken, or that an attack succeeds at once where its row says so.
+
+Then what the process of a device does for the file of a candidate, which others make beside a GPU.
 """
 
 import argparse
@@ -20,10 +22,12 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.machine import available_cores
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.studies.attacks.ascent import Answers, finished, projected
-from cleanset.studies.attacks.base import Known, Other, Subject, globally_seeded, to_unit
+from cleanset.studies.attacks.base import Known, Other, Result, Subject, globally_seeded, to_unit
+from cleanset.studies.attacks.candidate_files import Writers
 from cleanset.studies.attacks.gradient_attacks import Adam, PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import (
     FIRST_SHARE,
@@ -33,6 +37,7 @@ from cleanset.studies.attacks.library_attacks import (
     chosen_start,
     group_seed,
 )
+from cleanset.studies.attacks.targets import unwritten
 from measuring import print_machine, print_table
 
 CPU = torch.device("cpu")
@@ -43,6 +48,10 @@ BATCH = 4
 """The batch size of scores on a CPU."""
 SMALL = 1 / 255
 LARGE = 64 / 255
+FILE_SIDE = 224
+FILES = 32
+FILE_LIMIT = 2
+"""Milliseconds: a tenth of what a file takes."""
 LIMITS = {"square": 1.05, "boundary": 1.05, "fab-t, broken at once": 1.1, "fab-t": 1.1, "pgd": 1.05, "spsa": 1.05}
 
 
@@ -116,12 +125,40 @@ def main() -> None:
                     f"{LIMITS[case.name]:g}",
                 )
             )
+    beside = [file_milliseconds(processes) for processes in (0, available_cores())]
     print_machine("torch", "timm", "pyautoattack", "foolbox")
     print_table(
         f"{NETWORK}, images of {arguments.side} pixels a side, {arguments.steps} steps, float64",
         ("attack", "beside", "passes", "theirs", "seconds", "theirs", "ratio", "limit"),
         rows,
     )
+    print_table(
+        f"Milliseconds that the process of a device takes for the file of a candidate of {FILE_SIDE} pixels a side",
+        ("what", "found", "limit"),
+        [
+            ("made there, as on a CPU", f"{beside[0]:.1f}", ""),
+            ("made by other processes, as beside a GPU", f"{beside[1]:.1f}", f"{FILE_LIMIT:g}"),
+        ],
+    )
+
+
+def file_milliseconds(processes: int) -> float:
+    """Processor time of this process for a file, while others make it or without any."""
+    attack = PgdAttack(eps=8 / 255)
+    random = np.random.default_rng(SEED)
+    asked = []
+    for number in range(FILES):
+        one = subject(number, FILE_SIDE, 0.6)
+        change = random.integers(-8, 9, one.pixels.shape)
+        candidate = np.clip(one.pixels + change, 0, 255).astype(np.uint8)
+        asked.append(unwritten(one, Result(candidate, 1), attack.ball))
+    with Writers(processes) as writers:
+        for begun in [writers.begin(each) for each in asked[:processes]]:
+            begun()
+        begin = process_time()
+        for begun in [writers.begin(each) for each in asked]:
+            begun()
+        return (process_time() - begin) / FILES * 1000
 
 
 def taken(counting: Bright, run: Callable[[], object]) -> Taken:

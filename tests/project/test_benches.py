@@ -33,6 +33,11 @@ class Miniature:
 
 TWO_CHANGES = '[(UNCHANGED, 0), ("contrast", 1)]'
 MINIATURES = {
+    "attack_speed": Miniature(
+        "test_efficientnet, images of 32 pixels a side",
+        ("boundary", "pgd", "spsa", "--side", "32", "--steps", "2", "--rounds", "1"),
+        {"attack_speed": {"FILE_SIDE": "32", "FILES": "2"}},
+    ),
     "audit": Miniature(
         "Imperfect auditors",
         constants={
@@ -51,6 +56,7 @@ MINIATURES = {
             "engine": {
                 "SHARDS_PER_DEVICE": "3", "SCORED_SHARD": "4", "BATCH": "4", "GROUP": "1", "SCORE_MILLISECONDS": "1.0",
                 "QUERY_MILLISECONDS": "0.1", "PGD_STEPS": "1", "SPSA_STEPS": "1",
+                "SHARDS_PER_CORE": '{"pgd": 3, "spsa": 3}',
                 "NETWORK": '"test_byobnet"',
             }
         },
@@ -110,7 +116,7 @@ NOT_RUN = {
     "masking": "needs the built sample",
 }
 LONG = {"effort", "presses", "score"}
-EXHAUSTIVE = {"engine", "full_size", "growth", "steps", "waiting"}
+EXHAUSTIVE = {"attack_speed", "engine", "full_size", "growth", "steps", "waiting"}
 """These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 

@@ -1,7 +1,10 @@
 """Verdicts on the files that hold candidates, in float64, and LPIPS as its authors compute it."""
 
+from functools import partial
 from importlib.util import find_spec
+from multiprocessing import active_children
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,18 +16,23 @@ from torch.nn import functional
 from torchvision.models import alexnet
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.base import Ball, Result
-from cleanset.studies.attacks.targets import Judge, Lpips, distances, pixels_of_png, png_of
+from cleanset.studies.attacks.base import Ball, Result, Subject
+from cleanset.studies.attacks.candidate_files import Writers, candidate_file, distances, pixels_of_png, png_of
+from cleanset.studies.attacks.targets import ImageLogits, Judge, Lpips, unwritten
 from tests.studies.attacks.networks import CPU, Linear, drawn, loaded, random_linear, random_network, subject
 
 pytestmark = pytest.mark.slow
+
+
+def verdict_of(judge: Judge, one: Subject, result: Result, ball: Ball | None, before: ImageLogits) -> dict[str, Any]:
+    return judge.verdict(one, result, before, partial(candidate_file, unwritten(one, result, ball)))
 
 
 def test_the_png_read_again_gives_the_logits_bit_for_bit(tmp_path: Path) -> None:
     network = random_network(5)
     judge, one = Judge(loaded(network), CPU), subject(1, 0)
     before = judge.logits(one.pixels)
-    verdict = judge.verdict(one, Result(drawn(8), 1), None, before)
+    verdict = verdict_of(judge, one, Result(drawn(8), 1), None, before)
     path = tmp_path / "a.png"
     path.write_bytes(verdict["content"])
     with Image.open(path) as image:  # by another way than the package's
@@ -50,7 +58,7 @@ def test_success_is_a_change_for_the_worse(label: int, before: int, after: int, 
     judge = Judge(loaded(Linear(weight, torch.tensor([216.0, 0.0], dtype=torch.float64))), CPU)
     dark, bright = np.zeros((3, 12, 12), np.uint8), np.full((3, 12, 12), 255, np.uint8)
     one = subject(1, label, (dark, bright)[before])
-    verdict = judge.verdict(one, Result((dark, bright)[after], 1), None, judge.logits(one.pixels))
+    verdict = verdict_of(judge, one, Result((dark, bright)[after], 1), None, judge.logits(one.pixels))
     assert (verdict["was_correct"] and verdict["is_error"], verdict["is_error"]) == (success, error)
 
 
@@ -76,11 +84,37 @@ def test_ssim_of_flat_images() -> None:
 def test_outside_the_ball() -> None:
     judge, one = Judge(loaded(random_linear()), CPU), subject(1, 0, np.full((3, 12, 12), 100, np.uint8))
     before, ball = judge.logits(one.pixels), Ball("Linf", 4 / 255)
-    assert judge.verdict(one, Result(one.pixels + 4, 1), ball, before)["from_center"] == 4 / 255
+    assert verdict_of(judge, one, Result(one.pixels + 4, 1), ball, before)["from_center"] == 4 / 255
     with pytest.raises(CleansetError, match=r"n0/1\.JPEG: a candidate at Linf 0\.0196078; expected at most 0\.0156863"):
-        judge.verdict(one, Result(one.pixels + 5, 1), ball, before)
-    around = judge.verdict(one, Result(one.pixels + 5, 1, center=one.pixels + 3), ball, before)
+        verdict_of(judge, one, Result(one.pixels + 5, 1), ball, before)
+    around = verdict_of(judge, one, Result(one.pixels + 5, 1, center=one.pixels + 3), ball, before)
     assert (around["from_center"], around["linf"]) == (2 / 255, 5 / 255)
+
+
+def test_processes_make_the_same_files() -> None:
+    """In any order, with the same error; what ends the context ends them."""
+    one, ball = subject(1, 0), Ball("Linf", 40 / 255)
+    asked = [unwritten(one, Result(np.clip(one.pixels, each, 255 - each), 1), ball) for each in (1, 9, 4)]
+    with Writers(2) as writers:
+        begun = [writers.begin(each) for each in asked]
+        assert [each() for each in begun] == [candidate_file(each) for each in asked]
+        outside = writers.begin(unwritten(one, Result(255 - one.pixels, 1), ball))
+        with pytest.raises(CleansetError, match=r"n0/1\.JPEG: a candidate at Linf "):
+            outside()
+    with pytest.raises(RuntimeError):
+        writers.begin(asked[0])
+
+
+def test_a_process_that_is_killed() -> None:
+    one, before = subject(1, 0), {each.pid for each in active_children()}
+    asked = unwritten(one, Result(one.pixels, 1), None)
+    with Writers(1) as writers:
+        assert writers.begin(asked)() == candidate_file(asked)
+        (process,) = (each for each in active_children() if each.pid not in before)
+        process.kill()
+        process.join()
+        with pytest.raises(CleansetError, match=r"n0/1\.JPEG: a process that writes candidates was killed; expected"):
+            writers.begin(asked)()
 
 
 def test_logits_that_are_none() -> None:

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -15,6 +16,7 @@ import torch
 
 from cleanset.scoring import computation as engine
 from cleanset.scoring.computation import Task
+from cleanset.studies.attacks import attacking
 from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search, run_attack
 from cleanset.studies.attacks.spending import Spending
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, Budget
@@ -77,6 +79,17 @@ def with_two_workers(study: AttackStudy, name: str, settings: AttackParams = SET
 
 def results_of(study: AttackStudy, name: str) -> dict[str, bytes]:
     return contents(study.results(name, ROLE).folder)
+
+
+def test_processes_that_make_the_files_beside_a_device(
+    alone: AttackStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = copied(alone, tmp_path / "edition")
+    shutil.rmtree(study.results("pgd", ROLE).folder)
+    monkeypatch.setenv("CLEANSET_WORKERS", "1")
+    monkeypatch.setattr(attacking, "writers_beside", lambda device: 2)
+    run_attack(study, ROLE, "pgd", SETTINGS)
+    assert results_of(study, "pgd") == results_of(alone, "pgd")
 
 
 @pytest.mark.parametrize("name", [*SETTINGS.attacks])

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import attacking, targets
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Result, seed_of
+from cleanset.studies.attacks.candidate_files import candidate_file, pixels_of_png
 from cleanset.studies.attacks.gradient_attacks import SpsaAttack
 from cleanset.studies.attacks.library_attacks import AutoAttackAttack
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
-from cleanset.studies.attacks.targets import Judge, pixels_of_png
+from cleanset.studies.attacks.targets import Judge, unwritten
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
 from tests.studies.attacks.conftest import contents, copied
@@ -138,7 +140,9 @@ class TestRandomModels:
         backward = [int(each.argmax()) for each in (judge.logits(self.gray, seed) for seed in seeds[::-1])]
         assert forward == backward[::-1]
         assert {0, 1} == set(forward)
-        verdict = judge.verdict(subject(1, 0, self.gray), Result(self.gray, 1), None, np.zeros(2), 5)
+        one, result = subject(1, 0, self.gray), Result(self.gray, 1)
+        file = partial(candidate_file, unwritten(one, result, None))
+        verdict = judge.verdict(one, result, np.zeros(2), file, 5)
         assert int(verdict["logits_after"].argmax()) == forward[5]
 
 

@@ -21,12 +21,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256_of, write_text
 from cleanset.json_files import JsonMapping, JsonObject, with_digest
+from cleanset.machine import available_cores
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
 from cleanset.progress import print_notice
@@ -50,6 +52,7 @@ from cleanset.studies.attacks.base import (
     seed_of,
     to_unit,
 )
+from cleanset.studies.attacks.candidate_files import MAX_WRITERS, Writers, candidate_file
 from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.fresh import ITSELF, Asked, FreshModel, StoredLogits
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
@@ -67,6 +70,7 @@ from cleanset.studies.attacks.targets import (
     open_target,
     other_models,
     scores_check,
+    unwritten,
     with_straight_through,
 )
 from cleanset.studies.attacks.threats import PROBE
@@ -140,7 +144,8 @@ def _open_attack(
     if attack.reads_other_models:
         further["made_on"] = {role: [each.weights_sha256, each.code] for role, each in others().items()}
     attacking = Attacking(settings, name, target, study.results(name, model), further=further)
-    search = Search(attacking=attacking, known=known, check=scores_check(study, params.edition, target))
+    check = scores_check(study, params.edition, target)
+    search = Search(attacking=attacking, known=known, check=check, writers=writers_beside(target.how.device))
     return _OpenedAttack(params=params, search=search, images=attacking.first_images())
 
 
@@ -336,7 +341,7 @@ class Attacking:
             ).run(others.engine)
         return sum(len(shards.image_ids(number)) for number in range(spending.counted_groups()))
 
-    def rows(self, known: Known, network: PixelNetwork, files: Sequence[str]) -> pd.DataFrame:
+    def rows(self, known: Known, network: PixelNetwork, files: Sequence[str], writers: Writers) -> pd.DataFrame:
         """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
         attack = self.params.attack(self.name)
         target = self.target
@@ -348,10 +353,14 @@ class Attacking:
         # a custom random model draws from the global generators
         with searching(network.precision), globally_seeded(group_seed, network.device):
             results = attack.results(network, group, known)
+        pairs = [*zip(group, results, strict=True)]
+        # all at once: beside a GPU they are made while it judges
+        begun = [writers.begin(unwritten(subject, result, attack.ball)) for subject, result in pairs]
         found = []
-        for file, subject, result in zip(files, group, results, strict=True):
+        for (subject, result), written in zip(pairs, begun, strict=True):
+            file = subject.name
             own_seed = seed_of(seed, "judged", words, file)
-            row = target.judge.verdict(subject, result, attack.ball, target.before(file), own_seed)
+            row = target.judge.verdict(subject, result, target.before(file), written, own_seed)
             found.append(_stored_row(target, file, row))
         return pd.DataFrame(found, columns=SHARD.names)
 
@@ -371,11 +380,12 @@ class Attacking:
             results = [Result(searches[name].candidates[place], queries, notices=(name,)) for name in names]
             before = target.before(subject.name)
             seed = seed_of(self.params.seed, "judged", words, subject.name)
-            row = target.judge.verdict(subject, results[0], ball, before, seed)
-            for each in results[1:]:
+            files = [partial(candidate_file, unwritten(subject, each, ball)) for each in results]
+            row = target.judge.verdict(subject, results[0], before, files[0], seed)
+            for each, file in zip(results[1:], files[1:], strict=True):
                 if row["is_error"]:
                     break
-                another = target.judge.verdict(subject, each, ball, before, seed)
+                another = target.judge.verdict(subject, each, before, file, seed)
                 row = another if another["is_error"] else row
             rows.append(_stored_row(target, subject.name, row))
         images = target.images.set_index("file").loc[[subject.name for subject in subjects]].reset_index()
@@ -422,6 +432,9 @@ class Search:
     check: Callable[[Sequence[str]], None] = ignore
     """Raises CleansetError for files whose clean images do not get the stored scores."""
 
+    writers: int = 0
+    """Processes beside the device that make the files of candidates; 0: this one makes them."""
+
     def results(self, tasks: Iterable[Task]) -> Generator[tuple[int, FoundGroup], None, None]:
         """The number of each group, and what was found for it."""
         attacking = self.attacking
@@ -429,15 +442,22 @@ class Search:
         # before any generator is seeded: loading other models draws from them
         attacking.params.attack(attacking.name).prepare(known)
         network = attacking.target.queried_network()
-        with computing_threads(1):
+        with computing_threads(1), Writers(self.writers) as writers:
             for task in tasks:
                 begin = monotonic()
                 self.check(task.ids)
-                table = attacking.rows(known, network, task.ids)
+                table = attacking.rows(known, network, task.ids, writers)
                 yield task.number, FoundGroup(table=table, seconds=monotonic() - begin)
 
     def stop(self) -> None:
         """Wait for the end of the group."""
+
+
+def writers_beside(device: torch.device) -> int:
+    """The processes that make files beside a device: its share of the cores; none where these compute."""
+    if not device_of(device).is_separate:
+        return 0
+    return max(1, min(MAX_WRITERS, available_cores() // len(choose_devices("auto"))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -699,7 +719,8 @@ class _Evaluated:
             facts["made_on"] = facts_of_others()
         # loaded anew for each attack: what a random source has drawn before must not count
         known = Known(self.request.params.seed, target.others, cache(partial(self.sources, target)))
-        return Search(attacking=self.attacking(name, target, further=facts), known=known)
+        attacking = self.attacking(name, target, further=facts)
+        return Search(attacking=attacking, known=known, writers=writers_beside(target.how.device))
 
     def attacking(self, name: str, target: AttackedModel, further: JsonMapping = MappingProxyType({})) -> Attacking:
         """An attack whose results are below the folder of the request."""

@@ -26,9 +26,10 @@ from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks import earlier_disk
+from cleanset.studies.attacks.candidate_files import pixels_of_png
 from cleanset.studies.attacks.probing import answers_in_batches
 from cleanset.studies.attacks.signs import SeenSign, rounded_dependence
-from cleanset.studies.attacks.targets import ImageLogits, Judge, Searching, pixels_of_png
+from cleanset.studies.attacks.targets import ImageLogits, Judge, Searching
 from cleanset.studies.robustness.images import SetImages, StudyFile
 
 StoredLogits = Mapping[tuple[str, str], ImageLogits]

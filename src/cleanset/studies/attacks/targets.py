@@ -25,14 +25,12 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor, nn
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes, Resized
 from cleanset.measure.user_model import load_member
 from cleanset.scoring.checked_network import CheckedNetwork
@@ -46,6 +44,7 @@ from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic, ignore
 from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
+from cleanset.studies.attacks.candidate_files import Begun, Unwritten
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
@@ -107,69 +106,43 @@ class Judge:
         return found
 
     def verdict(
-        self, subject: Subject, result: Result, ball: Ball | None, before: ImageLogits, seed: int = 0
+        self,
+        subject: Subject,
+        result: Result,
+        before: ImageLogits,
+        file: Begun,
+        seed: int = 0,
     ) -> dict[str, Any]:
         """The verdict on a candidate, by the PNG that holds it, as columns of SHARD; logits are in float64.
 
-        `before` are the logits of the image; `seed` is for a random model. Raises CleansetError if the candidate is not
-        in the ball that the attack promised.
+        `before` are the logits of the image; `file` is the candidate's, which may be made meanwhile; `seed` is for a
+        random model. Raises CleansetError as `candidate_file` does.
         """
-        center = subject.pixels if result.center is None else result.center
-        from_center = None if ball is None else ball.distance(center, result.candidate)
-        if ball is not None and not ball.contains(center, result.candidate):
-            raise CleansetError(
-                f"{subject.name}: a candidate at {ball.norm} {from_center:.6g}; expected at most {ball.eps:.6g}: "
-                "the attack is wrong, please report it"
-            )
-        # the file is judged, not the array: whoever has the file gets the same verdict
-        png = png_of(result.candidate)
-        after = self.logits(pixels_of_png(png), seed)
+        after = self.logits(result.candidate, seed)
+        lpips = None if self.lpips is None else self.lpips(subject.pixels, result.candidate)
+        written = file()
         return {
-            "content": png,
-            "png_sha256": sha256(png),
+            "content": written.png,
+            "png_sha256": written.sha256,
             "seed": result.seed,
             "queries": result.queries,
             "logits_before": before,
             "logits_after": after,
             "was_correct": int(before.argmax()) == subject.class_index,
             "is_error": int(after.argmax()) != subject.class_index,
-            **distances(subject.pixels, result.candidate, self.lpips),
-            "from_center": from_center,
+            **written.distances,
+            "lpips": lpips,
+            "from_center": written.from_center,
             "notices": list(result.notices),
             "broken_at": result.broken_at,
             "is_converged": result.is_converged,
         }
 
 
-def png_of(pixels: PixelPlanes) -> bytes:
-    """The PNG of an image."""
-    return codec.png(Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0))))
-
-
-def pixels_of_png(png: bytes) -> PixelPlanes:
-    """The pixels in a PNG. Raises ValueError if it cannot be read."""
-    image = codec.decode(png, ("PNG",)).convert("RGB")
-    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
-
-
-def distances(image: PixelPlanes, candidate: PixelPlanes, lpips: "Lpips | None" = None) -> dict[str, float | None]:
-    """The distances of a candidate from the image, by column; sides of at least 7 pixels.
-
-    Pixels are in 0..1, and all distances 0 (and SSIM 1) for the image itself. `l0`: the places where any color differs.
-    `ssim`: structural similarity as scikit-image computes it by default. `lpips`: None where it is not measured.
-    """
-    from skimage.metrics import structural_similarity
-
-    similarity: Callable[..., float] = structural_similarity
-    # differences of uint8 would wrap around
-    difference = np.abs(candidate.astype(np.int64) - image)
-    return {
-        "l0": int((difference > 0).any(axis=0).sum()),
-        "l2": float(np.sqrt((difference**2).sum())) / LEVELS,
-        "linf": float(difference.max()) / LEVELS,
-        "ssim": float(similarity(image, candidate, channel_axis=0, data_range=LEVELS)),
-        "lpips": None if lpips is None else lpips(image, candidate),
-    }
+def unwritten(subject: Subject, result: Result, ball: Ball | None) -> Unwritten:
+    """A candidate for an image, found by an attack in a ball around the image or another center."""
+    center = subject.pixels if result.center is None else result.center
+    return Unwritten(name=subject.name, image=subject.pixels, candidate=result.candidate, center=center, ball=ball)
 
 
 MIN_LPIPS_SIDE = 31
