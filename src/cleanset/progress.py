@@ -9,7 +9,16 @@ from time import perf_counter
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from cleanset.machine import available_cores
 
@@ -22,10 +31,10 @@ def print_notice(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iterator[Item]:
-    """Yield `items`, moving a bar named `text` on by `step` of `total` after each."""
-    with _bar() as progress:
-        task = progress.add_task(text, total=total)
+def tracked(items: Iterable[Item], total: int, text: str, step: int = 1, *, workers: int = 1) -> Iterator[Item]:
+    """Yield `items`, moving a bar named `text` on by `step` of `total` after each; `workers`: their number."""
+    with _bar(_rate_column()) as progress:
+        task = progress.add_task(text, total=total, workers=workers)
         for item in items:
             yield item
             # the last batch may be smaller than a step
@@ -37,18 +46,22 @@ def found_in_threads(function: Callable[[Item], Found], items: Collection[Item],
 
     Threads suffice where reading, hashing, decoding and encoding release the lock, as they mostly do.
     """
-    with ThreadPoolExecutor(available_cores()) as pool:
-        return list(tracked(pool.map(function, items), len(items), text))
+    workers = available_cores()
+    with ThreadPoolExecutor(workers) as pool:
+        return list(tracked(pool.map(function, items), len(items), text, workers=workers))
 
 
 @contextmanager
-def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
-    """A bar named `text`, and the function that moves it on, which any thread may call.
+def rate_bar(total: int, text: str, workers: int = 1) -> Iterator[Callable[[int, float], None]]:
+    """A bar named `text`, and the function that moves it on, which any thread may call; `workers`: their number.
 
     Its arguments are the number of further images that are done, and the share of the time so far that
     was spent waiting for data; the bar shows that share, and images per second.
     """
-    rate = TextColumn("{task.fields[rate]:,.0f} images/s, {task.fields[waiting]:.0%} of the time waiting for data")
+    by = workers_text(workers)
+    rate = TextColumn(
+        f"{{task.fields[rate]:,.0f}} images/s{by}, {{task.fields[waiting]:.0%}} of the time waiting for data"
+    )
     start = perf_counter()
     with _bar(rate) as progress:
         task = progress.add_task(text, total=total, rate=0.0, waiting=0.0)
@@ -61,10 +74,13 @@ def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
 
 
 @contextmanager
-def image_bar(total: int, text: str) -> Iterator[Callable[[int], None]]:
-    """A bar named `text`, and the function that moves it on by a number of images, which any thread may call."""
-    with _bar() as progress:
-        task = progress.add_task(text, total=total)
+def image_bar(total: int, text: str, workers: int = 1) -> Iterator[Callable[[int], None]]:
+    """A bar named `text`, and the function that moves it on by a number of images, which any thread may call.
+
+    It shows the rate, and the number of `workers` if there are several.
+    """
+    with _bar(_rate_column()) as progress:
+        task = progress.add_task(text, total=total, workers=workers)
         yield lambda images: progress.advance(task, images)
 
 
@@ -99,6 +115,29 @@ def training_bar(text: str, *, is_shown: bool = True) -> Iterator[Callable[[Trai
             progress.update(task, completed=step.number, total=step.total, last=last)
 
         yield move
+
+
+def workers_text(workers: int) -> str:
+    """The words of a bar for several workers; empty for one."""
+    return f" by {workers} workers" if workers > 1 else ""
+
+
+def rate_text(speed: float | None, workers: int) -> str:
+    """The rate of a bar: 12/s by 4 workers, or 1.4 s each; empty while it is not known."""
+    if not speed:
+        return ""
+    rate = f"{speed:,.1f}/s" if speed >= 1 else f"{1 / speed:,.1f} s each"
+    return rate + workers_text(workers)
+
+
+def _rate_column() -> ProgressColumn:
+    """The rate of a task, and the number of its workers."""
+
+    class RateColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(rate_text(task.finished_speed or task.speed, int(task.fields.get("workers", 1))))
+
+    return RateColumn()
 
 
 def _bar(*more: ProgressColumn, is_shown: bool = True, refresh_per_second: float = 10) -> Progress:

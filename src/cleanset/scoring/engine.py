@@ -257,7 +257,7 @@ class ScoringRun(ExitStack):
     ) -> pd.DataFrame:
         """The scores through shards, or without any; `compute`: computes missing shards instead of this machine."""
         names = self.index["image_id"].tolist()
-        with rate_bar(len(names), self.title or self.name) as done:
+        with rate_bar(len(names), self.title or self.name, len(self.settings.devices)) as done:
             if shards is None:
                 return self._table(names, self.settings.precision, done)
             done(shards.finished_images(), 0.0)

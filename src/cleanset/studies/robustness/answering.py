@@ -369,7 +369,9 @@ def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = No
     """Compute the missing shards of the models in one pass; their problems by name."""
     first = shown[0]
     models = {each.target.name: each for each in shown}
-    with rate_bar(sum(each.shards.total_images() for each in shown), f"{first.plan.name} {' '.join(models)}") as done:
+    total = sum(each.shards.total_images() for each in shown)
+    devices = len(first.target.settings.devices)
+    with rate_bar(total, f"{first.plan.name} {' '.join(models)}", devices) as done:
         done(sum(each.shards.finished_images() for each in shown), 0.0)
         # the plan of all: each model's shards name its own images
         return OnePass(
