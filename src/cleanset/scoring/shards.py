@@ -36,6 +36,11 @@ def _shard_folders(folder: Path) -> list[Path]:
 _SHARD = re.compile(r"\d{5,}\.parquet|\.\d{5,}\.parquet\..+\.partial")
 
 
+def finished_shards(folder: Path, fingerprint: str) -> int:
+    """Number of the shards in `folder` that were made from the same inputs; nothing is removed or read."""
+    return len(list((folder / fingerprint).glob("[0-9]*.parquet")))
+
+
 class Shards:
     """Score tables of consecutive images in `folder`, under the fingerprint of their inputs.
 

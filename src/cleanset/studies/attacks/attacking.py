@@ -31,7 +31,16 @@ from cleanset.measure.run import NamedModel, load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
 from cleanset.progress import image_bar, print_notice
 from cleanset.scoring.cluster import RayJob, compute_on_ray
-from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, compute, further_workers, missing_tasks
+from cleanset.scoring.computation import (
+    Elsewhere,
+    Opened,
+    Place,
+    Task,
+    compute,
+    further_workers,
+    missing_tasks,
+    worker_devices,
+)
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, choose_devices, computing_threads, device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
@@ -92,7 +101,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     """
     worker_processes(SEARCHING)
     # a node of a cluster has another working folder
-    opening = partial(_open_attack, AttackStudy(study.folder.resolve()), attack_params, model, name)
+    opening = partial(open_attack, AttackStudy(study.folder.resolve()), attack_params, model, name)
     opened = opening(None)
     attacking = opened.search.attacking
     devices = choose_devices(opened.params.edition.score.device)
@@ -107,7 +116,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenedAttack:
+class OpenedAttack:
     """An attack on a model of a study, as its files have it."""
 
     params: AllParams
@@ -116,9 +125,9 @@ class _OpenedAttack:
     """Rows of STUDY_IMAGES: the images that are attacked."""
 
 
-def _open_attack(
+def open_attack(
     study: AttackStudy, attack_params: AttackParams | None, model: str, name: str, device: Device | None
-) -> _OpenedAttack:
+) -> OpenedAttack:
     """Read everything that an attack needs; `device`: None for the first one of the params."""
     params = AllParams.read(study, attack_params)
     settings = params.attacks
@@ -141,10 +150,10 @@ def _open_attack(
         further["made_on"] = {role: [each.weights_sha256, each.code] for role, each in others().items()}
     attacking = Attacking(settings, name, target, study.results(name, model), further=further)
     search = Search(attacking=attacking, known=known, check=scores_check(study, params.edition, target))
-    return _OpenedAttack(params=params, search=search, images=attacking.first_images())
+    return OpenedAttack(params=params, search=search, images=attacking.first_images())
 
 
-def _open_at(opening: Callable[[Device], _OpenedAttack], place: Place) -> "Opened[FoundGroup]":
+def _open_at(opening: Callable[[Device], OpenedAttack], place: Place) -> "Opened[FoundGroup]":
     opened = opening(place.device)
     return Opened(worker=opened.search, made_from=opened.search.attacking.made_from(opened.images))
 
@@ -315,7 +324,8 @@ class Attacking:
         elsewhere = Elsewhere(name=self.text, open=others.open, made_from=made_from) if others.open else None
 
         # the bar shows what is left to do, not what an earlier run did
-        with image_bar(sum(len(task.ids) for task in left), self.text) as done:
+        workers = len(worker_devices(others.devices, len(left))) if elsewhere and others.devices else 1
+        with image_bar(sum(len(task.ids) for task in left), self.text, workers) as done:
 
             def keep(number: int, found: FoundGroup) -> None:
                 table = found.table
