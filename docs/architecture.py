@@ -23,6 +23,7 @@ PLUMBING = (
 """Modules that share one box."""
 SUBJECTS = {
     "cli": "the commands", "loading": "cleanset.load, cleanset.table", "status": "an edition and its pins",
+    "planning": "the price before the start",
     "stages": "one module for each DVC stage",
     "measure": "any model on any set", "report": "the static report", "sets": "finished sets, releases, fetch",
     "review": "verdicts, queue, audit, page", "scoring": "models, weights, scores", "edition": "params, paths, doctor",
@@ -31,7 +32,7 @@ SUBJECTS = {
     "drawing": "drawn images, the tutorial", "statistics": "intervals, tests, seeds",
     "plumbing": "files, tables, YAML, messages", "robustness": "corrupted and changed images",
     "attacks": "adversarial examples", "contest": "abstaining defences", "training": "robust training",
-    "realness": "how real images look", "reproduce": "printed numbers of papers",
+    "plans": "the plan of any folder", "realness": "how real images look", "reproduce": "printed numbers of papers",
 }  # fmt: skip
 """A few words for each box. A package without an entry is an error."""
 BOX = (186, 46)

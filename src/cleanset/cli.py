@@ -53,6 +53,7 @@ STAGES = {
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare", "selection"),
+    "Know the price before": ("plan",),
     "Look at labels": ("labels",),
     "Make an edition": ("tutorial", "edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "hints", "agreement", "audit"),
@@ -129,6 +130,58 @@ def run_stage(
     stage = import_module(f"cleanset.stages.{name}")
     # a killed run leaves files that no other process removes
     stage.run(without_abandoned(Edition(edition)), *([model] if model is not None else []))
+
+
+@app.command("plan")
+def print_plan(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FOLDER]",
+            help="Folder of an edition, or of a study of robustness, attacks or training; with --model a set.",
+            show_default="this folder",
+        ),
+    ] = ".",
+    model: Annotated[list[str] | None, ANY_MODEL] = None,
+    grid: Annotated[str | None, typer.Option(help="Of a study of training: a grid of its params.yaml.")] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="Say, too, what that number of GPUs takes.")] = None,
+    budget_hours: Annotated[
+        float | None,
+        typer.Option(
+            "--budget-hours", min=0, help="Exit code 1, and no start, if it takes more hours on this machine."
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of each run of training that are timed.")] = 50,
+    start: Annotated[bool, typer.Option("--start", help="Run what is needed, by dvc repro.")] = False,
+    precision: PrecisionOption = None,
+    device: DeviceOption = None,
+    edition: Folder = HERE,
+    as_json: Json = False,
+) -> None:
+    """Say what a computation takes before it starts: images, passes, bytes, hours.
+
+    Measured from a few batches on this machine. What is finished, and what DVC
+    finds up to date, is not counted. Nothing is written or downloaded.
+    """
+    training_cli.choose_instructions()
+    from cleanset.planning import rendering, stages
+    from cleanset.planning.work import check_budget
+    from cleanset.studies import plans
+
+    # what a user's module prints must not stand within the plan
+    with redirect_stdout(sys.stderr):
+        if model:
+            found = plans.of_models(Edition(edition), target, model, precision=precision, device=device)
+            budget = budget_hours
+        else:
+            found, budget = plans.of_folder(Path(target), grid, steps, budget_hours)
+    if as_json:
+        show(rendering.plan_json(found, gpus))
+    else:
+        show(rendering.plan_text(found, gpus))
+    check_budget(found, budget)
+    if start:
+        stages.start(Path(target), [each.work.stage for each in found.needed if each.work.stage])
 
 
 @app.command("tutorial")

@@ -23,10 +23,10 @@ def print_notice(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iterator[Item]:
-    """Yield `items`, moving a bar named `text` on by `step` of `total` after each."""
-    with _bar() as progress:
-        task = progress.add_task(text, total=total)
+def tracked(items: Iterable[Item], total: int, text: str, step: int = 1, *, workers: int = 1) -> Iterator[Item]:
+    """Yield `items`, moving a bar named `text` on by `step` of `total` after each; `workers`: their number."""
+    with _bar(_rate_column()) as progress:
+        task = progress.add_task(text, total=total, workers=workers)
         for item in items:
             yield item
             # the last batch may be smaller than a step
@@ -38,13 +38,18 @@ def found_in_threads(function: Callable[[Item], Found], items: Collection[Item],
 
     Threads suffice where reading, hashing, decoding and encoding release the lock, as they mostly do.
     """
-    with ThreadPoolExecutor(available_cores()) as pool:
-        return list(tracked(pool.map(function, items), len(items), text))
+    workers = available_cores()
+    with ThreadPoolExecutor(workers) as pool:
+        return list(tracked(pool.map(function, items), len(items), text, workers=workers))
 
 
 @contextmanager
-def rate_bar(total: int, text: str, finished: int = 0) -> Iterator[Callable[[int, float | None], None]]:
+def rate_bar(
+    total: int, text: str, *, finished: int = 0, workers: int = 1
+) -> Iterator[Callable[[int, float | None], None]]:
     """A bar named `text`, and the function that moves it on, which any thread may call.
+
+    `workers`: their number, which it shows if there are several.
 
     `finished`: the number of images, of `total`, that an earlier run has done; neither rate nor time left counts them.
     The arguments of the function are the number of further images that are done, and the share of the time so far that
@@ -58,22 +63,25 @@ def rate_bar(total: int, text: str, finished: int = 0) -> Iterator[Callable[[int
 
         def move(images: int, waiting: float | None) -> None:
             done = progress.tasks[task].completed + images - finished
-            progress.update(task, advance=images, rate=_rate(done / (perf_counter() - start), waiting))
+            progress.update(task, advance=images, rate=_rate(done / (perf_counter() - start), workers, waiting))
 
         yield move
 
 
-def _rate(images_per_second: float, waiting: float | None) -> str:
+def _rate(images_per_second: float, workers: int, waiting: float | None) -> str:
     # an attack may take minutes for an image
-    rate = f"{images_per_second:,.{0 if images_per_second >= 10 else 2}f} images/s"
+    rate = f"{images_per_second:,.{0 if images_per_second >= 10 else 2}f} images/s{workers_text(workers)}"
     return rate if waiting is None else f"{rate}, {waiting:.0%} of the time waiting for data"
 
 
 @contextmanager
-def image_bar(total: int, text: str) -> Iterator[Callable[[int], None]]:
-    """A bar named `text`, and the function that moves it on by a number of images, which any thread may call."""
-    with _bar() as progress:
-        task = progress.add_task(text, total=total)
+def image_bar(total: int, text: str, workers: int = 1) -> Iterator[Callable[[int], None]]:
+    """A bar named `text`, and the function that moves it on by a number of images, which any thread may call.
+
+    It shows the rate, and the number of `workers` if there are several.
+    """
+    with _bar(_rate_column()) as progress:
+        task = progress.add_task(text, total=total, workers=workers)
         yield lambda images: progress.advance(task, images)
 
 
@@ -110,6 +118,31 @@ def training_bar(text: str, *, is_shown: bool = True) -> Iterator[Callable[[Trai
             progress.update(task, completed=step.number, total=step.total, last=last)
 
         yield move
+
+
+def workers_text(workers: int) -> str:
+    """The words of a bar for several workers; empty for one."""
+    return f" by {workers} workers" if workers > 1 else ""
+
+
+def rate_text(speed: float | None, workers: int) -> str:
+    """The rate of a bar: 12/s by 4 workers, or 1.4 s each; empty while it is not known."""
+    if not speed:
+        return ""
+    rate = f"{speed:,.1f}/s" if speed >= 1 else f"{1 / speed:,.1f} s each"
+    return rate + workers_text(workers)
+
+
+def _rate_column() -> "ProgressColumn":
+    """The rate of a task, and the number of its workers."""
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(rate_text(task.finished_speed or task.speed, int(task.fields.get("workers", 1))))
+
+    return RateColumn()
 
 
 @contextmanager

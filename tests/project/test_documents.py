@@ -45,6 +45,11 @@ STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
 ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
+    "cleanset plan": "tests/planning/test_edition.py plans the sample and the ImageNet edition",
+    "$ cleanset plan studies/attacks --gpus 8": "shows the ImageNet edition's plan: "
+    "tests/studies/attacks/test_planning.py plans a small study",
+    "cleanset plan studies/training --grid ex2 --budget-hours 48 --start": "trains for days: "
+    "tests/studies/training/test_project.py plans grids in miniature",
     "cleanset reproduce": "tests/reproduce/test_papers.py runs it in this process",
     "cleanset evaluate val --model timm:resnet50.a1_in1k --factors annotations/imagenet_x_val_top_factor.jsonl": ""
     "reads files of another project: tests/measure/test_factors.py writes such",

@@ -274,9 +274,9 @@ class ScoringRun(ExitStack):
         title = self.title or self.name
         if shards is None:
             names = self.index["image_id"].tolist()
-            with rate_bar(len(names), title) as done:
+            with rate_bar(len(names), title, workers=len(self.settings.devices)) as done:
                 return self._table(names, self.settings.precision, done)
-        with shards_bar([shards], title) as done, arithmetic(self.settings.precision):
+        with shards_bar([shards], title, len(self.settings.devices)) as done, arithmetic(self.settings.precision):
             self.computation(shards, done, elsewhere).run(engine)
         return shards.table()
 

@@ -42,6 +42,11 @@ def _shard_folders(folder: Path) -> list[Path]:
 _SHARD = re.compile(r"\d{5,}\.parquet|\.\d{5,}\.parquet\..+\.partial")
 
 
+def finished_shards(folder: Path, fingerprint: str) -> int:
+    """Number of the shards in `folder` that were made from the same inputs; nothing is removed or read."""
+    return len(list((folder / fingerprint).glob("[0-9]*.parquet")))
+
+
 class Shards:
     """Score tables of consecutive images in `folder`, under the fingerprint of their inputs.
 
@@ -133,8 +138,9 @@ class Shards:
 
 
 @contextmanager
-def shards_bar(shards: Sequence[Shards], text: str) -> Iterator[OnProgress]:
+def shards_bar(shards: Sequence[Shards], text: str, workers: int = 1) -> Iterator[OnProgress]:
     """A bar named `text` of the images in some shards, which begins with those that an earlier run has finished."""
     total = sum(each.total_images() for each in shards)
-    with rate_bar(total, text, finished=sum(each.finished_images() for each in shards)) as done:
+    finished = sum(each.finished_images() for each in shards)
+    with rate_bar(total, text, finished=finished, workers=workers) as done:
         yield done

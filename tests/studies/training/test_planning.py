@@ -1,4 +1,4 @@
-"""The plan of a grid from measured steps that are written down, the budget, and the ImageNet edition's grids."""
+"""The plan of a run from measured steps that are written down, and the ImageNet edition's grids."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from ruamel.yaml import YAML
 from torchvision import models
 
 from cleanset.classes import imagenet
-from cleanset.errors import CleansetError
 from cleanset.files import sha256
+from cleanset.planning.work import Cost, Passes, PlannedWork, Work
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
-from cleanset.studies.training.planning import PlannedRun, StepTimes, check_budget, duration, plan_table
+from cleanset.studies.training.planning import StepTimes, planned_run
 from cleanset.studies.training.run_params import Run
 from cleanset.yaml_files import read_yaml
 from tests.studies.training.finished_study import record_of
@@ -27,41 +27,44 @@ from tests.studies.training.finished_study import record_of
 pytestmark = pytest.mark.slow
 
 
-MEASURED = StepTimes(0.5, 4.0, 10)
+MEASURED = StepTimes(
+    step=0.5, validation=4.0, opening=2.0, steps_per_epoch=10, passes=Passes(forward=32, backward=24), validated=100
+)
+WORK = Work(name="one", model="timm:a", stage="train@one")
 
 
-def planned(measured: StepTimes | None = MEASURED, **settings: Any) -> PlannedRun:
-    """A run on three folds."""
+def planned(*, finished_epochs: int = 0, **settings: Any) -> PlannedWork:
+    """A run on three folds, whose process starts in 7 s."""
     given = {"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3} | settings
-    return PlannedRun("one", Run.model_validate(given), measured)
+    return planned_run(WORK, Run.model_validate(given), MEASURED, start=7.0, finished_epochs=finished_epochs)
 
 
 def test_seconds_of_epochs() -> None:
     """50 steps of .5 s, 5 validations and one test of 4 s, three times."""
-    assert planned().steps == 50
-    assert planned().seconds == 3 * (50 * 0.5 + 6 * 4)
+    found = planned()
+    assert found.cost == Cost(start=7 + 3 * 2, device=3 * (50 * 0.5 + 6 * 4), gpu=None)
+    assert found.work.passes == Passes(forward=3 * (50 * 32 + 6 * 100), backward=3 * 50 * 24)
+    assert (found.work.images, found.work.bound) == (3 * 50 * 8, "exact")
 
 
 def test_seconds_of_steps() -> None:
     """25 steps are two and a half epochs: three validations, and two tests."""
-    found = planned(epochs=None, steps=25, test=["original", "image_r"])
-    assert found.seconds == 3 * (25 * 0.5 + 5 * 4)
+    found = planned(epochs=None, steps=25, test=["original", "image_r"]).cost
+    assert found is not None
+    assert found.device == 3 * (25 * 0.5 + 5 * 4)
 
 
-def test_a_finished_run_costs_nothing() -> None:
-    assert planned(None).seconds == 0
-    names, *cells = plan_table([planned(None), planned()], 294 / 3600).columns
-    assert list(map(str, names.cells)) == ["one", "one", "all: 0.08 hours"]
-    assert [list(each.cells)[:2] for each in cells[1:]] == [
-        ["3", "3"], [" ", "50"], [" ", "16.0"], [" ", "500.0"], ["finished", "2 min 27 s"],
-    ]  # fmt: skip
+def test_finished_epochs_are_not_counted() -> None:
+    """12 of 15 epochs."""
+    found = planned(finished_epochs=12)
+    assert (found.work.images, found.work.finished, found.work.left) == (1200, 960, 240)
+    assert found.work.passes.backward == 720
+    assert found.cost is not None
+    assert found.cost.device == pytest.approx(0.2 * 147)
 
 
-def test_the_budget() -> None:
-    check_budget("ex2", 0.0817, None)
-    check_budget("ex2", 0.0817, 0.09)
-    with pytest.raises(CleansetError, match=r"^ex2: 0\.08 hours; expected at most 0\.08, the budget_hours of params"):
-        check_budget("ex2", 0.0817, 0.08)
+def test_early_stopping_ends_a_run_earlier() -> None:
+    assert planned(early_stopping=2, folds=3).work.bound == "at most"
 
 
 @pytest.fixture(scope="session")
@@ -168,10 +171,3 @@ def test_every_name_in_the_pipeline_is_a_key_of_the_params(repository: Path, edi
     assert {"images", "masks"} <= set(sections) <= set(params["data"])
     keys = [key for line in re.findall(r"- params\.yaml: \[(.*)\]", text) for key in re.findall(r"\w+", line)]
     assert {"data", "runs", "measures"} <= set(keys) - {"item", "run"} <= set(params)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.44, "0.4 s"), (11.6, "12 s"), (60, "1 min 0 s"), (11307.2, "3 h 8 min 27 s")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

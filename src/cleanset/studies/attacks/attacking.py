@@ -32,7 +32,16 @@ from cleanset.machine import available_cores
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
 from cleanset.progress import print_notice
-from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Worker, further_workers, missing_tasks
+from cleanset.scoring.computation import (
+    Elsewhere,
+    Opened,
+    Place,
+    Task,
+    Worker,
+    further_workers,
+    missing_tasks,
+    worker_devices,
+)
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, choose_devices, computing_threads, device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
@@ -96,7 +105,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
     """
     worker_processes(SEARCHING)
     # a node of a cluster has another working folder
-    opening = partial(_open_attack, AttackStudy(study.folder.resolve()), attack_params, model, name)
+    opening = partial(open_attack, AttackStudy(study.folder.resolve()), attack_params, model, name)
     opened = opening(None)
     attacking = opened.search.attacking
     devices = choose_devices(opened.params.edition.score.device)
@@ -111,7 +120,7 @@ def run_attack(study: AttackStudy, model: str, name: str, attack_params: AttackP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenedAttack:
+class OpenedAttack:
     """An attack on a model of a study, as its files have it."""
 
     params: AllParams
@@ -120,9 +129,9 @@ class _OpenedAttack:
     """Rows of STUDY_IMAGES: the images that are attacked."""
 
 
-def _open_attack(
+def open_attack(
     study: AttackStudy, attack_params: AttackParams | None, model: str, name: str, device: Device | None
-) -> _OpenedAttack:
+) -> OpenedAttack:
     """Read everything that an attack needs; `device`: None for the first one of the params."""
     params = AllParams.read(study, attack_params)
     settings = params.attacks
@@ -146,10 +155,10 @@ def _open_attack(
     attacking = Attacking(settings, name, target, study.results(name, model), further=further)
     check = scores_check(study, params.edition, target)
     search = Search(attacking=attacking, known=known, check=check, writers=writers_beside(target.how.device))
-    return _OpenedAttack(params=params, search=search, images=attacking.first_images())
+    return OpenedAttack(params=params, search=search, images=attacking.first_images())
 
 
-def _open_at(opening: Callable[[Device], _OpenedAttack], place: Place) -> "Opened[FoundGroup]":
+def _open_at(opening: Callable[[Device], OpenedAttack], place: Place) -> "Opened[FoundGroup]":
     opened = opening(place.device)
     return Opened(worker=opened.search, made_from=opened.search.attacking.made_from(opened.images))
 
@@ -323,7 +332,8 @@ class Attacking:
             further = further_workers(elsewhere, others.devices, len(left), SEARCHING) if elsewhere else []
             return [search, *further]
 
-        with shards_bar([shards], self.text) as done:
+        count = len(worker_devices(others.devices, len(left))) if elsewhere else 1
+        with shards_bar([shards], self.text, count) as done:
 
             def keep(number: int, found: FoundGroup) -> None:
                 table = found.table

@@ -240,7 +240,8 @@ def _answer(
             open=partial(opening, names=[*models], takes_digests=digests is not None),
             made_from=made_from_all([each.target for each in shown], first.wanted, plans),
         )
-    with shards_bar([each.shards for each in shown], name) as done:
+    devices = len(first.target.settings.devices)
+    with shards_bar([each.shards for each in shown], name, devices) as done:
         # the plan of all: each model's shards name its own images
         return OnePass(
             models=models,

@@ -44,7 +44,7 @@ def train(
     Each device of the machine, or of a Ray cluster, trains a fold at a time. Several runs are left for `dvc repro`,
     which takes them over.
     """
-    _choose_instructions()
+    choose_instructions()
     from cleanset.errors import CleansetError
     from cleanset.studies.training import train as stage
 
@@ -94,7 +94,7 @@ def masks(
     study: StudyFolder = HERE,
 ) -> None:
     """Make masks for the robustness study's images without one, by a trained segmentation network."""
-    _choose_instructions()
+    choose_instructions()
     from cleanset.studies.training.segmentation import finished_network
     from cleanset.studies.training.segmentation.finished_network import ORIGIN
 
@@ -105,24 +105,8 @@ def masks(
     )
 
 
-@app.command()
-def plan(
-    grid: Annotated[str | None, typer.Argument(help="Grid of params.yaml; without it: all runs.")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of each run that are timed.")] = 50,
-    start: Annotated[bool, typer.Option("--start", help="Train the unfinished runs, by dvc repro.")] = False,
-    study: StudyFolder = HERE,
-) -> None:
-    """List the runs of a grid with the time that some measured steps of each promise, and the sum.
-
-    Exit code 1, and no start, if the sum is more than budget_hours of params.yaml.
-    """
-    _choose_instructions()
-    from cleanset.studies.training import planning
-
-    planning.run(_study(study), grid, steps, starts=start)
-
-
-def _choose_instructions() -> None:
+def choose_instructions() -> None:
+    """Choose the processor instructions of a training; call it before torch is imported."""
     for name, value in INSTRUCTIONS.items():
         # before torch is imported, which reads them once
         os.environ.setdefault(name, value)

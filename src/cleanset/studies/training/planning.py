@@ -1,25 +1,26 @@
-"""`cleanset training plan`: estimate run times of a grid from a few steps, and compare them with a budget.
+"""The plan of a training study: the steps of its runs, and what they take here.
 
 Measured are steps of the training loop itself, on the run's own images, after some that warm up; no file of a run is
 read or written. Validation after an epoch is measured too, and stands for each test scenario.
 """
 
 import math
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
-from time import perf_counter
-from typing import Generic, NamedTuple
+from typing import Generic
 
-from rich.table import Table
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from cleanset.edition.options import show
 from cleanset.errors import CleansetError
-from cleanset.measure.table import Cell, MeasureTable
+from cleanset.planning.clock import machine_of, now, timed
+from cleanset.planning.launch import process_seconds
+from cleanset.planning.stages import StageStates, stage_states
+from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work
 from cleanset.progress import TrainingStep, tracked
 from cleanset.scoring.devices import Device
 from cleanset.studies.training.finished import network_name
@@ -33,91 +34,173 @@ from cleanset.studies.training.train import deterministic, device_named, task_of
 
 WARM_UP_STEPS = 5
 """Steps that are not timed first: memory is allocated, and libraries choose their algorithms."""
-HOUR = 3600
-"""Seconds of an hour."""
+STEPS = 50
+"""Steps that are timed."""
 
 
-class StepTimes(NamedTuple):
-    """The times that were measured of a run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """The times that were measured of a run, in seconds."""
 
     step: float
-    """Seconds of a step."""
     validation: float
-    """Seconds of a validation."""
+    opening: float
+    """Until the first step of a fold: images that are found, the network."""
     steps_per_epoch: int
-    """Number of steps in an epoch."""
+    passes: Passes
+    """Of a step."""
+    validated: int = 0
+    """Images of a validation."""
 
 
-class PlannedRun(NamedTuple):
-    """A run with the time that its measured steps promise."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSteps:
+    """The steps of a run as its settings have them; early stopping may leave some out."""
 
-    name: str
-    """Name of the run in params.yaml."""
-    run: Run
-    """Its settings."""
-    measured: StepTimes | None
-    """The times that were measured; None for a finished run."""
+    folds: int
+    steps: int
+    """Of a fold."""
+    validations: int
+    """Of a fold: one after each epoch, and one for each test scenario, which takes about as long."""
 
-    @property
-    def folds(self) -> int:
-        """The number of trainings."""
-        return len(self.run.fold_names())
+    @classmethod
+    def of(cls, run: Run, steps_per_epoch: int) -> "RunSteps":
+        """The steps of a run."""
+        steps = run.steps or steps_per_epoch * (run.epochs or 0)
+        epochs = math.ceil(steps / steps_per_epoch)
+        return cls(folds=len(run.fold_names()), steps=steps, validations=epochs + len(run.tests))
 
-    @property
-    def steps(self) -> int:
-        """Steps of a fold; early stopping may leave some out."""
-        if self.measured is None:
-            return 0
-        return self.run.steps or self.measured.steps_per_epoch * (self.run.epochs or 0)
+    def cost(self, times: StepTimes, start: float) -> Cost:
+        """The cost of all folds; `start`: seconds of the process."""
+        of_fold = self.steps * times.step + self.validations * times.validation
+        return Cost(start=start + self.folds * times.opening, device=self.folds * of_fold, gpu=None)
 
-    @property
-    def seconds(self) -> float:
-        """Seconds of all folds: steps, a validation after each epoch, and tests; without early stopping."""
-        if self.measured is None:
-            return 0.0
-        epochs = math.ceil(self.steps / self.measured.steps_per_epoch)
-        validations = epochs + len(self.run.tests)
-        return self.folds * (self.steps * self.measured.step + validations * self.measured.validation)
+    def passes(self, times: StepTimes) -> Passes:
+        """The passes of all folds."""
+        validated = Passes(forward=self.validations * times.validated)
+        return (times.passes * self.steps + validated) * self.folds
 
 
-def check_budget(grid: str, hours: float, budget: float | None) -> None:
-    """Raise CleansetError if a grid would take more hours than its budget."""
-    if budget is not None and hours > budget:
-        raise CleansetError(
-            f"{grid}: {hours:.2f} hours; expected at most {budget:g}, the budget_hours of params.yaml: run some of its "
-            "stages (dvc stage list), or raise budget_hours"
-        )
+def plan(study: TrainingStudy, grid: str | None, steps: int = STEPS) -> Plan:
+    """The plan of a grid, of all stages without one; `steps`: of each run that are timed.
+
+    Raises CleansetError for an unknown grid, and as training does.
+    """
+    inputs = StudyInputs.read(study)
+    params = inputs.params
+    states = stage_states(study.folder)
+    device = device_named(params.device)
+    names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
+    works = [_planned(inputs, name, steps, states, device) for name in tracked(names, len(names), "measuring")]
+    notes = []
+    if any(params.run(name).early_stopping for name in names):
+        notes.append("Early stopping is not foreseen: a run may take less.")
+    if grid is None:
+        works = [_of_table("data", states), *works, _of_table("summary", states)]
+    name = str(study.folder) if grid is None else grid
+    return Plan(name=name, machine=machine_of([device]), works=works, notes=notes)
+
+
+def _planned(inputs: StudyInputs, name: str, steps: int, states: StageStates, device: Device) -> PlannedWork:
+    run = inputs.params.run(name)
+    stage = inputs.params.stage(name)
+    work = Work(name=name, model=network_name(run.network), stage=stage, state=states.state(stage))
+    if work.state == "finished":
+        return PlannedWork(work=work)
+    try:
+        times = measure(inputs, name, steps)
+    except CleansetError as error:
+        return PlannedWork(work=work, remark=f"{name}: {error}")
+    folders = [inputs.study.partial(name) / fold for fold in run.fold_names()]
+    epochs = sum(StateFolder(each, {}).finished_epochs() for each in folders)
+    return planned_run(work, run, times, start=_start(device), finished_epochs=epochs)
+
+
+def planned_run(work: Work, run: Run, times: StepTimes, *, start: float, finished_epochs: int = 0) -> PlannedWork:
+    """The plan of a run whose steps were measured.
+
+    `start`: seconds of the process until it reads images; `finished_epochs`: of all folds of an interrupted run.
+    """
+    found = RunSteps.of(run, times.steps_per_epoch)
+    images = found.folds * found.steps * run.batch
+    finished = min(images, finished_epochs * times.steps_per_epoch * run.batch)
+    share = 1 - finished / max(1, images)
+    work = replace(
+        work,
+        images=images,
+        finished=finished,
+        passes=found.passes(times).scaled(share),
+        bytes_read=(images - finished) * IMAGE_BYTES,
+        bound="at most" if run.early_stopping else "exact",
+    )
+    cost = found.cost(times, start)
+    return PlannedWork(work=work, cost=replace(cost, device=share * cost.device))
+
+
+def _start(device: Device) -> float:
+    found = process_seconds([sys.executable, "-c", "import cleanset.studies.training.train"])
+    return found.seconds if device.is_separate else found.processor_seconds
+
+
+def _of_table(stage: str, states: StageStates) -> PlannedWork:
+    """A stage without a network."""
+    work = Work(name=stage, stage=stage, state=states.state(stage))
+    if work.state == "finished":
+        return PlannedWork(work=work)
+    found = process_seconds([sys.executable, "-c", f"import cleanset.studies.training.{stage}"])
+    return PlannedWork(work=work, cost=Cost(start=found.processor_seconds))
 
 
 def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
     run = inputs.params.run(name)
     device = device_named(inputs.params.device)
-    # of several devices one is measured, on its part of each batch
-    data = read_fold(inputs, name, run.fold_names()[0], device.torch, share=ProcessShare(0, run.devices))
     settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})
     with deterministic(inputs.params.threads), tempfile.TemporaryDirectory() as folder:
+        with timed(device) as opening:
+            # of several devices one is measured, on its part of each batch
+            share = ProcessShare(0, run.devices)
+            task = task_of(read_fold(inputs, name, run.fold_names()[0], device.torch, share=share))
         # mypy infers no type of batch from a union
-        timed = _Timed(task_of(data), device)  # type: ignore[misc]
-        train(timed, settings, StateFolder(Path(folder), {}), timed.count)
+        watched = _Timed(task, device)  # type: ignore[misc]
+        train(watched, settings, StateFolder(Path(folder), {}), watched.count)
     # the first validation may read its images, too
-    validation = timed.validations[-1] if timed.validations else 0.0
-    return StepTimes(mean(timed.steps[WARM_UP_STEPS:]), validation, timed.steps_per_epoch)
+    validation = watched.validations[-1] if watched.validations else 0.0
+    return StepTimes(
+        step=mean(watched.steps[WARM_UP_STEPS:]),
+        validation=validation,
+        opening=opening.seconds,
+        steps_per_epoch=watched.steps_per_epoch,
+        passes=watched.passes_of_step,
+        validated=watched.validated,
+    )
 
 
 class _Timed(Generic[Batch]):
-    """A task whose steps and validations are timed, in seconds; a step's time is without the validation before it."""
+    """A task whose steps and validations are timed, in seconds; a step's time is without the validation before it.
+
+    The images that go through its network are counted.
+    """
 
     def __init__(self, task: Task[Batch], device: Device) -> None:
         self._task = task
         self._device = device
         self._last = 0.0
+        self._seen = Passes()
         self.network = task.network
         self.name = task.name
         self.steps_per_epoch = task.steps_per_epoch
         self.chosen_by = task.chosen_by
         self.steps: list[float] = []
         self.validations: list[float] = []
+        self.passes_of_step = Passes()
+        self.validated = 0
+        self.network.register_forward_hook(self._see)
+
+    def _see(self, _: nn.Module, inputs: "tuple[Tensor, ...]", __: object) -> None:
+        """Count the images of a pass; what is computed with gradients goes back, too."""
+        images = len(inputs[0])
+        self._seen += Passes(forward=images, backward=images if torch.is_grad_enabled() else 0)
 
     def batches(self, epoch: int) -> Iterable[Batch]:
         """The task's batches."""
@@ -125,80 +208,27 @@ class _Timed(Generic[Batch]):
 
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
         """The task's loss."""
+        self._seen = Passes()
         return self._task.loss(network, batch, epoch)
 
     def count(self, _: TrainingStep) -> None:
         """Note the end of a step; the loss of each has been read, so that a GPU has finished its forward pass."""
         self.steps.append(self._lap())
+        # the last batch of an epoch may be smaller
+        if self._seen.forward > self.passes_of_step.forward:
+            self.passes_of_step = self._seen
 
     def validate(self, epoch: int) -> Mapping[str, float]:
         """The task's validation, timed."""
         self._lap()
+        self._seen = Passes()
         found = self._task.validate(epoch)
         self.validations.append(self._lap())
+        self.validated = self._seen.forward
         return found
 
     def _lap(self) -> float:
         """The seconds since the last lap, once the device has finished its work."""
-        self._device.synchronize()
         before = self._last
-        self._last = perf_counter()
+        self._last = now(self._device)
         return self._last - before
-
-
-def duration(seconds: float) -> str:
-    """A time such as 3 h 8 min 27 s, 12 s or 0.4 s."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    parts = [(whole // 3600, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
-    first = next(place for place, (value, _) in enumerate(parts) if value)
-    return " ".join(f"{value} {unit}" for value, unit in parts[first:])
-
-
-def plan_table(runs: Sequence[PlannedRun], hours: float) -> Table:
-    """The plan as a table for the terminal, the sum last."""
-    rows = []
-    for each in runs:
-        cells = [" ", " ", " ", "finished"]
-        if each.measured is not None:
-            images_per_second = f"{each.run.batch / each.measured.step:,.1f}"
-            milliseconds = f"{1000 * each.measured.step:,.1f}"
-            cells = [f"{each.steps:,}", images_per_second, milliseconds, duration(each.seconds)]
-        names = each.name, network_name(each.run.network)
-        rows.append((names, [Cell(text) for text in (str(each.folds), *cells)]))
-    titles = ("folds", "steps", "images/s", "ms a step", "time")
-    table = MeasureTable(("run", "network"), titles, rows).in_terminal()
-    blank = [""] * (len(table.columns) - 2)
-    table.add_row(f"all: {hours:,.2f} hours", *blank, duration(hours * HOUR), style="bold")
-    return table
-
-
-def run(study: TrainingStudy, grid: str | None, steps: int, *, starts: bool) -> None:
-    """Print the plan of a grid, of all runs without one, and start unfinished runs on request.
-
-    A run with a folder is finished and not measured. Raises CleansetError for an unknown grid, one over budget, and if
-    DVC fails.
-    """
-    inputs = StudyInputs.read(study)
-    params = inputs.params
-    names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
-    runs = []
-    for name in tracked(names, len(names), "measuring"):
-        measured = None if study.run(name).is_dir() else measure(inputs, name, steps)
-        runs.append(PlannedRun(name, params.run(name), measured))
-    hours = sum(each.seconds for each in runs) / HOUR
-    show(plan_table(runs, hours))
-    check_budget(grid or "all runs", hours, params.budget_hours)
-    if starts:
-        start(study, [params.stage(each.name) for each in runs if each.measured is not None])
-
-
-def start(study: TrainingStudy, stages: Sequence[str]) -> None:
-    """Train by these stages of DVC, one after the other. Raises CleansetError if it fails."""
-    if not stages:
-        print("every run is finished")
-        return
-    command = [sys.executable, "-m", "dvc", "repro", *stages]
-    if subprocess.run(command, cwd=study.folder, check=False).returncode:
-        raise CleansetError("dvc repro failed; expected every run to finish: see its messages above, then start again")

@@ -112,6 +112,16 @@ class StateFolder:
                 f"put it back, or {_REMEDY}"
             )
 
+    def finished_epochs(self) -> int:
+        """Number of epochs in the state, whatever its settings; 0 for a state that is missing or damaged."""
+        path = self.folder / STATE_FILE
+        if not path.is_file():
+            return 0
+        digest, _, content = path.read_bytes().partition(b"\n")
+        if digest != sha256(content).encode():
+            return 0
+        return len(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)["state"]["history"])
+
     def save(self, state: TrainingState) -> None:
         """Replace the state; a killed process or a full disk leaves the one before."""
         self.folder.mkdir(parents=True, exist_ok=True)

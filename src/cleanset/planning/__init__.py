@@ -1,0 +1,1 @@
+"""The price of a long computation before it starts: its work, its measured seconds, its hours."""

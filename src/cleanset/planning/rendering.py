@@ -1,0 +1,192 @@
+"""A plan as a table for the terminal, with its sums below, and as JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cleanset.measure.table import MODEL, NUMBER, SHORT
+from cleanset.planning.work import (
+    HOUR,
+    KNOWN_GPU,
+    Machine,
+    Plan,
+    PlannedWork,
+    Work,
+    duration_on,
+    duration_on_gpus,
+)
+
+UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6))
+TIMES = (("d", 86_400), ("h", HOUR), ("min", 60), ("s", 1))
+MODEL_WIDTH = 17
+"""Characters of corruption_robust."""
+AT_MOST = "≤"
+"""Stands before a number that is an upper bound."""
+
+
+def duration(seconds: float) -> str:
+    """A time of three digits, in its unit: 2.31 d, 3.14 h, 2.45 min, 0.44 s."""
+    for unit, size in TIMES:
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.2g} s"
+
+
+def number(value: int) -> str:
+    """A number of at most six characters or so: 13,000, or 1.95 M."""
+    for unit, size in UNITS:
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:,}"
+
+
+def size_text(count: int) -> str:
+    """A number of bytes: 320 kB, 1.95 GB."""
+    for unit, size in (*UNITS, ("k", 1000)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}B"
+    return f"{count} B"
+
+
+def _images(work: Work) -> str:
+    return number(work.left) if not work.finished else f"{number(work.left)} of {number(work.images)}"
+
+
+def _passes(work: Work, count: int) -> str:
+    if not count:
+        return "–"
+    return f"{AT_MOST} {number(count)}" if work.bound == "at most" else number(count)
+
+
+def _time(planned: PlannedWork, machine: Machine) -> str:
+    if planned.cost is None:
+        return "unknown"
+    bound = f"{AT_MOST} " if planned.work.bound == "at most" else ""
+    return bound + duration(duration_on(machine, planned))
+
+
+def _is_shown(planned: PlannedWork) -> bool:
+    return planned.work.state == "needed" and bool(planned.work.images or planned.cost is None)
+
+
+def plan_text(plan: Plan, gpus: int | None) -> RenderableType:
+    """The needed computations, a row each; below them what else is needed, what is finished, the sums and the notes.
+
+    `gpus`: a line for that number of GPUs; None: none.
+    """
+    shown = list(filter(_is_shown, plan.works))
+    parts: list[RenderableType] = []
+    if shown:
+        parts.append(_table(shown, plan.machine))
+    # a line each, as wide as it is: people search in them
+    parts += [Text(line) for line in lines(plan, gpus)]
+    return Group(*parts)
+
+
+def _table(shown: Sequence[PlannedWork], machine: Machine) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("computation", **SHORT)
+    table.add_column("model", **{**MODEL, "min_width": MODEL_WIDTH})
+    for title in ("images", "forward", "backward", "time"):
+        table.add_column(title, **NUMBER)
+    for planned in shown:
+        work = planned.work
+        table.add_row(
+            work.name,
+            work.model,
+            _images(work),
+            _passes(work, work.passes.forward),
+            _passes(work, work.passes.backward),
+            _time(planned, machine),
+        )
+    return table
+
+
+def _gpus_text(plan: Plan, gpus: int) -> str:
+    kind = plan.machine.device if plan.machine.is_separate else KNOWN_GPU
+    return f"{gpus} {kind}"
+
+
+def lines(plan: Plan, gpus: int | None) -> list[str]:
+    """The lines below the table: further stages, finished ones, the sums, the notes."""
+    further = [each for each in plan.needed if not _is_shown(each)]
+    finished = [each for each in plan.works if each.work.state == "finished"]
+    found = []
+    if further:
+        seconds = sum(duration_on(plan.machine, each) for each in further)
+        names = ", ".join(each.work.name for each in further)
+        found.append(f"beside these, without a network: {names}: {duration(seconds)}")
+    if finished:
+        found.append(f"not needed, up to date: {_names(finished)}")
+    passes = plan.passes
+    if plan.needed:
+        is_bound = any(each.work.bound == "at most" for each in plan.needed)
+        bound = "at most " if is_bound else ""
+        found.append(
+            f"all: {bound}{number(passes.forward)} images forward and {number(passes.backward)} backward; "
+            f"{size_text(plan.bytes_read)} read, {size_text(plan.bytes_written)} written"
+        )
+        found.append(f"here: {bound}{plan.hours:,.2f} hours ({duration(plan.hours * HOUR)}) {_machine(plan)}")
+        if gpus is not None:
+            hours = plan.hours_on(gpus)
+            found.append(
+                f"on {_gpus_text(plan, gpus)}, with these {plan.machine.cores} cores: {_on_gpus(plan, hours, bound)}"
+            )
+    reasons = dict.fromkeys(each.remark for each in plan.unmeasured)
+    found += [f"not measured: {reason}" for reason in reasons]
+    return [*found, *plan.notes]
+
+
+def _on_gpus(plan: Plan, hours: float | None, bound: str) -> str:
+    if hours is None:
+        return "unknown"
+    time = f"{hours:,.2f} hours ({duration(hours * HOUR)})"
+    # derived from operations: the rate of full batches, which small groups do not reach
+    return f"{bound}{time}" if plan.machine.is_separate else f"{time} in full batches, longer in small ones"
+
+
+def _machine(plan: Plan) -> str:
+    machine = plan.machine
+    device = f"{machine.devices} × {machine.device}, " if machine.is_separate else ""
+    return f"on {device}{machine.cores} idle core{'s' if machine.cores > 1 else ''}"
+
+
+def _names(finished: Sequence[PlannedWork]) -> str:
+    """Each computation once, with the number of its models."""
+    counts = dict[str, int]()
+    for each in finished:
+        counts[each.work.name] = counts.get(each.work.name, 0) + 1
+    return ", ".join(name if count == 1 else f"{name} of {count} models" for name, count in counts.items())
+
+
+def plan_json(plan: Plan, gpus: int | None) -> str:
+    """The plan as JSON: each computation with its work, its cost and its seconds, and the sums."""
+    works = [
+        {
+            **asdict(each.work),
+            "left": each.work.left,
+            "cost": None if each.cost is None else asdict(each.cost),
+            "remark": each.remark,
+            "seconds": None if each.cost is None else duration_on(plan.machine, each),
+            **({} if gpus is None else {"seconds_on_gpus": duration_on_gpus(plan.machine, each, gpus)}),
+        }
+        for each in plan.works
+    ]
+    content = {
+        "plan": plan.name,
+        "machine": asdict(plan.machine),
+        "works": works,
+        "passes": asdict(plan.passes),
+        "bytes_read": plan.bytes_read,
+        "bytes_written": plan.bytes_written,
+        "hours": plan.hours,
+        "processor_hours": plan.processor_hours,
+        "unmeasured": len(plan.unmeasured),
+        **({} if gpus is None else {"gpus": gpus, "hours_on_gpus": plan.hours_on(gpus)}),
+        "notes": list(plan.notes),
+    }
+    return json.dumps(content, indent=2)

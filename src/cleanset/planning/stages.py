@@ -1,0 +1,51 @@
+"""Which stages of a folder's dvc.yaml DVC finds up to date."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+from cleanset.planning.work import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageStates:
+    """The stages that DVC would run; without DVC's answer all of them."""
+
+    changed: Mapping[str, object] | None
+    """By the name of a stage, what has changed; None: DVC could not be asked."""
+
+    def state(self, stage: str) -> State:
+        """Whether a stage is needed."""
+        return "needed" if self.changed is None or stage in self.changed else "finished"
+
+
+def stage_states(folder: Path) -> StageStates:
+    """Ask `dvc status` about the dvc.yaml of a folder. Raises CleansetError if DVC refuses the project.
+
+    A stage counts as up to date where its own inputs are unchanged, even if an earlier stage has to run.
+    """
+    if not (folder / "dvc.yaml").is_file():
+        return StageStates(changed=None)
+    command = [sys.executable, "-m", "dvc", "status", "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if "No module named dvc" in done.stderr:
+        return StageStates(changed=None)
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise CleansetError(f"{folder / 'dvc.yaml'}: dvc status fails ({last}); expected a project of DVC: see it")
+    return StageStates(changed=json.loads(done.stdout or "{}"))
+
+
+def start(folder: Path, stages: Iterable[str]) -> None:
+    """Run these stages by DVC, each once. Raises CleansetError if it fails."""
+    stages = list(dict.fromkeys(stages))
+    if not stages:
+        print("nothing is left to do")
+        return
+    command = [sys.executable, "-m", "dvc", "repro", *stages]
+    if subprocess.run(command, cwd=folder, check=False).returncode:
+        raise CleansetError("dvc repro failed; expected every stage to finish: see its messages above, then run again")
