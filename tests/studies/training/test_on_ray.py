@@ -166,10 +166,14 @@ def test_a_node_is_killed_in_its_second_epoch(
     with two_nodes() as (head, other):
         head.start()
         other.start()
-        (study.folder / f"hold-{other.address}").touch()
+        # the head would end alone otherwise, before the other has started its worker
+        holds = [study.folder / f"hold-{node.address}" for node in (head, other)]
+        for hold in holds:
+            hold.touch()
         with head.run([*TRAIN, "--run", "one"], cwd=study.folder, stderr=subprocess.PIPE) as process:
             wait_for((study.folder / f"held-{other.address}").exists, process)
             other.kill()
+            holds[0].unlink()
             assert process.wait() == 0, process.communicate()
     assert results(study, "one") == results(local, "one")
     assert len((study.folder / f"steps-{other.address}").read_text().splitlines()) == 3
