@@ -17,7 +17,7 @@ from cleanset.planning.clock import machine_of, speed_of, timed
 from cleanset.planning.launch import process_seconds
 from cleanset.planning.reading import drawn_image, seconds_of_inspecting, seconds_of_reading
 from cleanset.planning.stages import StageStates, stage_states
-from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work
+from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work, random_weights
 from cleanset.progress import tracked
 from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import Settings, settings_for
@@ -159,7 +159,7 @@ class _Planner:
     def _network(self, role: str, model: Model) -> LoadedModel:
         if is_at_hand(model, self.edition.folder):
             return load_member(model, self.edition.folder, self.classes)
-        self.notes.append(f"{role}: its weights are not here; measured with random ones.")
+        self.notes.append(random_weights(role))
         return untrained(model)
 
     def _finished(self, role: str) -> int:

@@ -11,7 +11,7 @@ from cleanset.measure.specs import Spec, ZooModel
 from cleanset.planning.clock import machine_of, speed_of, timed
 from cleanset.planning.launch import process_seconds
 from cleanset.planning.reading import seconds_of_reading
-from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work
+from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work, random_weights
 from cleanset.progress import tracked
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.models import is_at_hand, untrained
@@ -43,7 +43,7 @@ def _of_model(spec: Spec, images: EvaluationSet, settings: Settings, start: floa
     try:
         with timed(device) as opening:
             if isinstance(spec, ZooModel) and not is_at_hand(spec.model, spec.folder):
-                notes.append(f"{spec.text}: its weights are not here; measured with random ones.")
+                notes.append(random_weights(spec.text))
                 model = untrained(spec.model)
             else:
                 model = load(spec, settings, images.classes).loaded

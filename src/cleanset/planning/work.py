@@ -126,6 +126,11 @@ class PlannedWork:
     remark: str = ""
 
 
+def random_weights(model: str) -> str:
+    """The note on a model whose weights are not here."""
+    return f"{model}: its weights are not here; measured with random ones."
+
+
 def duration_on(machine: Machine, planned: PlannedWork) -> float:
     """Seconds by the clock on a machine whose cores are idle; 0 for what is finished or could not be measured."""
     cost = planned.cost

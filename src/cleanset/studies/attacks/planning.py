@@ -13,7 +13,7 @@ from cleanset.machine import available_cores
 from cleanset.planning.clock import machine_of, timed
 from cleanset.planning.launch import process_seconds
 from cleanset.planning.stages import StageStates, stage_states
-from cleanset.planning.work import IMAGE_BYTES, Bound, Cost, Passes, Plan, PlannedWork, Work
+from cleanset.planning.work import IMAGE_BYTES, Bound, Cost, Passes, Plan, PlannedWork, Work, random_weights
 from cleanset.progress import tracked
 from cleanset.scoring.devices import Device, choose_devices
 from cleanset.scoring.engine import settings_for
@@ -135,7 +135,7 @@ class _Planner:
             raise CleansetError(f"{model}: the study has no images yet; expected the output of stage images")
         settings = settings_for(self.params.edition.score)
         if not is_here:
-            self._note(f"{model}: its weights are not here; measured with random ones.")
+            self._note(random_weights(model))
         precision = self.params.attacks.search_precision
         speed = speed_of_untrained(untrained(entry), self.device, precision, settings.batch_size)
         return speed, expected_images(self.params.edition, self.params.classes)

@@ -24,7 +24,7 @@ from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.planning.clock import NetworkSpeed, machine_of, speed_of, timed
 from cleanset.planning.launch import process_seconds
 from cleanset.planning.stages import StageStates, stage_states
-from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work
+from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work, random_weights
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
@@ -211,7 +211,7 @@ class _Planner:
         if answering is None:
             if isinstance(entry, str) or (isinstance(entry, TrainedModel) and entry.is_of_training):
                 raise CleansetError(f"{role}: its weights are not here; expected them, to build its network")
-            self.notes.append(f"{role}: its weights are not here; measured with random ones.")
+            self.notes.append(random_weights(role))
             model: LoadedModel = untrained(entry)
         else:
             model = answering.model
