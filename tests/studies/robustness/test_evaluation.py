@@ -38,7 +38,7 @@ from cleanset.studies.robustness import (
     pages,
 )
 from cleanset.studies.robustness import digests as stage_digests
-from cleanset.studies.robustness.corruptions.params import Corruptions
+from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
 from cleanset.studies.robustness.families import (
     FAMILIES,
@@ -339,6 +339,20 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
     assert [line.split()[0] for line in lines if "norm_robust" in line] == ["norm_robust"]
     assert "no mCE: severities 1, 3; CE needs 1 to 5, and lacks 2, 4, 5" in lines
     assert (edition.folder / "build" / "robustness" / "metrics" / "corruptions" / "error" / "fog.json").is_file()
+
+
+def test_the_documented_lines_of_imagenet_c_bar(edition: Edition, repository: Path) -> None:
+    """All ten are made; without AlexNet's errors on them there is no mCE."""
+    (edition.folder / "build").mkdir(exist_ok=True)
+    done = shell(
+        Checkout(edition.folder),
+        block(repository, "echo 'corruptions: {names: [c_bar], severities: [1, 5]}' > build/c_bar.yaml"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mCE" not in done.stdout
+    assert "No official ImageNet-C-bar numbers" in done.stdout
+    errors = edition.folder / "build" / "c_bar" / "metrics" / "corruptions" / "error"
+    assert {path.stem for path in errors.glob("*.json")} == set(C_BAR_AMOUNTS)
 
 
 @pytest.mark.parametrize(
