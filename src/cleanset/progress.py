@@ -49,11 +49,10 @@ def rate_bar(
 ) -> Iterator[Callable[[int, float | None], None]]:
     """A bar named `text`, and the function that moves it on, which any thread may call.
 
-    `workers`: their number, which it shows if there are several.
-
     `finished`: the number of images, of `total`, that an earlier run has done; neither rate nor time left counts them.
-    The arguments of the function are the number of further images that are done, and the share of the time so far that
-    was spent waiting for data, None where it is not known; the bar shows that share, and images per second.
+    `workers`: their number, which the bar shows if there are several. The arguments of the function are the number of
+    further images that are done, and the share of the time so far that was spent waiting for data, None where it is not
+    known; the bar shows that share, and images per second.
     """
     from rich.progress import TextColumn
 

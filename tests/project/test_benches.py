@@ -114,6 +114,7 @@ NOT_RUN = {
     "checkpoints": "needs weights of timm's ResNet-50s",
     "hints": "needs the built sample",
     "masking": "needs the built sample",
+    "planned": "needs the built sample, and minutes for each study",
 }
 LONG = {"effort", "presses", "score"}
 EXHAUSTIVE = {"attack_speed", "engine", "full_size", "growth", "steps", "waiting"}

@@ -96,7 +96,7 @@ class NetworkSpeed:
 
 
 def speed_of(
-    network: nn.Module, side: int, device: Device, precision: Precision, batch: int, *, gradients: bool = False
+    network: nn.Module, side: int, device: Device, *, precision: Precision, batch: int, gradients: bool = False
 ) -> NetworkSpeed:
     """The speed of a network on random pixels of a side, in batches, with one thread of the CPU.
 

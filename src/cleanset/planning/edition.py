@@ -151,7 +151,8 @@ class _Planner:
         except CleansetError as error:
             return PlannedWork(work=work, remark=str(error))
         side = loaded.preprocessing.size
-        speed = speed_of(loaded.network, side, self._device, self.settings.precision, self.settings.batch_size)
+        how = self.settings
+        speed = speed_of(loaded.network, side, self._device, precision=how.precision, batch=how.batch_size)
         reading = seconds_of_reading(self._read, self._names, loaded.preprocessing, self._device)
         start = Cost(start=self._start_of_score + opening.seconds)
         return PlannedWork(work=work, cost=start + speed.cost(work.passes) + Cost(cores=left * reading))

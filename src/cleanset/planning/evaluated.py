@@ -25,11 +25,13 @@ def plan(specs: Sequence[Spec], images: EvaluationSet, score: Score) -> Plan:
     found = process_seconds([sys.executable, "-c", "import cleanset.measure.run"])
     start = found.seconds if device.is_separate else found.processor_seconds
     notes: list[str] = []
-    works = [_of_model(spec, images, settings, start, notes) for spec in tracked(specs, len(specs), "measuring")]
+    works = [
+        _of_model(spec, images, settings, start=start, notes=notes) for spec in tracked(specs, len(specs), "measuring")
+    ]
     return Plan(name=images.name, machine=machine_of(settings.devices), works=works, notes=notes)
 
 
-def _of_model(spec: Spec, images: EvaluationSet, settings: Settings, start: float, notes: list[str]) -> PlannedWork:
+def _of_model(spec: Spec, images: EvaluationSet, settings: Settings, *, start: float, notes: list[str]) -> PlannedWork:
     device = settings.devices[0]
     files = [each.file for each in images.items]
     work = Work(
@@ -49,7 +51,8 @@ def _of_model(spec: Spec, images: EvaluationSet, settings: Settings, start: floa
                 model = load(spec, settings, images.classes).loaded
     except CleansetError as error:
         return PlannedWork(work=work, remark=str(error))
-    speed = speed_of(model.network, model.preprocessing.size, device, settings.precision, settings.batch_size)
+    side = model.preprocessing.size
+    speed = speed_of(model.network, side, device, precision=settings.precision, batch=settings.batch_size)
     reading = seconds_of_reading(images.read, files, model.preprocessing, device)
     cost = Cost(start=start + opening.seconds) + speed.cost(work.passes) + Cost(cores=len(files) * reading)
     return PlannedWork(work=work, cost=cost)

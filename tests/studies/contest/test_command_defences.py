@@ -6,8 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -195,6 +197,21 @@ def test_a_command_sees_its_files_and_the_images(
         """,
     )
     assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
+
+
+def test_the_environment_of_an_interpreter(tmp_path: Path, images: Path, sandbox: Sandbox) -> None:
+    """Also one in the temporary folder, which the command has anew."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as environment:
+        venv.create(environment, with_pip=False)
+        command, folder = script(
+            tmp_path,
+            f"""
+            assert sys.prefix == {environment!r} != sys.base_prefix, sys.prefix
+            print("a.png, bird"), print("b.png, abstain")
+            """,
+        )
+        command[0] = f"{environment}/bin/python"
+        assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
 
 
 def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) -> None:

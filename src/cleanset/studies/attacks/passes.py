@@ -75,10 +75,13 @@ def passes_of(attack: Parameters, sources: int, classes: int) -> AttackPasses:
 
 
 def _of_pgd(attack: PgdAttack) -> Passes:
-    """Each start asks about its first place, after each step, and about the files that it ends with."""
-    starts = len(attack.losses) * attack.restarts
-    asked = starts * (attack.most_steps + 2 + min(attack.files, attack.steps)) * attack.draws
-    return Passes(forward=asked, backward=asked)
+    """Each start asks about its first place, after each step, and about the files that it ends with.
+
+    The nearest of these needs no gradient.
+    """
+    answers = len(attack.losses) * attack.restarts * attack.draws
+    gradients = attack.most_steps + 1 + min(attack.files, attack.steps)
+    return Passes(forward=answers * (gradients + 1), backward=answers * gradients)
 
 
 def _of_autoattack(attack: AutoAttackAttack, classes: int) -> Passes:
@@ -90,19 +93,22 @@ def _of_part(attack: AutoAttackAttack, part: Part, classes: int) -> Passes:
     """The passes of one of the library's attacks, with its checks, and its last files."""
     if part == "square":
         return Passes(forward=attack.square_queries) + SQUARE_CHECKED
-    ending = (1 + FINISHING_FILES) * attack.draws
+    # the place that was found, with its gradient, and the nearest file twice
+    gradients = (1 + FINISHING_FILES) * attack.draws
+    ending = Passes(forward=gradients + 2 * attack.draws, backward=gradients)
     targets = min(TARGETS, classes - 1) if part in ("apgd-t", "fab-t") else 1
     if part.startswith("apgd"):
         asked = (attack.steps + 1) * attack.draws * targets
         # each target is read off an answer
-        return Passes(forward=asked + targets + ending, backward=asked + ending) + CHECKED
+        return Passes(forward=asked + targets, backward=asked) + ending + CHECKED
     # without targets FAB asks for a gradient by each class
-    gradients = classes if part == "fab" else 1
+    of_classes = classes if part == "fab" else 1
     return (
         Passes(
-            forward=targets * (FAB_FORWARD * attack.steps + FAB_LAST_SEARCH) + ending,
-            backward=targets * gradients * attack.steps + ending,
+            forward=targets * (FAB_FORWARD * attack.steps + FAB_LAST_SEARCH),
+            backward=targets * of_classes * attack.steps,
         )
+        + ending
         + CHECKED
     )
 

@@ -76,12 +76,15 @@ class Trial:
 def speed_of_target(target: AttackedModel, device: Device, opening: float) -> ModelSpeed:
     """The speed of a model that was opened, which took `opening` seconds."""
     searched = target.model.network if target.searched is None else target.searched
-    return _speed(target.model, searched, target.judge, device, target.how.precision, target.how.batch_size, opening)
+    how = target.how
+    found = _speed(target.model, searched, target.judge, device, precision=how.precision, batch_size=how.batch_size)
+    return replace(found, opening=opening)
 
 
 def speed_of_untrained(model: LoadedModel, device: Device, precision: Precision, batch_size: int) -> ModelSpeed:
     """The speed of a model with random weights."""
-    found = _speed(model, model.network, Judge(model, device.torch), device, precision, batch_size, 0.0)
+    judge = Judge(model, device.torch)
+    found = _speed(model, model.network, judge, device, precision=precision, batch_size=batch_size)
     return replace(found, is_here=False)
 
 
@@ -90,12 +93,13 @@ def _speed(
     searched: nn.Module,
     judge: Judge,
     device: Device,
+    *,
     precision: Precision,
     batch_size: int,
-    opening: float,
 ) -> ModelSpeed:
+    """Of a model that is open."""
     side = model.preprocessing.size
-    judged = speed_of(model.network, side, device, judge.precision, 1)
+    judged = speed_of(model.network, side, device, precision=judge.precision, batch=1)
     generator = np.random.default_rng(0)
     subject = Subject("a", "a", 0, _photograph_like(generator, side))
     candidate = Result((subject.pixels // 2 + 64).astype(np.uint8), 0)
@@ -105,8 +109,8 @@ def _speed(
         verdict = seconds_of_call(device, lambda: judge.verdict(subject, candidate, before, file))
     batch = min(SPEED_BATCH, batch_size)
     return ModelSpeed(
-        opening=opening,
-        searched=speed_of(searched, side, device, precision, batch, gradients=True),
+        opening=0.0,
+        searched=speed_of(searched, side, device, precision=precision, batch=batch, gradients=True),
         judged=judged,
         verdict=max(0.0, verdict - judged.forward),
         side=side,
@@ -179,7 +183,11 @@ def start(folder: str, model: str | None = None) -> None:
     with TemporaryDirectory() as out:
         attacking: Attacking = replace(opened.search.attacking, folder=AttackedFolder(Path(out) / "none"))
         search = replace(opened.search, attacking=attacking)
-        attacking.run(search, opened.images, OtherSearches(devices=[], open=None))
+        attacking.run(
+            search,
+            opened.images,
+            OtherSearches(devices=[device_of(opened.search.attacking.target.how.device)], open=None),
+        )
 
 
 def passes_tried(trial: Trial, most: Passes, left: int) -> Passes:

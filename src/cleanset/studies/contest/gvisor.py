@@ -5,7 +5,6 @@ What it is given is a bundle in the form of the OCI runtime specification, versi
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,10 +45,9 @@ def _write_bundle(confined: Confined, scratch: Path) -> None:
         place = _place_in(root, shown.inside)
         if shown.outside.is_dir():
             place.mkdir(exist_ok=True)
-            mounts.append(_mount(shown.inside, str(shown.outside), "ro", "rbind"))
         else:
-            # nothing can be mounted at a file
-            shutil.copyfile(shown.outside, place)
+            place.touch()
+        mounts.append(_mount(shown.inside, str(shown.outside), "ro", "rbind"))
     limit = {"type": "RLIMIT_FSIZE", "hard": confined.max_file_bytes, "soft": confined.max_file_bytes}
     process = {
         "user": {"uid": NOBODY, "gid": NOBODY}, "args": confined.arguments, "cwd": "/defence", "capabilities": {},

@@ -217,17 +217,18 @@ class _Planner:
             model = answering.model
         settings = self.models.settings
         side = model.preprocessing.size
-        speed = speed_of(model.network, side, self._device, settings.precision, settings.batch_size)
+        speed = speed_of(model.network, side, self._device, precision=settings.precision, batch=settings.batch_size)
         return AnsweringSpeed(opening=elapsed.seconds, speed=speed, side=side, model=answering)
 
     def _seconds_of_making(self, family: Family, change: ChangePlan | None, sides: Collection[int]) -> float:
         """Seconds of a core for a changed image: made or read, digested, and resized for each side of a model's."""
         params = self.opened.params
         if change is not None and self.sources is not None:
-            return seconds_of_making(change, self.sources, params, sides, self._device)
+            return seconds_of_making(change, self.sources, params, sides=sides, device=self._device)
         with TemporaryDirectory() as folder:
             sources = drawn_sources(Path(folder), self.opened)
-            return seconds_of_making(change_plan(family, sources, params), sources, params, sides, self._device)
+            change = change_plan(family, sources, params)
+            return seconds_of_making(change, sources, params, sides=sides, device=self._device)
 
     def _start(self, role: str, speed: AnsweringSpeed) -> float:
         """Seconds until answers are computed, but for the model's; measured once."""
@@ -265,7 +266,7 @@ def start(folder: str = "", role: str = "") -> None:
 
 
 def seconds_of_making(
-    change: ChangePlan, sources: Sources, params: StudyParams, sides: Collection[int], device: Device
+    change: ChangePlan, sources: Sources, params: StudyParams, *, sides: Collection[int], device: Device
 ) -> float:
     """Mean seconds of a core for a changed image, over all changes of whole images; 0 without an image.
 

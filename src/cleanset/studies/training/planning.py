@@ -91,7 +91,10 @@ def plan(study: TrainingStudy, grid: str | None, steps: int = STEPS) -> Plan:
     states = stage_states(study.folder)
     device = device_named(params.device)
     names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
-    works = [_planned(inputs, name, steps, states, device) for name in tracked(names, len(names), "measuring")]
+    works = [
+        _planned(inputs, name, steps=steps, states=states, device=device)
+        for name in tracked(names, len(names), "measuring")
+    ]
     notes = []
     if any(params.run(name).early_stopping for name in names):
         notes.append("Early stopping is not foreseen: a run may take less.")
@@ -101,7 +104,7 @@ def plan(study: TrainingStudy, grid: str | None, steps: int = STEPS) -> Plan:
     return Plan(name=name, machine=machine_of([device]), works=works, notes=notes)
 
 
-def _planned(inputs: StudyInputs, name: str, steps: int, states: StageStates, device: Device) -> PlannedWork:
+def _planned(inputs: StudyInputs, name: str, *, steps: int, states: StageStates, device: Device) -> PlannedWork:
     run = inputs.params.run(name)
     stage = inputs.params.stage(name)
     work = Work(name=name, model=network_name(run.network), stage=stage, state=states.state(stage))
