@@ -183,11 +183,8 @@ def start(folder: str, model: str | None = None) -> None:
     with TemporaryDirectory() as out:
         attacking: Attacking = replace(opened.search.attacking, folder=AttackedFolder(Path(out) / "none"))
         search = replace(opened.search, attacking=attacking)
-        attacking.run(
-            search,
-            opened.images,
-            OtherSearches(devices=[device_of(opened.search.attacking.target.how.device)], open=None),
-        )
+        others = OtherSearches(devices=[device_of(attacking.target.how.device)], open=None)
+        attacking.run(search, opened.images, others)
 
 
 def passes_tried(trial: Trial, most: Passes, left: int) -> Passes:
