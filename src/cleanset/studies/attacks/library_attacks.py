@@ -250,7 +250,8 @@ def on_files(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: B
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             asked = pixels.detach() * LEVELS
             of = self._images_of(asked)
-            center = levels if len(of) == len(levels) else levels[of]
+            places = torch.tensor(of, device=levels.device)
+            center = levels if len(of) == len(levels) else levels[places]
             change = asked.sub_(center)
             if ball.norm == "L2":
                 files = filled(change, center, ball)
@@ -258,7 +259,7 @@ def on_files(network: "PixelNetwork", images: "Tensor", label: "Tensor", ball: B
                 files = change.round_().clamp_(-radius, radius).add_(center).clamp_(0, LEVELS)
             files = files / LEVELS
             logits: torch.Tensor = network(files)
-            found = margins(logits.detach(), label[of]).tolist()
+            found = margins(logits.detach(), label[places]).tolist()
             for row, image in enumerate(of):
                 if found[row] > self._largest[image]:
                     self._largest[image] = found[row]
