@@ -319,7 +319,9 @@ def _serve(pipe: "Connection[Any, Any]", elsewhere: Elsewhere[Found], device: De
         if not isinstance(error, CleansetError):
             # a traceback does not survive pickling
             error.add_note(traceback.format_exc())
-        pipe.send(error)
+        # the parent may have ended meanwhile
+        with suppress(ConnectionError):
+            pipe.send(error)
 
 
 def _end_with_parent() -> None:
