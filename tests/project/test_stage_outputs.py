@@ -285,6 +285,7 @@ OF_NO_FILE = [
     "csv_files.read_rows",
     "dataset.archives.read_checksums",
     "files.read_bytes",
+    "files.read_known",
     "files.read_text",
     "json_files.read_json",
     "review.audit_files.read_audit_files",

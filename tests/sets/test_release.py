@@ -252,7 +252,7 @@ def test_an_edition_whose_sets_do_not_follow_is_not_published(
         CleansetError, match=r"the first: outdated .* a change of reviews; .*today's set: run dvc repro"
     ):
         release.run(edition, tmp_path / "out", with_images=False, key=None)
-    monkeypatch.setattr("cleanset.sets.verify.outdated", lambda _: [])
+    monkeypatch.setattr("cleanset.sets.made_from.outdated", lambda _: [])
     with pytest.raises(CleansetError, match=r"problems: \d+, the first: .*: run dvc repro$"):
         release.run(edition, tmp_path / "out", with_images=False, key=None)
     assert not (tmp_path / "out").exists()
