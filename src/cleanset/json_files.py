@@ -39,8 +39,9 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
     if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth(content) > MAX_DEPTH:
         raise CleansetError(f"{where}: not JSON (lists or tables more than {MAX_DEPTH} deep); expected {expected}")
     try:
-        # json by itself keeps the last value of a duplicate key, and takes NaN and Infinity
-        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise CleansetError(f"{where}, line {error.lineno}: not JSON ({error.msg}); expected {expected}") from None
     except ValueError as error:  # not UTF-8, too many digits
@@ -105,3 +106,7 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is not a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
+"""json by itself keeps the last value of a duplicate key, and takes NaN and Infinity."""

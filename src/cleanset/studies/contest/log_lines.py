@@ -164,9 +164,12 @@ def entered_twice(line: Line, name: str) -> CleansetError:
     return CleansetError(f"{line}: {name} was entered before; expected each once: void the first one")
 
 
+_SORTED = json.JSONEncoder(sort_keys=True)
+
+
 def statement(contest: str, seen: str, mine: int, kind: str, data: Mapping[str, object]) -> bytes:
     """The text that the author of an entry signs."""
-    return json.dumps({"contest": contest, "seen": seen, "mine": mine, kind: data}, sort_keys=True).encode()
+    return _SORTED.encode({"contest": contest, "seen": seen, "mine": mine, kind: data}).encode()
 
 
 def log_statement(lines: Sequence[Line]) -> bytes:

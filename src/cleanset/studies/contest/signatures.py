@@ -55,7 +55,8 @@ def _other_kind(key: Path) -> CleansetError:
 def check_signature(data: bytes, signature: str, key: str) -> None:
     """Raise SignatureError unless data are signed by a public key, one line as in ~/.ssh/id_ed25519.pub."""
     try:
-        body = base64.b64decode("".join(signature.split("\n")[1:-2]), validate=True)
+        # what is not base64 is passed over here, and found by the comparison below
+        body = base64.b64decode("".join(signature.split("\n")[1:-2]))
     except ValueError:
         raise SignatureError("not as ssh-keygen writes it") from None
     try:
