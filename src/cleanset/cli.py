@@ -163,10 +163,13 @@ def print_plan(
     Measured from a few batches on this machine. What is finished, and what DVC
     finds up to date, is not counted. Nothing is written or downloaded.
     """
-    training_cli.choose_instructions()
+    from cleanset.studies import plans
+
+    if not model and plans.kind_of_folder(Path(target)) == "training":
+        # as the trainings do, before torch is imported
+        training_cli.choose_instructions()
     from cleanset.planning import rendering, stages
     from cleanset.planning.work import check_budget
-    from cleanset.studies import plans
 
     # what a user's module prints must not stand within the plan
     with redirect_stdout(sys.stderr):

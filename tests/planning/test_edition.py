@@ -1,6 +1,7 @@
 """The plan of the ImageNet edition, whose images are not here, and of a model on a set of the sample."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def test_a_folder_without_a_plan(repository: Path) -> None:
 def test_imagenet_without_its_images(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """50,000 images for each network, of random weights: nothing is downloaded."""
     monkeypatch.setattr(of_edition, "stage_states", lambda _: StageStates(changed=None))
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
     done = CliRunner().invoke(app, ["plan", str(repository / "imagenet"), "--json"])
     assert done.exit_code == 0, done.output
     content = json.loads(done.stdout)
@@ -47,6 +49,8 @@ def test_imagenet_without_its_images(repository: Path, monkeypatch: pytest.Monke
     assert 7e9 * 50_000 < standard["cost"]["gpu"] * 1.41e13 < 9e9 * 50_000
     assert works["preprocess", ""]["bytes_read"] == 50_000 * 134_000
     assert "standard: its weights are not here; measured with random ones." in content["notes"]
+    # only trainings choose the processor's instructions
+    assert "ATEN_CPU_CAPABILITY" not in os.environ
 
 
 def test_a_model_on_a_set(sample_set: Path) -> None:
