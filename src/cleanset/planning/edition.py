@@ -1,6 +1,5 @@
 """The plan of an edition: the images that preprocess reads, those that each network scores, and the other stages."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text
 from cleanset.measure.user_model import load_member
 from cleanset.planning.clock import machine_of, speed_of, timed
-from cleanset.planning.launch import process_seconds
+from cleanset.planning.launch import seconds_of_code
 from cleanset.planning.reading import drawn_image, seconds_of_inspecting, seconds_of_reading
 from cleanset.planning.stages import StageStates, stage_states
 from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work, random_weights
@@ -125,12 +124,12 @@ class _Planner:
     @cached_property
     def _start(self) -> float:
         """Seconds of a core that a stage without a network takes to begin."""
-        return process_seconds([sys.executable, "-c", "import cleanset.stages.export"]).processor_seconds
+        return seconds_of_code("import cleanset.stages.export")
 
     @cached_property
     def _start_of_score(self) -> float:
-        found = process_seconds([sys.executable, "-c", "import cleanset.scoring.engine, cleanset.measure.user_model"])
-        return found.seconds if self._device.is_separate else found.processor_seconds
+        code = "import cleanset.scoring.engine, cleanset.measure.user_model"
+        return seconds_of_code(code, is_separate=self._device.is_separate)
 
     def _of_network(self, name: str) -> PlannedWork:
         """Stage score of a model; a list needs no network."""

@@ -1,6 +1,5 @@
 """The plan of `cleanset evaluate`: models of any kind on a set."""
 
-import sys
 from collections.abc import Sequence
 
 from cleanset.edition.params import Score
@@ -9,7 +8,7 @@ from cleanset.measure.run import load
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.specs import Spec, ZooModel
 from cleanset.planning.clock import machine_of, speed_of, timed
-from cleanset.planning.launch import process_seconds
+from cleanset.planning.launch import seconds_of_code
 from cleanset.planning.reading import seconds_of_reading
 from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work, random_weights
 from cleanset.progress import tracked
@@ -22,8 +21,7 @@ def plan(specs: Sequence[Spec], images: EvaluationSet, score: Score) -> Plan:
     """The plan of measuring models on a set; nothing is written, and no weights are downloaded."""
     settings = settings_for(score)
     device = settings.devices[0]
-    found = process_seconds([sys.executable, "-c", "import cleanset.measure.run"])
-    start = found.seconds if device.is_separate else found.processor_seconds
+    start = seconds_of_code("import cleanset.measure.run", is_separate=device.is_separate)
     notes: list[str] = []
     works = [
         _of_model(spec, images, settings, start=start, notes=notes) for spec in tracked(specs, len(specs), "measuring")

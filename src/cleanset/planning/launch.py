@@ -42,6 +42,12 @@ def process_seconds(command: Sequence[str]) -> ProcessSeconds:
     return ProcessSeconds(seconds=found["seconds"], processor_seconds=found["processor_seconds"])
 
 
+def seconds_of_code(code: str, *arguments: str, is_separate: bool = False) -> float:
+    """Seconds of a process of Python that runs some code: of all cores, or by the clock if a device is separate."""
+    found = process_seconds([sys.executable, "-c", code, *arguments])
+    return found.seconds if is_separate else found.processor_seconds
+
+
 def main(command: Sequence[str]) -> int:
     """Run a command, print its seconds as JSON, and return its exit code; its own output goes to standard error."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.planning.work import State
+from cleanset.planning.launch import seconds_of_code
+from cleanset.planning.work import Cost, PlannedWork, State, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,14 @@ def stage_states(folder: Path) -> StageStates:
         last = done.stderr.strip().rpartition("\n")[2]
         raise CleansetError(f"{folder / 'dvc.yaml'}: dvc status fails ({last}); expected a project of DVC: see it")
     return StageStates(changed=json.loads(done.stdout or "{}"))
+
+
+def without_network(stage: str, module: str, states: StageStates) -> PlannedWork:
+    """A stage without a network, whose cost is that of the start: of a process that imports a module."""
+    work = Work(name=stage, stage=stage, state=states.state(stage))
+    if work.state == "finished":
+        return PlannedWork(work=work)
+    return PlannedWork(work=work, cost=Cost(start=seconds_of_code(f"import {module}")))
 
 
 def start(folder: Path, stages: Iterable[str]) -> None:

@@ -4,15 +4,14 @@ An attack whose passes take a few seconds is tried on its first images, with its
 any other one the passes are counted from its parameters, and multiplied by the measured seconds of a pass: `at most`.
 """
 
-import sys
 from dataclasses import dataclass, field, replace
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.machine import available_cores
 from cleanset.planning.clock import machine_of, timed
-from cleanset.planning.launch import process_seconds
-from cleanset.planning.stages import StageStates, stage_states
+from cleanset.planning.launch import seconds_of_code
+from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Bound, Cost, Passes, Plan, PlannedWork, Work, random_weights
 from cleanset.progress import tracked
 from cleanset.scoring.devices import Device, choose_devices
@@ -86,7 +85,7 @@ class _Planner:
             found += self._of_model(model, [*names, WARNINGS])
         order = [*attacks.names, WARNINGS]
         found.sort(key=lambda each: order.index(each.work.name))
-        return [*found, *(self._of_table(stage) for stage in TABLES)]
+        return [*found, *(without_network(stage, module, self.states) for stage, module in TABLES.items())]
 
     @property
     def _roles(self) -> list[str]:
@@ -265,8 +264,7 @@ class _Planner:
         if self.start is None:
             code = "import sys; from cleanset.studies.attacks import speeds; speeds.start(*sys.argv[1:])"
             asked = [str(self.study.folder), *([model] if speed.is_here else [])]
-            found = process_seconds([sys.executable, "-c", code, *asked])
-            seconds = found.seconds if self.device.is_separate else found.processor_seconds
+            seconds = seconds_of_code(code, *asked, is_separate=self.device.is_separate)
             self.start = max(0.0, seconds - speed.opening)
         return self.start
 
@@ -278,11 +276,3 @@ class _Planner:
         size = attacking.params.attack(attacking.name).group_size
         groups = finished_shards(attacking.folder.partial, attacking.made_from(opened.images).fingerprint)
         return min(len(opened.images), groups * size)
-
-    def _of_table(self, stage: str) -> PlannedWork:
-        """A stage without a network."""
-        work = Work(name=stage, stage=stage, state=self.states.state(stage))
-        if work.state == "finished":
-            return PlannedWork(work=work)
-        found = process_seconds([sys.executable, "-c", f"import {TABLES[stage]}"])
-        return PlannedWork(work=work, cost=Cost(start=found.processor_seconds))

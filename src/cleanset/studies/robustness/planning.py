@@ -5,7 +5,6 @@ its row has the seconds of making them.
 """
 
 import io
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,8 +21,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, Resized
 from cleanset.planning.clock import NetworkSpeed, machine_of, speed_of, timed
-from cleanset.planning.launch import process_seconds
-from cleanset.planning.stages import StageStates, stage_states
+from cleanset.planning.launch import seconds_of_code
+from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work, random_weights
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import worker_processes
@@ -132,10 +131,11 @@ class _Planner:
                 speeds[role] = self._speed(role)
             except CleansetError as error:
                 speeds[role] = error
-        found = [self._of_table("images")]
+        found = [without_network("images", TABLES["images"], self.states)]
         for family in FAMILIES:
             found += self._of_family(family, roles, speeds)
-        return [*found, *(self._of_table(stage) for stage in TABLES if stage != "images")]
+        others = [each for each in TABLES if each != "images"]
+        return [*found, *(without_network(stage, TABLES[stage], self.states) for stage in others)]
 
     def _stage(self, role: str, family: Family) -> str:
         return f"{family.name}@{role}" if role in self.opened.roles else f"further@{role}"
@@ -235,18 +235,9 @@ class _Planner:
         if self.start is None:
             code = "import sys; from cleanset.studies.robustness import planning; planning.start(*sys.argv[1:])"
             asked = [] if speed.model is None else [str(self.opened.study.folder), role]
-            found = process_seconds([sys.executable, "-c", code, *asked])
-            seconds = found.seconds if self._device.is_separate else found.processor_seconds
+            seconds = seconds_of_code(code, *asked, is_separate=self._device.is_separate)
             self.start = max(0.0, seconds - speed.opening)
         return self.start
-
-    def _of_table(self, stage: str) -> PlannedWork:
-        """A stage without a network."""
-        work = Work(name=stage, stage=stage, state=self.states.state(stage))
-        if work.state == "finished":
-            return PlannedWork(work=work)
-        found = process_seconds([sys.executable, "-c", f"import {TABLES[stage]}"])
-        return PlannedWork(work=work, cost=Cost(start=found.processor_seconds))
 
 
 def start(folder: str = "", role: str = "") -> None:

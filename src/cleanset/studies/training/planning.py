@@ -5,7 +5,6 @@ read or written. Validation after an epoch is measured too, and stands for each 
 """
 
 import math
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,8 +17,8 @@ from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
 from cleanset.planning.clock import machine_of, now, timed
-from cleanset.planning.launch import process_seconds
-from cleanset.planning.stages import StageStates, stage_states
+from cleanset.planning.launch import seconds_of_code
+from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Cost, Passes, Plan, PlannedWork, Work
 from cleanset.progress import TrainingStep, tracked
 from cleanset.scoring.devices import Device
@@ -99,7 +98,9 @@ def plan(study: TrainingStudy, grid: str | None, steps: int = STEPS) -> Plan:
     if any(params.run(name).early_stopping for name in names):
         notes.append("Early stopping is not foreseen: a run may take less.")
     if grid is None:
-        works = [_of_table("data", states), *works, _of_table("summary", states)]
+        data = without_network("data", "cleanset.studies.training.data", states)
+        summary = without_network("summary", "cleanset.studies.training.summary", states)
+        works = [data, *works, summary]
     name = str(study.folder) if grid is None else grid
     return Plan(name=name, machine=machine_of([device]), works=works, notes=notes)
 
@@ -141,17 +142,7 @@ def planned_run(work: Work, run: Run, times: StepTimes, *, start: float, finishe
 
 
 def _start(device: Device) -> float:
-    found = process_seconds([sys.executable, "-c", "import cleanset.studies.training.train"])
-    return found.seconds if device.is_separate else found.processor_seconds
-
-
-def _of_table(stage: str, states: StageStates) -> PlannedWork:
-    """A stage without a network."""
-    work = Work(name=stage, stage=stage, state=states.state(stage))
-    if work.state == "finished":
-        return PlannedWork(work=work)
-    found = process_seconds([sys.executable, "-c", f"import cleanset.studies.training.{stage}"])
-    return PlannedWork(work=work, cost=Cost(start=found.processor_seconds))
+    return seconds_of_code("import cleanset.studies.training.train", is_separate=device.is_separate)
 
 
 def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
