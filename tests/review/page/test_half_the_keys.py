@@ -124,6 +124,30 @@ def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve
     assert list(saved.values()) == [GRID] * 7
 
 
+def test_a_lost_connection_leaves_no_image_out(edition: Path, start: Serve, visit: Open) -> None:
+    """The line that tells of it covers the upper row for a while; the key waits until it is gone."""
+    with_one_model(edition)
+    at = visit(start())
+    at.stop_clock()
+    at.page.reload()
+    at.ready()
+    asked = at.shown
+    at.look(0.6)
+    at.page.keyboard.press("a")
+    at.page.route("**/web/seen.js", lambda route: route.abort())
+    at.page.evaluate("dispatchEvent(new Event('offline'))")
+    at.look(5.0)
+    assert at.page.locator("#lost").count() == 1
+    assert at.page.locator("#wait").count() == 1
+    at.page.unroute_all()
+    at.page.evaluate("dispatchEvent(new Event('online'))")
+    at.page.wait_for_selector("#lost", state="detached", timeout=PATIENCE)
+    at.look(5.0)
+    at.page.wait_for_selector("#wait", state="detached", timeout=PATIENCE)
+    wait_for(at, 1)
+    assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted(asked), GRID)}
+
+
 @pytest.mark.long
 def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())

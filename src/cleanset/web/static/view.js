@@ -99,9 +99,12 @@ async function reach() {
   isReached = await fetch("web/seen.js", options).then(({ status }) => status < 500, () => false);
   tellConnection();
 }
+const lostLine = () => document.querySelector("#lost");
+// Whether the page tells that the connection is lost, in a line over what it shows.
+export const isLost = () => lostLine() !== null;
 function tellConnection() {
   const isSlow = isUnanswered() && performance.now() - emittedAt >= SLOW_MILLISECONDS;
-  let line = document.querySelector("#lost");
+  let line = lostLine();
   if (isReached && !isSlow) line?.remove();
   else if (line === null) {
     line = Object.assign(document.createElement("p"), { id: "lost", textContent: LOST });

@@ -36,12 +36,12 @@ export function stopWaiting() {
   show();
 }
 
-// Whether `isBusy` with other keys, which go first.
-export function carryOut(isBusy = false) {
+// `isHeld`: whether something else goes first, such as another key.
+export function carryOut(isHeld = false) {
   if (waiting === null || !view()) return;
   const hasLeft = view().dataset.subject !== waiting.at.subject; // the server says that it did not count
   const isDue = hasLeft || (view().dataset.mode === "class" && secondsLeft(waiting) <= 0);
-  if (isDue && !isBusy) {
+  if (isDue && !isHeld) {
     const key = waiting;
     waiting = null;
     send(key, withSeconds(key));
@@ -64,4 +64,4 @@ function show() {
   if (line.textContent !== text) line.textContent = text;
 }
 
-export const startChecking = (isBusy) => setInterval(() => carryOut(isBusy()), CHECK_MILLISECONDS);
+export const startChecking = (isHeld) => setInterval(() => carryOut(isHeld()), CHECK_MILLISECONDS);

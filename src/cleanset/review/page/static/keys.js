@@ -2,7 +2,7 @@
 // shows then; none is dropped without a word. A verdict goes with the class and the images that were shown when
 // its key was pressed: the server takes none on others, and says so.
 import { isText, isTaken, meaningOf } from "../web/keyboard.js";
-import { alsoInSight, emitKey, isUnanswered, settled, sight, view } from "../web/view.js";
+import { alsoInSight, emitKey, isLost, isUnanswered, settled, sight, view } from "../web/view.js";
 import { actionOf, checkHandlers, keyOf, NAMED, REPEATED } from "./actions.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
 import { magnify } from "./magnifier.js";
@@ -25,6 +25,8 @@ alsoInSight(() => {
 });
 
 export const isBusy = () => isUnanswered() || waiting.length > 0;
+// Whether the key that waits has to wait on: the line that tells of a lost connection covers images that it is about.
+const isHeld = () => isBusy() || isLost();
 
 // Queue a key, or what a click means. `more`: the card that it is about; `button`: the one that was clicked.
 export function press(name, more = {}, modifiers = {}, button = null) {
@@ -41,9 +43,9 @@ export const guess = (card) => press("guess", { card: card.dataset.card, reason:
 // Go on with the next key, if the last is answered.
 export function work() {
   while (waiting.length > 0 && !isUnanswered() && (isTyping() ? field() : isReady())) handle(waiting.shift());
-  carryOut(isBusy());
+  carryOut(isHeld());
 }
-startChecking(isBusy);
+startChecking(isHeld);
 
 // What the browser does by itself, or sends as something else than the key. Where one returns false, the key is sent.
 const HANDLERS = {
