@@ -25,6 +25,7 @@ from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness import answering, digests
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.tables import CROP_SCORES, SCORES, write_table
+from tests.finished_shards import finished_shards
 from tests.scoring.cluster import WITH_TOKEN, Node, lack_of_namespaces, two_nodes, wait_for
 from tests.ten_images import drawn_image, id_of, jpeg
 
@@ -100,7 +101,8 @@ class Held:
         return path
 
     def finished(self) -> int:
-        return len(list(self.study.folder.parent.rglob("*.partial-shards/*/[0-9]*.parquet")))
+        """The number of finished shards and groups."""
+        return len(finished_shards(self.study.folder.parent))
 
     def results(self) -> dict[str, bytes]:
         """The files of answers and attacks."""

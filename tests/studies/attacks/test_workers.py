@@ -20,6 +20,7 @@ from cleanset.studies.attacks import attacking
 from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search, run_attack
 from cleanset.studies.attacks.spending import Spending
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, Budget
+from tests.finished_shards import finished_shards
 from tests.studies.attacks.conftest import contents, copied
 from tests.studies.attacks.study import ROLE
 from tests.ten_images import FORK_SERVER
@@ -47,7 +48,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def finished_groups(study: AttackStudy, name: str) -> list[str]:
-    return sorted(path.name for path in study.results(name, ROLE).partial.rglob("0*.parquet"))
+    return finished_shards(study.results(name, ROLE).partial)
 
 
 @pytest.fixture(scope="module")
