@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 import cleanset
-from cleanset.classes import imagenet
+from cleanset.classes import class_table, imagenet
 from cleanset.edition.params import Params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
@@ -94,6 +94,17 @@ def test_what_is_counted(export_folder: Path) -> None:
         "| n01440764 tench | 2 | 4 | blur 1, not_needed 1 |\n"
         "| n02123045 tabby | 1 | 2 | unreviewed 1 |\n"
         "| n02606052 rock beauty | 0 | 0 | none |"
+    )
+
+
+def test_a_class_that_is_called_by_its_key() -> None:
+    own = class_table([("owl", "eagle owl"), ("plums", "plums")], "here")
+    text = card(replace(provenance(), classes=[0, 1], release=Release(classes=own)), EMPTY, EMPTY, NO_VOTES)
+    assert section(text, "Short classes") == (
+        "| class | images | candidates | not taken |\n"
+        "|---|--:|--:|---|\n"
+        "| owl eagle owl | 0 | 0 | none |\n"
+        "| plums | 0 | 0 | none |"
     )
 
 

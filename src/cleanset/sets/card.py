@@ -62,9 +62,15 @@ def card(
         audit=[*sentences(audit)] if audit else [],
         rejects=[(each, counts[f"rejected_{each}"]) for each in EXCLUSION_REASONS if counts[f"rejected_{each}"]],
         short=short_classes(selection, rejected, classes, per_class).to_dict("records"),
-        labels=provenance.release.classes.labels,
+        named=_keys_and_labels(provenance.release.classes),
         params=yaml.safe_dump(dict(provenance.params), default_flow_style=None, width=100).rstrip("\n"),
     )
+
+
+def _keys_and_labels(classes: ClassTable) -> list[str]:
+    """Each class by its key and, where it has another, its name."""
+    both = zip(classes.keys, classes.labels, strict=True)
+    return [key if key == label else f"{key} {label}" for key, label in both]
 
 
 def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
