@@ -1,8 +1,9 @@
-"""Whether a result may be used again: what it was made from, as each caller lists it, beside its record.
+"""Whether a result, or a shard of one, may be used again, and what is told where it is computed again.
 
-One record answers it for scores, predictions, answers, attacks and trainings. Code is named by the VERSION files of its
-packages, which are raised when the bytes that the code writes change: a reworded docstring must not cost a GPU hour.
-Building the sample from nothing shows a forgotten raise (tests/project/test_guard.py).
+What each was made from, as its caller lists it, is in one record, for scores, predictions, answers, attacks and
+trainings. Code is named by the VERSION files of its packages, which are raised when the bytes that the code writes
+change: a reworded docstring must not cost a GPU hour. Building the sample from nothing shows a forgotten
+raise (tests/project/test_guard.py).
 """
 
 import json

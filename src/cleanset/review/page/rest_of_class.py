@@ -1,4 +1,4 @@
-"""The key for all the rest of a class: which images it takes as clean, which it leaves, and why."""
+"""The key for all the rest of a class: which images were in sight for long enough to be clean, and why others stay."""
 
 from collections.abc import Collection, Mapping, Sequence
 
