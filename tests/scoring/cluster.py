@@ -128,6 +128,11 @@ def two_nodes() -> Iterator[tuple[Node, Node]]:
         yield nodes[0], nodes[1]
 
 
+def errors_of(run: "subprocess.Popen[str]") -> list[str]:
+    """The errors of a run, once it has ended: its progress is a line each half minute, where no terminal is."""
+    return [line for line in run.communicate()[1].splitlines() if line.startswith("error: ")]
+
+
 def wait_for(condition: Callable[[], object], run: "subprocess.Popen[str]") -> None:
     """Wait until something holds, while a run goes on."""
     end = time.monotonic() + WAIT_SECONDS

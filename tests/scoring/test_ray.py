@@ -21,7 +21,7 @@ from cleanset.scoring.validity import MadeFrom
 from cleanset.stages import score
 from cleanset.tables import SCORES, write_table
 from tests import own_edition
-from tests.scoring.cluster import WITH_TOKEN, Node, lack_of_namespaces, two_nodes, wait_for
+from tests.scoring.cluster import WITH_TOKEN, Node, errors_of, lack_of_namespaces, two_nodes, wait_for
 from tests.scoring.editions import make_edition
 
 pytestmark = pytest.mark.slow
@@ -236,7 +236,7 @@ def test_finished_shards_outlive_the_head(held: Held, namespaces: None) -> None:
         with head.score(held.edition.folder) as run:
             wait_for(held.finished_shards, run)
             head.kill(but=[run.pid])
-            lines = run.communicate()[1].splitlines()
+            lines = errors_of(run)
     assert (run.returncode, lines) == (
         1,
         [
@@ -291,9 +291,8 @@ def test_a_node_that_differs_is_refused(
     )
     held.hold(head)  # which would finish alone otherwise, before the other has started its worker
     with head.score(folder) as run:
-        lines = run.communicate()[1].splitlines()
+        (line,) = errors_of(run)
     assert run.returncode == 1
-    (line,) = lines
     assert "Ray node 10.77.0.2" in line
     expected = {"another version": version.read_text().strip(), "an older version": str(module)}.get(difference)
     assert message.format(expected) in line
