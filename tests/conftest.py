@@ -214,6 +214,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     is_studied = all(holds_data(cache, studies / name) for name in ("robustness", "attacks"))
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
+        check_parameters(item)
         for name, having in NEEDS.items():
             if fixtures & having:
                 item.add_marker(name)
@@ -229,6 +230,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return (FIRST.index(name) if name in FIRST else len(FIRST)), item.path not in costly, item.path in waiting
 
     items.sort(key=turn)
+
+
+def check_parameters(item: pytest.Item) -> None:
+    """Refuse a parameter called like a fixture that marks its tests, which would leave the test out of some runs."""
+    parameters = item.callspec.params.keys() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    if taken := sorted(set(parameters) & set().union(*NEEDS.values())):
+        raise pytest.UsageError(
+            f"{item.nodeid}: parameter {taken[0]}, also the name of a fixture; expected another name"
+        )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

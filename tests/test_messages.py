@@ -168,12 +168,12 @@ def test_a_cell_that_is_too_long_for_a_table() -> None:
         rows_of("a,b\n1," + "2" * 200_000 + "\n")
 
 
-@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("header", ["a,b", '"a","b"'])
-def test_what_spreadsheets_write(start: str, end: str, header: str, tmp_path: Path) -> None:
+def test_what_spreadsheets_write(mark: str, end: str, header: str, tmp_path: Path) -> None:
     """A byte order mark, any line ends, quotes in the header, empty lines at the end; as a text and as a file."""
-    text = start + end.join([header, "1,x", '"2",', "", ""])
+    text = mark + end.join([header, "1,x", '"2",', "", ""])
     rows = [("t.csv, line 2", Cells(1, "x")), ("t.csv, line 3", Cells(2, None))]
     assert rows_of(text) == rows
     path = tmp_path / "t.csv"

@@ -1,5 +1,6 @@
 """Entering code into dvc.lock: DVC agrees, outputs keep their digests, and nothing is guessed."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -39,6 +40,20 @@ def test_a_refactoring_is_entered_without_data(clone: Checkout) -> None:
         assert entry["outs"] == after[stage]["outs"]
         others = [dep for dep in entry["deps"] if not dep["path"].endswith(CODE)]
         assert others == [dep for dep in after[stage]["deps"] if not dep["path"].endswith(CODE)]
+    assert CODE not in clone.run("dvc", "status", "intersect", check=False).stdout
+
+
+def test_the_command_relocks_only_where_it_may_write(clone: Checkout) -> None:
+    path = clone.folder / CODE
+    path.write_text(path.read_text() + "\n# refactored\n")
+    before = (clone.folder / "dvc.lock").read_bytes()
+    for options in ([], ["--check", "--relock"]):
+        assert clone.run("cleanset", "pipelines", *options).stdout == ""
+        assert (clone.folder / "dvc.lock").read_bytes() == before
+    relocked = clone.run("cleanset", "pipelines", "--relock").stdout.splitlines()
+    assert re.fullmatch(r"dvc\.lock: [1-9]\d* stages changed", relocked[0])
+    assert relocked[1::3] == [f"studies/{name}/dvc.lock: 0 stages changed" for name in ("attacks", "training")]
+    assert (clone.folder / "dvc.lock").read_bytes() != before
     assert CODE not in clone.run("dvc", "status", "intersect", check=False).stdout
 
 

@@ -27,6 +27,8 @@ from cleanset.review.gold import (
 )
 from cleanset.review.gold_files import gold_key_text, parse_gold_key
 from cleanset.review.gold_images import PLANTERS, _known
+from cleanset.review.page.gold_items import _inserted
+from cleanset.review.queue import Candidate
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Cropped, Review, Vote
 from cleanset.sets.description import determining_params
@@ -130,6 +132,30 @@ def test_the_items_chosen(open_classes: set[int], known: set[int], wanted: int) 
 def test_the_share_is_of_all_images_shown() -> None:
     assert [number_of_golds(0.05, others) for others in (0, 19, 95, 950)] == [0, 1, 5, 50]
     assert {place_among(item, "standard", 3) for item in ITEMS.values()} == {0, 1, 2}
+
+
+A, B, C, D = ("a", "top5", 1, 0.9), ("b", "top5", 2, 0.7), ("c", "reserve", 3, 0.5), ("d", "reserve", 4, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("image", "place", "shown"),
+    [
+        ("c", 0, [("c", "top5", 1, 0.95), ("a", "top5", 2, 0.9), ("b", "reserve", 3, 0.7), D]),
+        ("c", 1, [A, ("c", "top5", 2, 0.8), ("b", "reserve", 3, 0.7), D]),
+        ("c", 2, [A, ("b", "top5", 2, 0.7), ("c", "reserve", 3, 0.5), D]),
+        ("x", 0, [A, ("x", "top5", 5, 0.8), B, C, D]),
+        ("x", 2, [A, B, C, ("x", "reserve", 5, 0.4), D]),
+    ],
+)
+def test_an_item_takes_a_place_between_its_neighbours(
+    image: str, place: int, shown: list[tuple[str, str, int, float]]
+) -> None:
+    """Also by its confidence, by which the page orders the images of a class."""
+    candidates = [Candidate(*each) for each in (A, B, C, D)]
+    items = (GoldItem(0, image, f"{number:064x}", None, "settled") for number in range(40))
+    item = next(each for each in items if place_among(each, "standard", 3) == place)
+    found = _inserted({"standard": candidates}, item, 3)["standard"]
+    assert [(each.image_id, each.tier, each.rank, round(each.confidence, 9)) for each in found] == shown
 
 
 # Calibration

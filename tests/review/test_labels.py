@@ -88,6 +88,13 @@ def test_the_least_probable_label_comes_first_and_the_most_probable_class_is_nam
     assert [(each.image_id, each.predicted) for each in ranked] == [("07", 0), ("06", 2)]
 
 
+def test_of_labels_of_one_probability_the_most_probable_other_class_comes_first() -> None:
+    """Then the first image id: a label that no model has among its five has the probability 0."""
+    labels = [0, 0, 1, 1, 2, 3, 1, 2, 0]
+    ranked = found(labels, [*CLEAR, [0.87, 0, 0.13, 0], [0.95, 0.05, 0, 0], [0, 0.95, 0.05, 0]])
+    assert rounded(ranked) == [("07", 2, 0, 0, 0.95), ("08", 0, 0, 1, 0.95), ("06", 1, 0, 0, 0.87)]
+
+
 def test_images_of_several_labels_are_left_out() -> None:
     ranked = found([0, 0, 1, 1, 2, 3, None, 0], [*CLEAR, [0, 0, 1, 0], [0, 0, 1, 0]])
     assert [each.image_id for each in ranked] == ["07"]

@@ -1,6 +1,7 @@
 """Work that is split covers every class, and some classes by everyone."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from cleanset.edition.params import ReviewPolicy
 from cleanset.errors import CleansetError
 from cleanset.review.commands import check_reviewers
 from cleanset.review.page.shares import Share, common_classes, share_in_team, share_of
+from tests.measure.compare.command import cleanset, says
 
 CLASSES = [1, 5, 9, 100, 101, 102, 103, 104, 105, 999]
 
@@ -84,3 +86,26 @@ def test_what_a_team_is_not_asked(team: list[str], alone: str | None, message: s
     with pytest.raises(CleansetError, match=f"^{message}$"):
         check_reviewers(team, alone)
     check_reviewers(team[:1], alone)
+
+
+TWICE = "ana: given twice; expected each reviewer once"
+
+
+@pytest.mark.parametrize(
+    ("command", "team", "message"),
+    [
+        (("serve",), ("ana", "ana"), TWICE),
+        (("serve", "--share", "1/2"), ("ana", "ben"), "--share: with 2 reviewers"),
+        (("audit", "5"), ("ana", "ben"), "audit: with 2 reviewers"),
+        (("labels",), ("ana", "ana"), TWICE),
+        (("status",), ("ana", "ana"), TWICE),
+    ],
+)
+def test_each_command_asks_for_its_team_before_anything_else(
+    command: tuple[str, ...], team: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    """Here even before it misses the edition."""
+    people = [f"--reviewer={name}" for name in team]
+    code, printed, errors = says(cleanset("review", *command, *people, cwd=tmp_path))
+    assert (code, printed) == (1, "")
+    assert message in errors

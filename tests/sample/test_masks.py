@@ -44,7 +44,7 @@ def test_a_mask_leaves_every_other_byte_as_it_is() -> None:
 def test_the_backgrounds(study: Path) -> None:
     names = {path.stem for path in (study / "backgrounds").glob("*.jpg")}
     assert names == set(BACKDROPS)
-    for name in sorted(names)[:3]:
+    for name in sorted(names):
         with Image.open(study / "backgrounds" / f"{name}.jpg") as stored:
             again = Image.open(io.BytesIO(masks.background(name)))
             assert np.array_equal(np.asarray(stored), np.asarray(again))

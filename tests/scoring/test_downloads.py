@@ -296,7 +296,7 @@ def test_a_bar_for_a_person(origin: Hub | Drive, path: Path, serving: Serving) -
 
 
 @pytest.mark.parametrize(
-    ("start", "expected"),
+    ("begin", "expected"),
     [
         (b"", "an empty file"),
         (b"\n <!DOCTYPE HTML><html><head><TITLE>Sign in\n - Google</TITLE>", 'a web page ("Sign in - Google")'),
@@ -307,7 +307,7 @@ def test_a_bar_for_a_person(origin: Hub | Drive, path: Path, serving: Serving) -
         (b"\x10\x00\x00\x00\x00\x00\x00\x00{}", None),
     ],
 )
-def test_what_instead_of_weights(tmp_path: Path, start: bytes, expected: str | None) -> None:
+def test_what_instead_of_weights(tmp_path: Path, begin: bytes, expected: str | None) -> None:
     path = tmp_path / "certificate.pem"
-    path.write_bytes(start)
+    path.write_bytes(begin)
     assert what_instead_of_weights(path) == expected

@@ -113,7 +113,7 @@ def test_without_any_margin_there_is_no_smallest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("top1", "published", "line"),
+    ("top1", "printed", "line"),
     [
         (63.5, 64.02, {"accuracy_top1_minus_published": -0.52}),
         (76.9, 76.9, {"accuracy_top1_minus_published": 0.0}),
@@ -121,8 +121,8 @@ def test_without_any_margin_there_is_no_smallest() -> None:
         (80.41, None, {}),
     ],
 )
-def test_top1_minus_published(top1: float, published: float | None, line: dict[str, float]) -> None:
-    assert top1_minus_published(top1, published) == line
+def test_top1_minus_published(top1: float, printed: float | None, line: dict[str, float]) -> None:
+    assert top1_minus_published(top1, printed) == line
 
 
 @pytest.mark.slow
@@ -147,16 +147,16 @@ def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("published", "message"),
+    ("entry", "message"),
     [
         *((f"standard: {number!r}", r"\.standard: .*; found") for number in (-1, 100.5, "64")),
         ("standrad: 80", ": no model 'standrad'; expected one of standard$"),
     ],
 )
-def test_a_published_number_is_a_percentage_of_a_model(published: str, message: str, tmp_path: Path) -> None:
+def test_a_published_number_is_a_percentage_of_a_model(entry: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text(
         "root: .\ndataset: {images: x}\nmodels: {standard: {source: timm, name: resnet18}}\n"
-        f"count: {{published_top1: {{{published}}}}}\n"
+        f"count: {{published_top1: {{{entry}}}}}\n"
     )
     with pytest.raises(CleansetError, match=rf"count\.published_top1{message}"):
         read_params(tmp_path)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom, binomtest
 
-from cleanset.statistics.shares import exact_interval, likelihood_ratio, lower_limit, lower_limit_at_any_time, wilson
+from cleanset.statistics.shares import (
+    _root,
+    exact_interval,
+    likelihood_ratio,
+    lower_limit,
+    lower_limit_at_any_time,
+    wilson,
+)
 
 COUNTS = st.integers(0, 300).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials)))
 
@@ -91,6 +98,12 @@ def test_the_limit_at_any_time_is_that_of_an_evenly_spread_mixture() -> None:
     limit = lower_limit_at_any_time(38, 40, 0.975)
     larger = float(beta.sf(limit, 39, 3)) / (41 * math.comb(40, 38)) / (1 - limit)
     assert larger / (limit**38 * (1 - limit) ** 2) == pytest.approx(40, rel=1e-3)
+
+
+@pytest.mark.parametrize("share", [1e-12, 0.3, 1 / 3, 0.9999])
+def test_a_limit_is_never_above_the_share_at_which_its_condition_holds(share: float) -> None:
+    found = _root(lambda each: each >= share)
+    assert share - 1e-15 < found < share
 
 
 @pytest.mark.parametrize(

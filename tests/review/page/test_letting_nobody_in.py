@@ -289,6 +289,7 @@ def test_each_of_several_people_by_their_own_token(tmp_path: Path) -> None:
         assert client.get(path).status_code == 403
     answer = client.get(f"/?token={tokens['ana']}")  # as links were printed before they named the person
     assert (answer.text, answer.url.path, answer.url.query) == ("ana", "/ana/", b"")
+    assert list(client.cookies) == ["cleanset-80-ana"]
     assert client.get("/?class=c00").url == "http://testserver/ana/?class=c00"
     asked = client.get(f"/ben/?token={tokens['ben']}")
     assert (asked.status_code, "Go on as ben?" in asked.text, "Stay ana" in asked.text) == (403, True, True)

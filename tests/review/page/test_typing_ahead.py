@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser_tab import PATIENCE
+from tests.browser_tab import PATIENCE, Server
 
 from .conftest import Open, Serve
 from .reviewing import Reviewing, reviews
@@ -152,6 +152,12 @@ def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None
     at.page.keyboard.press("?")
     at.page.wait_for_selector("#overlay.help", timeout=PATIENCE)
     assert at.of_view("pressed") == "4"
+
+
+def test_an_address_names_a_class(unchanged: Server, visit: Open) -> None:
+    """An unknown one leads to the first class with a question."""
+    assert visit(unchanged, f"?class={LADYBUG}").wnid == LADYBUG
+    assert visit(unchanged, "?class=n00000000").wnid == GOLDFISH
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from cleanset.cli import app
 from cleanset.edition.paths import Edition
 from cleanset.errors import system_error
 from cleanset.sets.fetching import repository
-from cleanset.sets.fetching.fetch import STALE_SECONDS
+from cleanset.sets.fetching.fetch import STALE_SECONDS, _revision_file
 from tests.checkouts import files
 from tests.own_edition import KEYS
 from tests.sets.conftest import FILES, trial
@@ -38,6 +39,13 @@ def fetch(*arguments: str) -> Result:
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from cleanset.cli import main; main()", "fetch", *arguments]
+
+
+def test_an_address_and_a_revision_that_run_together_are_kept_apart() -> None:
+    first = repository.PublishedSet(url="/srv/set", rev="1", folder=".", model="standard")
+    second = repository.PublishedSet(url="/srv/set1", rev=None, folder=".", model="standard")
+    assert _revision_file(first) != _revision_file(second)
+    assert _revision_file(first) == _revision_file(replace(first, model="other", folder="imagenet"))
 
 
 def refused(*arguments: str) -> str:

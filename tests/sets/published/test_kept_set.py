@@ -41,6 +41,19 @@ def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_force_makes_it_again(few: Drawn, cache: Path) -> None:
+    """Also where no file is missing, as with a damaged image."""
+    images = cleanset.load("scooter", images=few.archive, digests=few.digests)
+    file = images.entries[0].file
+    (images.folder / file).write_bytes(b"damaged")
+    with pytest.raises(CleansetError, match="SHA-256"):
+        cleanset.load("scooter", images=few.archive, digests=few.digests)[0]
+    again = cleanset.load("scooter", images=few.archive, digests=few.digests, force=True)
+    assert again.folder == images.folder
+    assert (again.folder / file).read_bytes() == (few.out / file).read_bytes()
+
+
+@pytest.mark.slow
 def test_two_at_once(few: Drawn, cache: Path) -> None:
     found: list[Path] = []
 

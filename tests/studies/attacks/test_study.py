@@ -16,7 +16,7 @@ from cleanset.studies.attacks import page
 from cleanset.studies.attacks import study as attack_study
 from cleanset.studies.attacks.attacking import run_attack, run_warnings
 from cleanset.studies.attacks.base import Ball, Known, Other
-from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
+from cleanset.studies.attacks.changes import RandomSpatialAttack, SpatialGridAttack, center_of
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.page import parameters
@@ -123,6 +123,7 @@ wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
         ("{attacks: {pgd: {eps: 0}}}", "attacks.pgd.eps: expected greater than 0; found 0"),
         ("{attacks: {far: {kind: pgd, pgd: 1}}}", "attacks.far: unknown key 'pgd'"),
         ("{attacks: {pgd: {eps: 0/255}}}", "eps"),
+        ("{attacks: {spatial_grid: {scale: 225/224}}}", "spatial_grid.scale: expected at most 1; found '225/224'"),
         ("{attacks: {pgd: {eps: much}}}", "expected a number, or a fraction such as 4/255; found 'much'"),
         ("{attacks: {fgsm: {}}}", "'fgsm': kind 'fgsm'; expected one of none, spatial_grid"),
         ("{attacks: {pgd: {step_size: 1}}}", "unknown key 'step_size'"),
@@ -142,6 +143,12 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
         settings(tmp_path, f"{text}\n")
     assert message in str(error.value)
     assert str(tmp_path / "params.yaml: ") in str(error.value)
+
+
+def test_an_image_is_moved_at_its_own_size_at_most(tmp_path: Path) -> None:
+    attack = settings(tmp_path, "attacks: {spatial_grid: {scale: 224/224}}\n").attack("spatial_grid")
+    assert isinstance(attack, SpatialGridAttack)
+    assert attack.scale == 1
 
 
 def test_no_such_attack(tmp_path: Path) -> None:

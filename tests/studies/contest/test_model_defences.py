@@ -57,7 +57,12 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
     for threshold, answer in ((sure - 1e-6, expected), (sure + 1e-6, "abstain")):
         model = {"role": "standard", "confidence": "softmax", "threshold": float(threshold)}
         defence = ModelDefence(Edition(tmp_path), ModelOfEdition.model_validate(model), groups)
-        assert defence({made.sha256: made.image()})[0] == {made.sha256: answer}
+        given, confidence = defence({made.sha256: made.image()})
+        assert given == {made.sha256: answer}
+    # the threshold that `contest threshold` finds is the confidence of the last image that is answered
+    model = {"role": "standard", "confidence": "softmax", "threshold": confidence[made.sha256]}
+    defence = ModelDefence(Edition(tmp_path), ModelOfEdition.model_validate(model), groups)
+    assert defence({made.sha256: made.image()})[0] == {made.sha256: expected}
     made.changed("defence", model=MODEL | {"threshold": 0.0, "pixels": 182, "crop": 160})
     run = run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
     assert run.answers == {made.sha256: expected}
@@ -128,3 +133,5 @@ def test_the_defences_of_a_team_are_limited(made: OnDisk) -> None:
     made.add("2026-11-09T12:00:00Z", "defence", second)
     with pytest.raises(CleansetError, match=r"2 defences of gold; expected at most 1, limits\.defences of the"):
         standing(made.state(), day("2026-11-10"))
+    made.changed("contest", limits={"defences": 2})
+    assert [each.name for each in standing(made.state(), day("2026-11-10")).defences] == ["gold/moat", "gold/wall"]

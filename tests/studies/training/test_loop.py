@@ -48,6 +48,14 @@ def test_nothing_validated_never_stops_early() -> None:
     assert not stops_early([], 1)
 
 
+@pytest.mark.parametrize(("precision", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])
+def test_the_precision_of_the_forward_pass(precision: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    task, found = ToyTask(), set[torch.dtype]()
+    task.network.register_forward_hook(lambda _, __, logits: found.add(logits.dtype))
+    trained(task, tmp_path, epochs=1, precision=precision)
+    assert found == {dtype}
+
+
 def test_an_epoch_before_the_attack_is_never_chosen() -> None:
     """Clean losses fall in the warm-up and rise under attack; the loss under attack alone counts."""
     rows = history(1.0, 0.1, 2.0, 3.0, 4.0)

@@ -176,6 +176,14 @@ def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], message: str) -> 
     assert "\n" not in str(raised.value)
 
 
+def test_the_least_that_is_not_refused(tmp_path: Path) -> None:
+    """An image for each device, and a warm-up that leaves one epoch."""
+    found = read(tmp_path, devices=2, batch=2, recipe="adversarial", adversarial={"eps": 0.49, "warm_up_epochs": 1})
+    run = found.runs["one"]
+    assert (run.devices, run.batch, run.epochs) == (2, 2, 2)
+    assert run.warm_ups() == {"warm_up_epochs": 0, "adversarial.warm_up_epochs": 1}
+
+
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [

@@ -172,7 +172,7 @@ def grid(study: TrainingStudy) -> TrainingStudy:
         "one": FOLDS | {"folds": 2}, "two": {"epochs": 1, "test": None},
         "wild": {"network": "timm:resnet5", "test": None}, "shared": {"devices": 2, "test": None},
     }  # fmt: skip
-    write_params(study, {"grids": {"small": ["t*"]}}, **runs)
+    write_params(study, {"grids": {"small": ["t*"], "mixed": ["two", "shared"]}}, **runs)
     return study
 
 
@@ -227,7 +227,11 @@ def test_a_grid(grid: TrainingStudy, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.splitlines() == [
         "1 of 1 runs are trained: dvc repro takes them over", "every run is finished",
     ]  # fmt: skip
-    with pytest.raises(CleansetError, match=r"^unknown grid 'large'; expected one of small$"):
+    train.run_grid(grid, "mixed")
+    told = capsys.readouterr()
+    assert told.out == "every other run is finished\n"
+    assert told.err == "shared: of 2 devices, and left to its stage: dvc repro trains it\n"
+    with pytest.raises(CleansetError, match=r"^unknown grid 'large'; expected one of small, mixed$"):
         train.run_grid(grid, "large")
 
 

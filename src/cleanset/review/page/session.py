@@ -211,16 +211,14 @@ class Session:
         return replace(change, expected=own.review if own else None)
 
     def lacking_in_words(self, class_index: int) -> str:
-        """The number of images that a short class lacks: norm robust lacks 2, standard lacks 1; of one model: lacks 2.
+        """The number of images that a class lacks: norm robust lacks 2, standard lacks 1; of one model: lacks 2.
 
-        Where all images are wanted, has no image. Empty for any other class, and without the models that lack none.
+        Where all images are wanted, has no image. Without the models that lack none.
         """
-        status = self.statuses[class_index]
         count = self.library.params.export.images_per_class
-        if status.state != "short":
-            return ""
         least = least_images(count)
-        lacking = {role.replace("_", " "): least - kept for role, kept in status.kept.items() if kept < least}
+        kept = self.statuses[class_index].kept
+        lacking = {role.replace("_", " "): least - images for role, images in kept.items() if images < least}
         words = {role: "has no image" if count == "all" else f"lacks {each}" for role, each in lacking.items()}
         if len(self.library.params.models) == 1:
             return "".join(words.values())

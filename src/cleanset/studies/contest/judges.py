@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256 as digest_of
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from rich.table import Table
@@ -164,7 +165,7 @@ Events = list[tuple[datetime.date, int, str, ImageEvent]]
 
 
 def events_by_image(files: ContestFiles) -> dict[str, Events]:
-    """The answers that count, appeals and decisions on each image, by its SHA-256."""
+    """The answers that count, appeals and decisions on each image, by its SHA-256, in the order of `Events`."""
     records = JudgeRecords(files)
     found: dict[str, Events] = {}
     for each in files.answers:
@@ -174,7 +175,8 @@ def events_by_image(files: ContestFiles) -> dict[str, Events]:
         found.setdefault(appeal.image, []).append((appeal.date, 1, appeal.team, appeal))
     for decision in files.decisions:
         found.setdefault(decision.image, []).append((decision.date, 2, "", decision))
-    return found
+    # the files come in any order
+    return {sha256: sorted(events, key=itemgetter(0, 1, 2)) for sha256, events in found.items()}
 
 
 class ImageCourse:
@@ -207,12 +209,12 @@ class ImageCourse:
         self._final: ImageState | None = None
 
     def state_on(self, on: datetime.date, events: Events) -> ImageState:
-        """The state at the end of the day `on`; `events`: all up to it, or all since the day of the last call.
+        """The state at the end of the day `on`; `events`: all up to it or all since the last call, by day.
 
         Raises CleansetError for an appeal by a team that is not entitled to it or outside the days for appeals, and for
         a decision that comes too late.
         """
-        for date, _, _, event in sorted(events, key=lambda each: each[:3]):
+        for date, _, _, event in events:
             self._close(date)
             if isinstance(event, JudgeAnswer):
                 self._answer(event)

@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import cache, cached_property, partial
 from heapq import heapify, heappop, heappush
 from itertools import chain
-from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from cleanset.errors import CleansetError
@@ -491,8 +490,6 @@ class _Contest:
             images = [(image, each) for image in sorted(each.manifest.images, key=lambda image: image.sha256)]
             self._unpublished.setdefault(each.week, []).extend(images)
         self._events = events_by_image(files)
-        for events in self._events.values():
-            events.sort(key=itemgetter(0, 1, 2))
         self._due = [(event[0], sha256) for sha256, events in self._events.items() for event in events]
         """When the state of an image may change: a heap."""
         heapify(self._due)

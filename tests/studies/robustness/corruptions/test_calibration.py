@@ -62,6 +62,18 @@ def test_the_literal_cases() -> None:
     assert nll.by_image.tolist() == pytest.approx([math.log(2) / 2] * 8, abs=UNIT)
 
 
+def test_answers_that_differ_by_rounding_have_the_same_measures() -> None:
+    """Processors differ in the last bits of a loss and of a confidence."""
+    losses = np.linspace(0.01, 3, 16).reshape(8, 2)
+    others = np.nextafter(losses, 9)
+    one, other = (sampled_nll(each, RESAMPLES) for each in (losses, others))
+    assert losses.sum() != others.sum()
+    assert (one.value, one.draws.tolist()) == (other.value, other.draws.tolist())
+    confidences, correct = np.linspace(0.1, 0.9, 16).reshape(8, 2), np.arange(16).reshape(8, 2) % 3 == 0
+    found, again = (sampled_ece(each, correct, RESAMPLES).value for each in (confidences, confidences - 1e-15))
+    assert found == again
+
+
 def test_measures_of_a_study() -> None:
     whole = study()
     lines = list(whole.lines())

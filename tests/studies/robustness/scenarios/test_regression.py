@@ -83,20 +83,20 @@ def by_statsmodels(design: Design) -> Fit:
     return Fit(np.asarray(fit.params), np.asarray(fit.bse), factor_ss, float(fit.ssr))
 
 
-def fitted(published: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
+def fitted(paper: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
     if oracle:
         monkeypatch.setattr(module, "in_closed_form", by_statsmodels)
-    return regression(cells_of(published), [published.models[0], published.scenarios[0], 0])
+    return regression(cells_of(paper), [paper.models[0], paper.scenarios[0], 0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("oracle", [True, False], ids=["statsmodels", "closed_form"])
-@pytest.mark.parametrize("published", [EX1, EX3], ids=["EX1", "EX3"])
-def test_the_published_estimates(published: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("paper", [EX1, EX3], ids=["EX1", "EX3"])
+def test_the_published_estimates(paper: Published, oracle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals agree but for the rounding of the published estimates, to 4 digits, and so do p-values."""
-    rows = fitted(published, oracle, monkeypatch)["regression"].set_index(["factor", "level"])
-    assert len(rows) == len(published.coefficients)
-    for key, (estimate, low, high, p) in zip(levels_of(published), published.coefficients, strict=True):
+    rows = fitted(paper, oracle, monkeypatch)["regression"].set_index(["factor", "level"])
+    assert len(rows) == len(paper.coefficients)
+    for key, (estimate, low, high, p) in zip(levels_of(paper), paper.coefficients, strict=True):
         row = rows.loc[[key]].iloc[0]
         assert row["estimate"] == pytest.approx(estimate, abs=1e-10)
         assert [row["low"], row["high"]] == pytest.approx([low, high], abs=1e-4)
@@ -109,7 +109,7 @@ def test_the_published_estimates(published: Published, oracle: bool, monkeypatch
 @pytest.mark.slow
 @pytest.mark.parametrize("oracle", [True, False], ids=["statsmodels", "closed_form"])
 @pytest.mark.parametrize(
-    ("published", "f", "df", "errors"),
+    ("paper", "f", "df", "errors"),
     [
         (EX1, 99.3855, [23, 4, 8, 11, 516, 539], (0.02238, 0.01445, 0.01938, 0.02238)),
         (EX3, 41.9542, [25, 6, 8, 11, 730, 755], (0.02394, 0.01756, 0.01992, 0.0230)),
@@ -117,21 +117,21 @@ def test_the_published_estimates(published: Published, oracle: bool, monkeypatch
     ids=["EX1", "EX3"],
 )
 def test_the_published_analysis_of_variance(
-    published: Published,
+    paper: Published,
     f: float,
     df: list[int],
     errors: tuple[float, ...],
     oracle: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = fitted(published, oracle, monkeypatch)
+    found = fitted(paper, oracle, monkeypatch)
     anova = found["anova"]
     assert anova["source"].tolist() == ["regression", "model", "scenario", "class_index", "residual", "total"]
     assert anova["df"].tolist() == df
     assert round(anova["f"][0], 4) == f
-    assert anova["f"][:4].tolist() == pytest.approx(published.f, rel=5e-4)
+    assert anova["f"][:4].tolist() == pytest.approx(paper.f, rel=5e-4)
     assert (anova["p"][:4] < 0.0001).all()
-    assert anova["ss"][4] == pytest.approx(published.residual_ss)
+    assert anova["ss"][4] == pytest.approx(paper.residual_ss)
     accuracies = found["fitted"]["accuracy"]
     assert anova["ss"][5] == pytest.approx(((accuracies - accuracies.mean()) ** 2).sum())
     rows = found["regression"]
