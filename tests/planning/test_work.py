@@ -113,7 +113,7 @@ def test_the_table() -> None:
         "spsa         standard           600 of 1,000  ≤ 7.8 M         –  ≤ 2 h",
         "besides, without a network: pages (4 s)",
         "done already: none (2 models)",
-        "all: at most 7.8 M passes forward and 0 backward; 60 MB read, 54 MB written",
+        "all: at most 7.8 M passes forward; 60 MB read, 54 MB written",
         "here, on 2 idle cores: at most 2 hours",
         "on 4 H200, with 2 cores as here: 33 s or more, by full batches",
         "A note.",

@@ -12,9 +12,7 @@ from cleanset.measure.table import MODEL, NUMBER, SHORT
 from cleanset.planning.work import (
     HOUR,
     KNOWN_GPU,
-    NO_PASSES,
     Machine,
-    Passes,
     Plan,
     PlannedWork,
     Work,
@@ -140,14 +138,10 @@ def lines(plan: Plan, gpus: int | None) -> list[str]:
         found.append(f"besides, without a network: {names} ({duration(seconds)})")
     if finished:
         found.append(f"done already: {_names(finished)}")
-    passes = plan.passes
     if plan.needed:
         is_bound = any(each.work.bound == "at most" for each in plan.needed)
         bound = "at most " if is_bound else ""
-        found.append(
-            f"all: {_passes_text(passes, bound)}{size_text(plan.bytes_read)} read, "
-            f"{size_text(plan.bytes_written)} written"
-        )
+        found.append(f"all: {'; '.join(_sums(plan, bound))}")
         others = ", and what was not measured" if plan.unmeasured else ""
         found.append(f"here, on {_machine(plan)}: {bound}{hours_text(plan.hours)}{others}")
         if gpus is not None:
@@ -158,11 +152,13 @@ def lines(plan: Plan, gpus: int | None) -> list[str]:
     return [*found, *plan.notes]
 
 
-def _passes_text(passes: Passes, bound: str) -> str:
-    """How often an image goes through a network; nothing where none does."""
-    if passes == NO_PASSES:
-        return ""
-    return f"{bound}{number(passes.forward)} passes forward and {number(passes.backward)} backward; "
+def _sums(plan: Plan, bound: str) -> list[str]:
+    """The passes and the bytes, without what is none."""
+    passes = plan.passes
+    backward = f" and {number(passes.backward)} backward" if passes.backward else ""
+    forward = [f"{bound}{number(passes.forward)} passes forward{backward}"] if passes.forward else []
+    written = f", {size_text(plan.bytes_written)} written" if plan.bytes_written else ""
+    return [*forward, f"{size_text(plan.bytes_read)} read{written}"]
 
 
 def _on_gpus(plan: Plan, hours: float | None, bound: str) -> str:
