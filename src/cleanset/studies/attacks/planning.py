@@ -66,6 +66,10 @@ def plan(study: AttackStudy) -> Plan:
 
 ProbedModel = tuple[AttackedModel, Mapping[str, PixelNetwork]]
 """A model, and the others that images are made on."""
+SecondsOfProbe = Callable[[int], float]
+"""The seconds of all passes of the search for signs on a number of images."""
+RatioOfProbe = Callable[[SecondsOfProbe], float | None]
+"""What the search takes by these seconds; None: not measured."""
 
 
 @dataclass
@@ -153,12 +157,10 @@ class Pricer:
         # the group that exceeds the budget counts
         return min(1.0, (budget.queries + most.own.forward * group) / asked)
 
-    def priced_warnings(self, work: Work, speed: ModelSpeed, measured: Callable[[float], float | None]) -> PlannedWork:
-        """The search for signs; `measured`: its seconds by those of its passes, from seconds of an image, if tried."""
-        most = self.passes(WARNINGS)
-        searched = speed.searched.cost(most.own * work.images) + self.of_sources(most.others * work.images)
-        searched += speed.judging(work.images)
-        ratio = measured(searched.seconds / max(1, work.images))
+    def priced_warnings(self, work: Work, speed: ModelSpeed, measured: RatioOfProbe) -> PlannedWork:
+        """The search for signs; `measured`: what it takes by the seconds of its passes, if it was tried."""
+        searched = self._of_probe(speed, work.images)
+        ratio = measured(lambda images: self._of_probe(speed, images).seconds)
         if ratio is None:
             return PlannedWork(work=work, cost=searched)
         derived = None if searched.gpu is None else min(1.0, ratio) * searched.gpu
@@ -166,6 +168,12 @@ class Pricer:
         # what is not a pass takes time, too
         work = replace(work, passes=work.passes.scaled(min(1.0, ratio)), bound="measured")
         return PlannedWork(work=work, cost=cost)
+
+    def _of_probe(self, speed: ModelSpeed, images: int) -> Cost:
+        """The cost of the passes of a search for signs on a number of images, which share its checks."""
+        most = passes_of_probe(self.params.probe.model_copy(update={"images": max(1, images)}), self.sources)
+        searched = speed.searched.cost(most.own * images) + self.of_sources(most.others * images)
+        return searched + speed.judging(images)
 
     def of_sources(self, passes: Passes) -> Cost:
         """The cost of passes of each of the models that images are made on."""
@@ -177,17 +185,19 @@ class Pricer:
         )
 
 
-def ratio_of_probe(opened: Callable[[], ProbedModel], params: AttackParams, seconds_of_image: float) -> float | None:
+def ratio_of_probe(opened: Callable[[], ProbedModel], params: AttackParams, seconds_of: SecondsOfProbe) -> float | None:
     """The seconds of the search for signs by those of all its passes, as measured on a few images of one model.
 
-    None where that would take too long; `seconds_of_image`: of all passes.
+    None where that would take too long.
     """
-    if PROBED_IMAGES * seconds_of_image > PROBE_SECONDS:
+    if seconds_of(PROBED_IMAGES) > PROBE_SECONDS:
         return None
     target, others = opened()
     most = min(params.probe.images, len(target.images))
-    images = max(1, min(most, max(PROBED_IMAGES, int(PROBED_SECONDS / max(seconds_of_image, 1e-9)))))
-    return probe_seconds(target, params, others, images) / seconds_of_image
+    images = min(most, PROBED_IMAGES)
+    while images < most and seconds_of(images + 1) < PROBED_SECONDS:
+        images += 1
+    return images * probe_seconds(target, params, others, images) / seconds_of(images)
 
 
 def finished_images(attacking: Attacking, images: pd.DataFrame) -> int:
@@ -318,13 +328,13 @@ class _Planner:
             found = self.pricer.priced(work, speed, None)
         return added(found, cost)
 
-    def _ratio_of_probe(self, model: str, speed: ModelSpeed, seconds_of_image: float) -> float | None:
+    def _ratio_of_probe(self, model: str, speed: ModelSpeed, seconds_of: SecondsOfProbe) -> float | None:
         def opened() -> ProbedModel:
             target = open_target(self.study, self.params, model)
             return target, target.sources(other_models(self.study, self.params, model))
 
         if speed.is_here and self.ratio_of_probe is None:
-            self.ratio_of_probe = ratio_of_probe(opened, self.params.attacks, seconds_of_image)
+            self.ratio_of_probe = ratio_of_probe(opened, self.params.attacks, seconds_of)
         return self.ratio_of_probe
 
     def _start(self, model: str, speed: ModelSpeed) -> float:
