@@ -1,9 +1,10 @@
-"""What `cleanset plan` says before some stages run, against what they then take: attacks, robustness, a training.
+"""What `cleanset plan` says before something runs, against what it then takes.
 
-`python bench/planned.py [attacks] [robustness] [training] [--only TEXT]`: the sample's studies, by default all three,
+`python bench/planned.py [attacks] [robustness] [training] [evaluate] [--only TEXT]`: the sample's studies, stage by
+stage, and, as `evaluate`, a model of the sample on its set, on changed images of it and under attacks: by default all,
 or the stages whose names contain one of the texts. Seconds are those of all processes and cores, which other work on
 the machine changes less than the clock's. Nothing is finished before: plan and run are of everything. Plans take
-minutes, all runs an hour on two cores.
+minutes, all runs an hour on two cores; `evaluate` is five minutes of that.
 """
 
 import argparse
@@ -23,11 +24,24 @@ LIMIT = 0.3
 TRAINING_IMAGES = 20
 """Drawn images of each class."""
 STUDIES = ("attacks", "robustness", "training")
+EVALUATE = "evaluate"
+EVALUATED = ["standard", "--model", "corruption_robust"]
+"""The set, and the model."""
+CORRUPTIONS = "corruptions: {names: [gaussian_noise, contrast, zoom_blur, fog], severities: [1, 3, 5]}"
+ATTACKS = """
+attacks:
+  pgd: {steps: 8, max_steps: 8, group: 4}
+  spsa: {steps: 5, samples: 16, after: null}
+images: 12
+probe: {images: 8, steps: 4, spsa_steps: 2, spsa_samples: 8}
+"""
+"""Few steps, so that plan and run take a minute or two."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("studies", nargs="*", default=STUDIES, help=", ".join(STUDIES))
+    everything = (*STUDIES, EVALUATE)
+    parser.add_argument("studies", nargs="*", default=everything, help=", ".join(everything))
     parser.add_argument("--only", action="append", default=[], help="stages whose names contain this")
     asked = parser.parse_args()
     print_machine()
@@ -35,7 +49,10 @@ def main() -> None:
     with scratch() as folder:
         project = copy_of_sample(folder / "cleanset", asked.studies)
         for study in asked.studies:
-            rows += compared(project / "studies" / study, study, asked.only)
+            if study == EVALUATE:
+                rows += compared_commands(project, folder)
+            else:
+                rows += compared(project / "studies" / study, study, asked.only)
     print_table(
         f"Limit: {LIMIT:g} of what the stages take",
         ("study", "stages", "planned, s", "taken, s", "planned by taken"),
@@ -47,6 +64,8 @@ def copy_of_sample(folder: Path, studies: Sequence[str]) -> Path:
     """A clone of this checkout with the sample's data, none of its studies' results, and their images."""
     subprocess.run(["git", "clone", "--quiet", PROJECT, folder], check=True)
     shutil.copytree(PROJECT / "data", folder / "data", dirs_exist_ok=True)
+    if not {*studies} & {*STUDIES}:
+        return folder
     (folder / "studies" / "robustness" / "generated").mkdir(exist_ok=True)
     (folder / "studies" / "robustness" / "backgrounds").mkdir(exist_ok=True)
     cleanset(folder / "studies" / "robustness", "robustness", "stage", "images")
@@ -87,6 +106,28 @@ def compared(folder: Path, study: str, only: Sequence[str]) -> list[tuple[str, .
         print(f"{name}: planned {planned[name]:.1f} s, taken {taken:.1f} s", flush=True)
     total = (f"{study}, all", sum(each[1] for each in rows), sum(each[2] for each in rows))
     return [row(study, *each) for each in [*rows, total]]
+
+
+def compared_commands(project: Path, folder: Path) -> list[tuple[str, ...]]:
+    """A row for each evaluating command."""
+    corruptions, attacks = folder / "corruptions.yaml", folder / "attacks.yaml"
+    corruptions.write_text(CORRUPTIONS)
+    attacks.write_text(ATTACKS)
+    commands = [
+        ["evaluate", *EVALUATED],
+        ["robustness", "evaluate", *EVALUATED, "--params", str(corruptions)],
+        ["attacks", "evaluate", *EVALUATED, "--attacks", str(attacks)],
+    ]
+    rows = []
+    for number, command in enumerate(commands):
+        of_edition = [*command, "--edition", str(project), "--out", str(folder / f"out{number}")]
+        plan = json.loads(subprocess.check_output([BIN / "cleanset", "plan", *of_edition, "--json"], text=True))
+        name = " ".join(command[: command.index(EVALUATED[0])])
+        planned = plan["processor_hours"] * 3600
+        taken = process_seconds([str(BIN / "cleanset"), *of_edition]).processor_seconds
+        rows.append(row(EVALUATE, name, planned, taken))
+        print(f"{name}: planned {planned:.1f} s, taken {taken:.1f} s", flush=True)
+    return rows
 
 
 def command_of(study: str, work: Mapping[str, Any]) -> list[str]:

@@ -32,7 +32,8 @@ SUBJECTS = {
     "drawing": "drawn images, the tutorial", "statistics": "intervals, tests, seeds",
     "plumbing": "files, tables, YAML, messages", "robustness": "corrupted and changed images",
     "attacks": "adversarial examples", "contest": "abstaining defences", "training": "robust training",
-    "plans": "the plan of any folder", "realness": "how real images look", "reproduce": "printed numbers of papers",
+    "plans": "the plan of any folder", "plan_commands": "the plan of a command",
+    "realness": "how real images look", "reproduce": "printed numbers of papers",
 }  # fmt: skip
 """A few words for each box. A package without an entry is an error."""
 BOX = (186, 46)

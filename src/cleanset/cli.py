@@ -17,19 +17,26 @@ import typer.core
 from cleanset.edition.options import (
     ANY_MODEL,
     HERE,
+    ArchitectureOfWeights,
     DeviceOption,
     Folder,
     Form,
+    HintsPlace,
     HubOption,
     Json,
+    ListRole,
     NewFolder,
     PrecisionOption,
+    ReadText,
+    Restricted,
+    SetOrList,
     show,
 )
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason, system_error
 from cleanset.progress import print_notice
 from cleanset.review import commands as review_cli
+from cleanset.studies import plan_commands as plan_cli
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
@@ -76,6 +83,8 @@ class _Commands(typer.core.TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name, and those left for it."""
+        if args[:1] == ["plan"] and plan_cli.is_of_command(args[1:]):
+            return "plan", typer.main.get_command(plan_cli.app), args[1:]
         # pipelines, locks and people call a stage by its name alone
         return super().resolve_command(ctx, ["stage", *args] if args and args[0] in STAGES else args)
 
@@ -134,57 +143,41 @@ def run_stage(
 
 @app.command("plan")
 def print_plan(
-    target: Annotated[
-        str,
+    folder: Annotated[
+        Path,
         typer.Argument(
-            metavar="[FOLDER]",
-            help="Folder of an edition, or of a study of robustness, attacks or training; with --model a set.",
-            show_default="this folder",
+            help="Folder of an edition, or of a study of robustness, attacks or training.", show_default="this folder"
         ),
-    ] = ".",
-    model: Annotated[list[str] | None, ANY_MODEL] = None,
+    ] = HERE,
     grid: Annotated[str | None, typer.Option(help="Of a study of training: a grid of its params.yaml.")] = None,
-    gpus: Annotated[int | None, typer.Option(min=1, help="Say, too, what that number of GPUs takes.")] = None,
-    budget_hours: Annotated[
-        float | None,
-        typer.Option(
-            "--budget-hours", min=0, help="Exit code 1, and no start, if it takes more hours on this machine."
-        ),
-    ] = None,
+    gpus: plan_cli.Gpus = None,
+    budget_hours: plan_cli.BudgetHours = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each run of training that are timed.")] = 50,
-    start: Annotated[bool, typer.Option("--start", help="Run what is needed, by dvc repro.")] = False,
-    precision: PrecisionOption = None,
-    device: DeviceOption = None,
-    edition: Folder = HERE,
+    start: Annotated[
+        bool, typer.Option("--start", help="Run what is needed: by dvc repro; trainings by training train before.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a computation takes before it starts: images, passes, bytes, hours.
+    """Say what an edition or a study takes before it starts: images, passes, bytes, hours.
 
     Measured from a few batches on this machine. What is finished, and what DVC
     finds up to date, is not counted. Nothing is written or downloaded.
+
+    Of another long command: cleanset plan COMMAND, with its arguments, where
+    COMMAND is evaluate, robustness evaluate, attacks evaluate or hints.
     """
     from cleanset.studies import plans
 
-    if not model and plans.kind_of_folder(Path(target)) == "training":
+    kind = plans.kind_of_folder(folder)
+    if kind == "training":
         # as the trainings do, before torch is imported
         training_cli.choose_instructions()
-    from cleanset.planning import rendering, stages
-    from cleanset.planning.work import check_budget
-
     # what a user's module prints must not stand within the plan
     with redirect_stdout(sys.stderr):
-        if model:
-            found = plans.of_models(Edition(edition), target, model, precision=precision, device=device)
-            budget = budget_hours
-        else:
-            found, budget = plans.of_folder(Path(target), grid, steps, budget_hours)
-    if as_json:
-        show(rendering.plan_json(found, gpus))
-    else:
-        show(rendering.plan_text(found, gpus))
-    check_budget(found, budget)
+        found, budget = plans.of_folder(folder, grid, steps, budget_hours)
+    plan_cli.print_plan(found, gpus=gpus, budget_hours=budget, as_json=as_json)
     if start:
-        stages.start(Path(target), [each.work.stage for each in found.needed if each.work.stage])
+        plans.start(kind, folder, found, grid)
 
 
 @app.command("tutorial")
@@ -530,20 +523,11 @@ def look(
 
 @app.command()
 def hints(
-    place: Annotated[
-        str,
-        typer.Argument(
-            metavar="FOLDER|SET",
-            help="A folder of images of any layout, the folder of a set or of an edition with one, or a tar of a set.",
-        ),
-    ],
+    place: HintsPlace,
     out: Annotated[Path | None, typer.Option(help="Write one page with the images: a new .html file.")] = None,
     form: Annotated[HintsForm | None, typer.Option("--format", help="Print all hints as CSV.")] = None,
     most: Annotated[int, typer.Option(min=1, help="Number of images on the page, the most severe.")] = 500,
-    text: Annotated[
-        bool | None,
-        typer.Option("--text/--no-text", help="Read text.", show_default="of 1,000 images at most"),
-    ] = None,
+    text: ReadText = None,
 ) -> None:
     """Print the hints of the review page at any images: borders, text, blur, copies and others.
 
@@ -603,14 +587,7 @@ def arrays(
 
 @app.command()
 def evaluate(
-    images_of: Annotated[
-        str,
-        typer.Argument(
-            metavar="SET",
-            help="A role of the edition, the folder or tar of an export, a folder with a folder for each class, or a "
-            "CSV list of the edition's images and their classes.",
-        ),
-    ],
+    images_of: SetOrList,
     model: Annotated[list[str] | None, ANY_MODEL] = None,
     predictions: Annotated[
         list[str] | None,
@@ -621,17 +598,9 @@ def evaluate(
             "probability_5. Repeat it for each model.",
         ),
     ] = None,
-    architecture: Annotated[
-        str | None,
-        typer.Option(help="timm architecture of the weights file, unless a training study has trained it."),
-    ] = None,
-    role: Annotated[str | None, typer.Option(help="With a list: only the rows of this model.")] = None,
-    restricted: Annotated[
-        bool,
-        typer.Option(
-            "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
-        ),
-    ] = False,
+    architecture: ArchitectureOfWeights = None,
+    role: ListRole = None,
+    restricted: Restricted = False,
     labels_in: Annotated[
         Path | None,
         typer.Option(

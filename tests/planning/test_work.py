@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from cleanset.errors import CleansetError
-from cleanset.planning.rendering import duration, number, plan_json, plan_text, size_text
+from cleanset.planning.rendering import duration, hours_text, number, plan_json, plan_text, size_text
 from cleanset.planning.work import (
     Cost,
     Machine,
@@ -83,7 +83,7 @@ def test_the_budget() -> None:
     assert found.processor_hours == pytest.approx(4.0025)
     check_budget(found, None)
     check_budget(found, 2.01)
-    message = r"^studies/attacks: 2\.00 hours; expected at most 2: run some of its stages, or raise the budget$"
+    message = r"^studies/attacks: 2\.00 hours; expected at most 2: run a part of it, or raise the budget$"
     with pytest.raises(CleansetError, match=message):
         check_budget(found, 2)
 
@@ -108,14 +108,14 @@ PAGES = planned(Work(name="pages"), start=4)
 def test_the_table() -> None:
     found = plan(planned(start=9, device=14_400, gpu=80), NONE, replace_model(NONE, "other"), PAGES)
     assert [line.rstrip() for line in shown(found, 80, gpus=4)] == [
-        "computation  model                    images  forward  backward   time",
+        "                                      images   passes    passes   time",
+        "computation  model                      left  forward  backward   here",
         "spsa         standard           600 of 1,000  ≤ 7.8 M         –  ≤ 2 h",
-        "beside these, without a network: pages: 4 s",
-        "not needed, up to date: none of 2 models",
-        "all: at most 7.8 M images forward and 0 backward; 60 MB read, 54 MB written",
-        "here: at most 2.00 hours (2 h) on 2 idle cores",
-        "on 4 H200, with these 2 cores: 0.01 hours (33 s) in full batches, longer in",
-        "small ones",
+        "besides, without a network: pages (4 s)",
+        "done already: none (2 models)",
+        "all: at most 7.8 M passes forward; 60 MB read, 54 MB written",
+        "here, on 2 idle cores: at most 2 hours",
+        "on 4 H200, with 2 cores as here: 33 s or more, by full batches",
         "A note.",
     ]
 
@@ -139,6 +139,27 @@ def test_json() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (0.01, "36 s"), (0.5, "30 min"), (1.384, "1.38 hours"), (47.9, "47.9 hours"), (50.4, "2.1 days (50 hours)"),
+        (2945.8, "123 days (2,946 hours)"),
+    ],
+)  # fmt: skip
+def test_hours(hours: float, text: str) -> None:
+    """As a budget is in hours, days stand beside them."""
+    assert hours_text(hours) == text
+
+
+def test_what_is_not_measured_is_said() -> None:
+    unknown = PlannedWork(work=SPSA, remark="standard: its weights are not here")
+    assert [line.rstrip() for line in shown(plan(planned(start=9, device=14_400), unknown), 120)][-3:] == [
+        "here, on 2 idle cores: at most 2 hours, and what was not measured",
+        "not measured: standard: its weights are not here",
+        "A note.",
+    ]
 
 
 def test_numbers() -> None:

@@ -59,6 +59,37 @@ ANY_MODEL = typer.Option(
     help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role "
     "of the edition; NAME=MODEL gives it another name. Repeat it for each model."
 )
+SetOrList = Annotated[
+    str,
+    typer.Argument(
+        metavar="SET",
+        help="A role of the edition, the folder or tar of an export, a folder with a folder for each class, or a "
+        "CSV list of the edition's images and their classes.",
+    ),
+]
+ListRole = Annotated[str | None, typer.Option("--role", help="With a list: only the rows of this model.")]
+Restricted = Annotated[
+    bool,
+    typer.Option(
+        "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
+    ),
+]
+ArchitectureOfWeights = Annotated[
+    str | None,
+    typer.Option(
+        "--architecture", help="timm architecture of the weights file, unless a training study has trained it."
+    ),
+]
+HintsPlace = Annotated[
+    str,
+    typer.Argument(
+        metavar="FOLDER|SET",
+        help="A folder of images of any layout, the folder of a set or of an edition with one, or a tar of a set.",
+    ),
+]
+ReadText = Annotated[
+    bool | None, typer.Option("--text/--no-text", help="Read text.", show_default="of 1,000 images at most")
+]
 PaperForm = StrEnum("PaperForm", ["latex", "markdown", "csv"])
 Form = Annotated[
     PaperForm | None,

@@ -40,6 +40,7 @@ from cleanset.scoring.fingerprints import program_fingerprint
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
+from cleanset.scoring.shards import finished_shards, shard_size
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
 
@@ -162,19 +163,45 @@ def measure_models(
     if out is not None:
         remove_abandoned(out)
     pixels = cache(partial(pixels_digest, images))
-    shown = sorted({item.class_index for item in images.items})
     found = []
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
-        model = load(spec, settings, images.classes)
-        if restricted:
-            network = AmongClasses(model.loaded.network, shown, images.classes).eval()
-            digest = sha256(" ".join(map(str, shown)).encode())[:32]
-            identity = f"{model.identity}, among classes {digest}"
-            model = NamedModel(model.name, replace(model.loaded, network=network), identity)
+        model = load_for(images, spec, settings, restricted=restricted)
         path = None if out is None else out / f"{stem}.parquet"
         predictions, record = _predicted(model, images, settings, path, pixels)
         found.append(measured_model(model.name, predictions, images, record, path=path))
     return found
+
+
+def load_for(images: EvaluationSet, spec: Spec, settings: Settings, *, restricted: bool) -> NamedModel:
+    """A model as it is measured on a set; `restricted`: among the classes of its images alone.
+
+    Raises CleansetError as `load` does.
+    """
+    model = load(spec, settings, images.classes)
+    if not restricted:
+        return model
+    shown = sorted({item.class_index for item in images.items})
+    network = AmongClasses(model.loaded.network, shown, images.classes).eval()
+    digest = sha256(" ".join(map(str, shown)).encode())[:32]
+    identity = f"{model.identity}, among classes {digest}"
+    return NamedModel(model.name, replace(model.loaded, network=network), identity)
+
+
+def finished_images(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path) -> int:
+    """The images whose predictions an earlier run of the same has kept: all, or those in finished shards.
+
+    `path`: the table of the predictions.
+    """
+    made_from = _made_from(model, images, settings)
+    if read_finished(path.with_suffix(".json"), made_from, path) is not None:
+        return len(images.items)
+    size = shard_size(settings.batch_size)
+    return min(len(images.items), finished_shards(_partial(path), made_from.fingerprint) * size)
+
+
+def _partial(path: Path) -> Path:
+    """The folder of the finished shards of predictions."""
+    return partial_shards(path.with_suffix(""))
 
 
 def pixels_digest(images: EvaluationSet) -> str:
@@ -202,7 +229,7 @@ def _predicted(
         classes=images.classes,
         title=f"evaluate {model.name}",
     )
-    shards = None if path is None else run.shards(partial_shards(path.with_suffix("")), made_from, NAMED_SCORES)
+    shards = None if path is None else run.shards(_partial(path), made_from, NAMED_SCORES)
     record = {**made_from.facts, "fingerprint": made_from.fingerprint, "against_float64": None}
     try:
         files = [each.file for each in images.items]

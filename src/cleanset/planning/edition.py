@@ -21,7 +21,7 @@ from cleanset.progress import tracked
 from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.models import LoadedModel, is_at_hand, untrained
-from cleanset.scoring.shards import MIN_SHARD_IMAGES, finished_shards
+from cleanset.scoring.shards import MIN_SHARD_IMAGES, finished_shards, shard_size
 from cleanset.stages.score import network_run, read_inputs
 from cleanset.tables import INDEX, read_table
 
@@ -168,5 +168,5 @@ class _Planner:
         if not (folder.is_dir() and is_there(self.edition.index)):
             return 0
         _, made_from = network_run(read_inputs(self.edition, self.params, role), self.settings)
-        size = max(MIN_SHARD_IMAGES // self.settings.batch_size, 1) * self.settings.batch_size
+        size = shard_size(self.settings.batch_size)
         return min(len(self._names), finished_shards(folder, made_from.fingerprint) * size)

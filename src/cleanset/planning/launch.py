@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from time import perf_counter
 
 from cleanset.errors import CleansetError
@@ -42,8 +43,12 @@ def process_seconds(command: Sequence[str]) -> ProcessSeconds:
     return ProcessSeconds(seconds=found["seconds"], processor_seconds=found["processor_seconds"])
 
 
+@cache
 def seconds_of_code(code: str, *arguments: str, is_separate: bool = False) -> float:
-    """Seconds of a process of Python that runs some code: of all cores, or by the clock if a device is separate."""
+    """Seconds of a process of Python that runs some code: of all cores, or by the clock if a device is separate.
+
+    Measured once.
+    """
     found = process_seconds([sys.executable, "-c", code, *arguments])
     return found.seconds if is_separate else found.processor_seconds
 

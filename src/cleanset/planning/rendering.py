@@ -21,7 +21,12 @@ from cleanset.planning.work import (
 )
 
 UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6))
-TIMES = (("d", 86_400), ("h", HOUR), ("min", 60), ("s", 1))
+DAY = 24 * HOUR
+MANY_HOURS = 48
+"""From so many hours on days are said, too."""
+MANY_DAYS = 100
+"""More are shown as whole ones."""
+TIMES = (("d", DAY), ("h", HOUR), ("min", 60), ("s", 1))
 MODEL_WIDTH = 17
 """Characters of corruption_robust."""
 AT_MOST = "≤"
@@ -34,6 +39,17 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.2g} s"
+
+
+def hours_text(hours: float) -> str:
+    """A time in hours, as a budget is: days beside many, another unit for few."""
+    seconds = hours * HOUR
+    if hours < 1:
+        return duration(seconds)
+    if hours < MANY_HOURS:
+        return f"{hours:.3g} hours"
+    days = seconds / DAY
+    return f"{days:,.0f} days ({hours:,.0f} hours)" if days > MANY_DAYS else f"{days:.3g} days ({hours:,.0f} hours)"
 
 
 def number(value: int) -> str:
@@ -91,7 +107,7 @@ def _table(shown: Sequence[PlannedWork], machine: Machine) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("computation", **SHORT)
     table.add_column("model", **{**MODEL, "min_width": MODEL_WIDTH})
-    for title in ("images", "forward", "backward", "time"):
+    for title in ("images\nleft", "passes\nforward", "passes\nbackward", "time\nhere"):
         table.add_column(title, **NUMBER)
     for planned in shown:
         work = planned.work
@@ -119,40 +135,50 @@ def lines(plan: Plan, gpus: int | None) -> list[str]:
     if further:
         seconds = sum(duration_on(plan.machine, each) for each in further)
         names = ", ".join(each.work.name for each in further)
-        found.append(f"beside these, without a network: {names}: {duration(seconds)}")
+        found.append(f"besides, without a network: {names} ({duration(seconds)})")
     if finished:
-        found.append(f"not needed, up to date: {_names(finished)}")
-    passes = plan.passes
+        found.append(f"done already: {_names(finished)}")
     if plan.needed:
         is_bound = any(each.work.bound == "at most" for each in plan.needed)
         bound = "at most " if is_bound else ""
-        found.append(
-            f"all: {bound}{number(passes.forward)} images forward and {number(passes.backward)} backward; "
-            f"{size_text(plan.bytes_read)} read, {size_text(plan.bytes_written)} written"
-        )
-        found.append(f"here: {bound}{plan.hours:,.2f} hours ({duration(plan.hours * HOUR)}) {_machine(plan)}")
+        found.append(f"all: {'; '.join(_sums(plan, bound))}")
+        others = ", and what was not measured" if plan.unmeasured else ""
+        found.append(f"here, on {_machine(plan)}: {bound}{hours_text(plan.hours)}{others}")
         if gpus is not None:
             hours = plan.hours_on(gpus)
-            found.append(
-                f"on {_gpus_text(plan, gpus)}, with these {plan.machine.cores} cores: {_on_gpus(plan, hours, bound)}"
-            )
+            found.append(f"on {_gpus_text(plan, gpus)}, with {_cores(plan)} as here: {_on_gpus(plan, hours, bound)}")
     reasons = dict.fromkeys(each.remark for each in plan.unmeasured)
     found += [f"not measured: {reason}" for reason in reasons]
     return [*found, *plan.notes]
 
 
+def _sums(plan: Plan, bound: str) -> list[str]:
+    """The passes and the bytes, without what is none."""
+    passes = plan.passes
+    backward = f" and {number(passes.backward)} backward" if passes.backward else ""
+    forward = [f"{bound}{number(passes.forward)} passes forward{backward}"] if passes.forward else []
+    written = f", {size_text(plan.bytes_written)} written" if plan.bytes_written else ""
+    return [*forward, f"{size_text(plan.bytes_read)} read{written}"]
+
+
 def _on_gpus(plan: Plan, hours: float | None, bound: str) -> str:
     if hours is None:
         return "unknown"
-    time = f"{hours:,.2f} hours ({duration(hours * HOUR)})"
+    if plan.machine.is_separate:
+        return f"{bound}{hours_text(hours)}"
     # derived from operations: the rate of full batches, which small groups do not reach
-    return f"{bound}{time}" if plan.machine.is_separate else f"{time} in full batches, longer in small ones"
+    return f"{hours_text(hours)} or more, by full batches"
 
 
 def _machine(plan: Plan) -> str:
     machine = plan.machine
-    device = f"{machine.devices} × {machine.device}, " if machine.is_separate else ""
-    return f"on {device}{machine.cores} idle core{'s' if machine.cores > 1 else ''}"
+    device = f"{machine.devices} × {machine.device} and " if machine.is_separate else ""
+    return f"{device}{_cores(plan, 'idle ')}"
+
+
+def _cores(plan: Plan, adjective: str = "") -> str:
+    cores = plan.machine.cores
+    return f"{cores} {adjective}core{'s' if cores > 1 else ''}"
 
 
 def _names(finished: Sequence[PlannedWork]) -> str:
@@ -160,7 +186,7 @@ def _names(finished: Sequence[PlannedWork]) -> str:
     counts = dict[str, int]()
     for each in finished:
         counts[each.work.name] = counts.get(each.work.name, 0) + 1
-    return ", ".join(name if count == 1 else f"{name} of {count} models" for name, count in counts.items())
+    return ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())
 
 
 def plan_json(plan: Plan, gpus: int | None) -> str:

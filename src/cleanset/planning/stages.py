@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,16 @@ class StageStates:
     def state(self, stage: str) -> State:
         """Whether a stage is needed."""
         return "needed" if self.changed is None or stage in self.changed else "finished"
+
+    def lacks_only_outputs(self, stage: str) -> bool:
+        """Whether nothing of a stage has changed but that outputs are missing, which DVC's cache may have."""
+        changes = (self.changed or {}).get(stage)
+        if not isinstance(changes, list) or not changes:
+            return False
+        parts = [part for each in changes if isinstance(each, dict) for part in each.items()]
+        return len(parts) == len(changes) and all(
+            name == "changed outs" and set(found.values()) == {"deleted"} for name, found in parts
+        )
 
 
 def stage_states(folder: Path) -> StageStates:
@@ -49,12 +59,22 @@ def without_network(stage: str, module: str, states: StageStates) -> PlannedWork
     return PlannedWork(work=work, cost=Cost(start=seconds_of_code(f"import {module}")))
 
 
-def start(folder: Path, stages: Iterable[str]) -> None:
-    """Run these stages by DVC, each once. Raises CleansetError if it fails."""
-    stages = list(dict.fromkeys(stages))
-    if not stages:
-        print("nothing is left to do")
-        return
-    command = [sys.executable, "-m", "dvc", "repro", *stages]
+def reproduce(folder: Path, stages: Iterable[str]) -> None:
+    """Run these stages by DVC. Raises CleansetError if it fails."""
+    _run("dvc repro", [sys.executable, "-m", "dvc", "repro", *stages], folder)
+
+
+def restore(folder: Path, stages: Sequence[str]) -> None:
+    """Take what DVC's cache has of the missing outputs of stages; what it lacks stays missing."""
+    command = [sys.executable, "-m", "dvc", "checkout", "--quiet", *stages]
+    subprocess.run(command, cwd=folder, capture_output=True, check=False)
+
+
+def run_command(folder: Path, *arguments: str) -> None:
+    """Run a command of cleanset in a folder, in a process of its own. Raises CleansetError if it fails."""
+    _run(f"cleanset {' '.join(arguments)}", [sys.executable, "-m", "cleanset", *arguments], folder)
+
+
+def _run(name: str, command: Sequence[str], folder: Path) -> None:
     if subprocess.run(command, cwd=folder, check=False).returncode:
-        raise CleansetError("dvc repro failed; expected every stage to finish: see its messages above, then run again")
+        raise CleansetError(f"{name} failed; expected every stage to finish: see its messages above, then run again")

@@ -1,13 +1,15 @@
 """The work of a computation, what it costs, and how long that takes on a machine: arithmetic alone."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cleanset.errors import CleansetError
 
 HOUR = 3600
 """Seconds of an hour."""
+FEW_HOURS = 0.01
+"""Up to so many hours are shown with two digits."""
 
 IMAGE_BYTES = 134_000
 """Mean size of an image of ILSVRC2012's validation set: 6.7 GB by 50,000."""
@@ -131,6 +133,26 @@ def random_weights(model: str) -> str:
     return f"{model}: its weights are not here; measured with random ones."
 
 
+def of_program(model: str) -> str:
+    """The remark on a model behind a command."""
+    return f"{model}: a program, whose seconds are not known before it runs"
+
+
+def added(planned: PlannedWork, cost: Cost) -> PlannedWork:
+    """A computation that costs more."""
+    return replace(planned, cost=None if planned.cost is None else planned.cost + cost)
+
+
+def with_start(works: Sequence[PlannedWork], measured: Callable[[], float]) -> list[PlannedWork]:
+    """The works, of which the first that is needed, and has a price, has the measured seconds before it, too."""
+    found = [*works]
+    for place, each in enumerate(found):
+        if each.work.state == "needed" and each.cost is not None:
+            found[place] = added(each, Cost(start=measured()))
+            break
+    return found
+
+
 def duration_on(machine: Machine, planned: PlannedWork) -> float:
     """Seconds by the clock on a machine whose cores are idle; 0 for what is finished or could not be measured."""
     cost = planned.cost
@@ -220,6 +242,11 @@ def check_budget(plan: Plan, budget: float | None) -> None:
         )
     if plan.hours > budget:
         raise CleansetError(
-            f"{plan.name}: {plan.hours:.2f} hours; expected at most {budget:g}: run some of its stages, or raise the "
+            f"{plan.name}: {_hours(plan.hours)} hours; expected at most {budget:g}: run a part of it, or raise the "
             "budget"
         )
+
+
+def _hours(hours: float) -> str:
+    # a budget may be of seconds
+    return f"{hours:,.2f}" if hours > FEW_HOURS else f"{hours:.2g}"

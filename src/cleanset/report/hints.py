@@ -59,7 +59,7 @@ Read = Callable[[], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class _Images:
+class HintedPlace:
     """Any images: those of a finished set, or of a folder."""
 
     source: Path
@@ -92,10 +92,10 @@ def write(place: str, page: Path | None, *, most: int = MAX_ON_PAGE, text: bool 
     """
     if page is not None:
         _check_page(page)
-    images = _images_in(place)
+    images = images_in(place)
     if page is not None:
         check_outside(page, images.source)
-    reads_text = can_read_text() and (len(images.read) <= MAX_TEXT_UNASKED if text is None else text)
+    reads_text = is_text_read(len(images.read), text)
     looks = _looks(images, usual_text_cache() if reads_text else None, reads_text=reads_text)
     found = Hints(
         source=images.source,
@@ -108,6 +108,11 @@ def write(place: str, page: Path | None, *, most: int = MAX_ON_PAGE, text: bool 
     return found
 
 
+def is_text_read(images: int, text: bool | None) -> bool:
+    """Whether text is read of a number of images; `text`: whether it is asked for, None if not said."""
+    return can_read_text() and (images <= MAX_TEXT_UNASKED if text is None else text)
+
+
 def _check_page(page: Path) -> None:
     if page.suffix != ".html":
         raise CleansetError(f"{page}: not the name of a page; expected a new file that ends in .html")
@@ -118,13 +123,14 @@ def _check_page(page: Path) -> None:
 # Images
 
 
-def _images_in(place: str) -> _Images:
+def images_in(place: str) -> HintedPlace:
+    """The images of the only set in a place, or of a folder. Raises CleansetError for a place without any."""
     source = one_set(opened(place))
     if is_there(source / MANIFEST):
         found = read_set(source)
         check_not_empty(found.entries, source)
         entries = sorted(found.entries, key=lambda entry: entry.file)
-        return _Images(source, {entry.file: partial(read_image, source, entry) for entry in entries}, found.classes)
+        return HintedPlace(source, {entry.file: partial(read_image, source, entry) for entry in entries}, found.classes)
     if not source.is_dir():
         raise CleansetError(f"{source}: missing, or not a folder; expected a folder of images, or a finished set")
     if Edition(source).params_yaml.is_file():
@@ -137,7 +143,7 @@ def _images_in(place: str) -> _Images:
         raise CleansetError(f"{source}: no image in it; expected files that end in {', '.join(IMAGE_SUFFIXES)}")
     check_image_names(ids, str(source))
     read = {name: location.read for name, location in image_locations(source, ids, str(source)).items()}
-    return _Images(source, read, imagenet() if _are_imagenets(ids) else ClassTable(()))
+    return HintedPlace(source, read, imagenet() if _are_imagenets(ids) else ClassTable(()))
 
 
 def _are_imagenets(ids: Sequence[str]) -> bool:
@@ -146,9 +152,9 @@ def _are_imagenets(ids: Sequence[str]) -> bool:
     return all(parse_image_name(PurePosixPath(name).name) or name.partition("/")[0] in wnids for name in ids)
 
 
-def _looks(images: _Images, cache: TextCache | None, *, reads_text: bool) -> dict[str, ImageLook]:
+def _looks(images: HintedPlace, cache: TextCache | None, *, reads_text: bool) -> dict[str, ImageLook]:
     """A look at each image, by its id. Raises CleansetError that names all images that cannot be read."""
-    look = partial(_look, cache=cache, reads_text=reads_text)
+    look = partial(look_of, cache=cache, reads_text=reads_text)
     reads = images.read.values()
     if len(reads) < _MIN_OF_PROCESSES:
         found = list(tracked(map(look, reads), len(reads), "hints"))
@@ -165,7 +171,7 @@ def _looks(images: _Images, cache: TextCache | None, *, reads_text: bool) -> dic
     return {name: each for name, each in zip(images.read, found, strict=True) if isinstance(each, ImageLook)}
 
 
-def _look(read: Read, *, cache: TextCache | None, reads_text: bool) -> ImageLook | str:
+def look_of(read: Read, *, cache: TextCache | None, reads_text: bool) -> ImageLook | str:
     """The look at an image; the reason why it cannot be read."""
     data = read()
     try:
@@ -287,7 +293,7 @@ class _Card:
     """Images that its hints compare it with."""
 
 
-def _page_text(found: Hints, images: _Images, most: int) -> str:
+def _page_text(found: Hints, images: HintedPlace, most: int) -> str:
     shown = found.hinted[:most]
     needed = dict.fromkeys(name for image in shown for name in (image.image_id, *_others(image)))
     make = partial(_inlined, images, usual_thumbnail_cache())
@@ -313,7 +319,7 @@ def _others(image: HintedImage) -> list[str]:
     return [hint.other for hint in image.hints if hint.other]
 
 
-def _inlined(images: _Images, cache: ThumbnailCache, name: str) -> PageImage:
+def _inlined(images: HintedPlace, cache: ThumbnailCache, name: str) -> PageImage:
     """The thumbnail of an image, inside its address."""
     (made,) = cache.thumbnails(images.read[name](), None, enlarged=False)
     return PageImage(f"data:image/jpeg;base64,{base64.b64encode(made.jpeg).decode()}", made.width, made.height)

@@ -23,6 +23,11 @@ it is not known."""
 MIN_SHARD_IMAGES = 512
 
 
+def shard_size(batch_size: int, min_images: int = MIN_SHARD_IMAGES) -> int:
+    """The images of a shard: whole batches."""
+    return batch_size * max(1, min_images // batch_size)
+
+
 def _shard_folders(folder: Path) -> list[Path]:
     """The folders with shards in `folder`, one for each fingerprint. Raises CleansetError if it holds anything else."""
     if not folder.exists() and not folder.is_symlink():
@@ -73,7 +78,7 @@ class Shards:
         self._folder = folder / fingerprint
         self._table = table
         self._classes = classes
-        size = batch_size * max(1, min_images // batch_size)
+        size = shard_size(batch_size, min_images)
         self._image_ids = [image_ids[start : start + size] for start in range(0, len(image_ids), size)]
         if only is not None:
             self._image_ids = [[each for each in ids if each in only] for ids in self._image_ids]

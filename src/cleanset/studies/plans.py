@@ -1,10 +1,11 @@
-"""The plan of any folder: an edition, or a study of robustness, attacks or training; and of models on a set."""
+"""The plan of any folder: an edition, or a study of robustness, attacks or training; and its start."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.planning import stages
 from cleanset.planning.work import Plan
 from cleanset.yaml_files import read_yaml
 
@@ -60,14 +61,26 @@ def of_folder(folder: Path, grid: str | None, steps: int, budget: float | None) 
     return of_edition.plan(Edition(folder)), budget
 
 
-def of_models(
-    edition: Edition, images: str, models: Sequence[str], *, precision: str | None, device: str | None
-) -> Plan:
-    """The plan of measuring models on a set, named as for `cleanset evaluate`."""
-    from cleanset.measure.command import Wanted
-    from cleanset.measure.image_lists import open_set_or_list
-    from cleanset.planning import evaluated
+def start(kind: str, folder: Path, found: Plan, grid: str | None) -> None:
+    """Run the stages of a plan that are needed, by DVC; trainings first on all devices at a time.
 
-    wanted = Wanted(name=images, models=models, precision=precision, device=device)
-    specs, score, roles = wanted.models_to_run(edition)
-    return evaluated.plan(specs, open_set_or_list(images, edition, roles), score)
+    Raises CleansetError if one fails.
+    """
+    needed = list(dict.fromkeys(each.work.stage for each in found.needed if each.work.stage))
+    if not needed:
+        print("nothing is left to do")
+        return
+    if kind == "training":
+        _train(folder, needed, grid)
+    stages.reproduce(folder, needed)
+
+
+def _train(folder: Path, needed: Sequence[str], grid: str | None) -> None:
+    """Train what is needed on all devices; stages then take it over."""
+    if "data" in needed:
+        stages.reproduce(folder, ["data"])
+    states = stages.stage_states(folder)
+    if missing := [stage for stage in needed if states.lacks_only_outputs(stage)]:
+        stages.restore(folder, missing)
+    if any(stage.startswith("train") for stage in needed):
+        stages.run_command(folder, "training", "train", *([] if grid is None else ["--grid", grid]))

@@ -19,8 +19,9 @@ from cleanset.planning.work import Cost, Passes, PlannedWork, Work
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
-from cleanset.studies.training.planning import StepTimes, planned_run
+from cleanset.studies.training.planning import RunSteps, StepTimes, planned_run
 from cleanset.studies.training.run_params import Run
+from cleanset.studies.training.state import FINISHED_FILE, StateFolder
 from cleanset.yaml_files import read_yaml
 from tests.studies.training.finished_study import record_of
 
@@ -61,6 +62,16 @@ def test_finished_epochs_are_not_counted() -> None:
     assert found.work.passes.backward == 720
     assert found.cost is not None
     assert found.cost.device == pytest.approx(0.2 * 147)
+
+
+def test_a_fold_that_waits_for_its_stage_has_ended(tmp_path: Path) -> None:
+    """Its state is removed at its end: its epochs are all of the run's, the last one begun and not full."""
+    folder = StateFolder(tmp_path, {})
+    assert (folder.has_ended(), folder.finished_epochs()) == (False, 0)
+    (tmp_path / FINISHED_FILE).write_text('{"settings": {}, "files": {}}')
+    assert (folder.has_ended(), folder.finished_epochs()) == (True, 0)
+    run = Run.model_validate({"network": {"name": "a"}, "steps": 25, "batch": 8})
+    assert RunSteps.of(run, 10) == RunSteps(folds=1, steps=25, epochs=3, validations=4)
 
 
 def test_early_stopping_ends_a_run_earlier() -> None:

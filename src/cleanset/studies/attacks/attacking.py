@@ -284,10 +284,14 @@ class Attacking:
 
     def run_unfinished(self, search: "Search", others: "OtherSearches") -> None:
         """Attack the first images of each class as `run` does, unless the results of an earlier run are there."""
-        images = self.first_images()
-        is_finished = read_finished(self.folder.record, self.made_from(images), self.folder.table) is not None
-        if not is_finished or self._has_other_files():
-            self.run(search, images, others, keep_facts=True)
+        if not self.is_finished():
+            self.run(search, self.first_images(), others, keep_facts=True)
+
+    def is_finished(self) -> bool:
+        """Whether the results of an earlier run of the same are there, with all files; prints why not."""
+        made_from = self.made_from(self.first_images())
+        found = read_finished(self.folder.record, made_from, self.folder.table)
+        return found is not None and not self._has_other_files()
 
     def first_images(self) -> pd.DataFrame:
         """The first images of each class, as far as the params have the attack try them: rows of STUDY_IMAGES."""
@@ -642,9 +646,9 @@ def evaluate(
     problems = dict[tuple[str, str], str]()
     records = dict[str, WarningRecord | None]()
     # each is loaded once for this, whatever number of models is attacked
-    facts_of_others = cache(partial(_facts_of, others, settings, classes))
+    facts_of_others = cache(partial(facts_of_models, others, settings, classes))
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
-        evaluated = _Evaluated(
+        evaluated = EvaluatedModel(
             spec=spec, stem=stem, others=others, images=images.images, files=images.files, settings=settings,
             request=request, classes=classes,
         )  # fmt: skip
@@ -684,7 +688,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Evaluated:
+class EvaluatedModel:
     """A model that is attacked outside DVC; it can be sent to another process, which loads the model anew."""
 
     spec: Spec
@@ -743,17 +747,17 @@ class _Evaluated:
         return target.sources({each.text: load(each, self.settings, self.classes).loaded for each in others})
 
 
-def _open_evaluated(evaluated: _Evaluated, name: str, place: Place) -> Opened[FoundGroup]:
+def _open_evaluated(evaluated: EvaluatedModel, name: str, place: Place) -> Opened[FoundGroup]:
     """An attack on a model that is loaded anew."""
     settings = replace(evaluated.settings, devices=[place.device])
     named = load(evaluated.spec, settings, evaluated.classes)
     target = evaluated.target(named, place.device)
-    facts_of_others = partial(_facts_of, evaluated.others, settings, evaluated.classes)
+    facts_of_others = partial(facts_of_models, evaluated.others, settings, evaluated.classes)
     search = evaluated.search(name, named, target, facts_of_others)
     return Opened(worker=search, made_from=search.attacking.made_from(search.attacking.first_images()))
 
 
-def _facts_of(others: Sequence[Spec], settings: Settings, classes: ClassTable) -> dict[str, list[str]]:
+def facts_of_models(others: Sequence[Spec], settings: Settings, classes: ClassTable) -> dict[str, list[str]]:
     """The digest of the weights and the identity of each of some models, by name."""
     loaded = (load(each, settings, classes) for each in others)
     return {each.name: [each.loaded.weights_sha256, each.identity] for each in loaded}

@@ -28,6 +28,49 @@ app = typer.Typer()
 tools = typer.Typer(no_args_is_help=True, help="Attack models on finished sets, outside DVC.")
 """The commands of `cleanset attacks`."""
 
+ModelsToAttack = Annotated[
+    list[str],
+    typer.Option(
+        "--model",
+        help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
+        "command:PROGRAM, or a role of the edition; NAME=MODEL gives it another name. Repeat it for each model.",
+    ),
+]
+Attacks = Annotated[
+    str,
+    typer.Option(
+        "--attacks",
+        help="Names with commas between, such as pgd,spsa,square,transfer, or a .yaml file with the keys of a "
+        "study's params.yaml.",
+    ),
+]
+NormOfBall = Annotated[
+    Literal["Linf", "L2"] | None,
+    typer.Option("--norm", help="Norm of the ball of all attacks that search one.", show_default="Linf"),
+]
+Eps = Annotated[str | None, typer.Option("--eps", help="Radius of this ball.", show_default="4/255 in Linf")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Number of images, spread over the classes.")]
+TransferFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--transfer-from", help="A model to make images on, in place of the edition's; repeat it for each model."
+    ),
+]
+StraightThrough = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--straight-through",
+        help="A step of the network, by its name in named_modules(), that gradients pass straight through; "
+        "repeat it for each step.",
+    ),
+]
+Warnings = Annotated[bool, typer.Option("--warnings/--no-warnings", help="Look for signs of gradient masking.")]
+PrecisionOfVerdicts = Annotated[
+    str | None,
+    typer.Option(
+        "--precision", help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False
+    ),
+]
 RoleOption = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
 
 
@@ -81,44 +124,17 @@ def _group() -> None:
 @tools.command()
 def evaluate(
     images: AnyImages,
-    model: Annotated[
-        list[str],
-        typer.Option(
-            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-            "command:PROGRAM, or a role of the edition; NAME=MODEL gives it another name. Repeat it for each model."
-        ),
-    ],
+    model: ModelsToAttack,
     out: Annotated[Path, typer.Option(help="Write changed images and results here, and continue an interrupted run.")],
-    attacks: Annotated[
-        str,
-        typer.Option(
-            help="Names with commas between, such as pgd,spsa,square,transfer, or a .yaml file with the keys of a "
-            "study's params.yaml."
-        ),
-    ],
-    norm: Annotated[
-        Literal["Linf", "L2"] | None,
-        typer.Option(help="Norm of the ball of all attacks that search one.", show_default="Linf"),
-    ] = None,
-    eps: Annotated[str | None, typer.Option(help="Radius of this ball.", show_default="4/255 in Linf")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Number of images, spread over the classes.")] = None,
-    transfer_from: Annotated[
-        list[str] | None,
-        typer.Option(help="A model to make images on, in place of the edition's; repeat it for each model."),
-    ] = None,
-    straight_through: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A step of the network, by its name in named_modules(), that gradients pass straight through; "
-            "repeat it for each step."
-        ),
-    ] = None,
-    warnings: Annotated[bool, typer.Option(help="Look for signs of gradient masking.")] = True,
+    attacks: Attacks,
+    norm: NormOfBall = None,
+    eps: Eps = None,
+    limit: Limit = None,
+    transfer_from: TransferFrom = None,
+    straight_through: StraightThrough = None,
+    warnings: Warnings = True,
     architecture: Architecture = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False),
-    ] = None,
+    precision: PrecisionOfVerdicts = None,
     device: DeviceOption = None,
     edition: EditionOfRoles = HERE,
     form: Form = None,

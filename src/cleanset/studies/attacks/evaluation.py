@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
@@ -138,6 +138,36 @@ def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
     return {"eps": eps} | ({"after": None} if "after" in kind.model_fields else {})
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Opened:
+    """What `attacks evaluate` is asked for: names are checked and all images read; no model is loaded."""
+
+    specs: Sequence[Spec]
+    others: Sequence[Spec]
+    """The models that images are made on."""
+    score: Score
+    images: OpenedImages
+
+    @classmethod
+    def read(cls, edition: Edition, wanted: Wanted, request: AttackRequest, transfer_from: Sequence[str]) -> Self:
+        """Check the names, and read all images. Raises CleansetError; imports no torch."""
+        params = request.params
+        specs, score, roles = replace(wanted, out=request.out).models_to_run(edition)
+        others = _sources(edition, roles, specs, transfer_from)
+        for spec in specs:
+            check_attacks(spec, params)
+        kinds = {attack.kind for attack in params.attacks.values()}
+        if "transfer" in kinds:
+            _check_sources(specs, others)
+        images = open_images(str(wanted.name), edition, roles)
+        if "boundary" in kinds and images.images["class_index"].nunique() < 2:
+            raise CleansetError(
+                f"boundary: all images of {wanted.name} are of one class; expected one of another class to start from: "
+                "name other images, or leave boundary out"
+            )
+        return cls(specs=specs, others=others, score=score, images=images)
+
+
 def run(
     edition: Edition, wanted: Wanted, request: AttackRequest, *, transfer_from: Sequence[str] = ()
 ) -> AttackedModels:
@@ -148,20 +178,9 @@ def run(
     """
     params = request.params
     out = request.out
-    specs, score, roles = replace(wanted, out=out).models_to_run(edition)
-    others = _sources(edition, roles, specs, transfer_from)
-    for spec in specs:
-        check_attacks(spec, params)
-    kinds = {attack.kind for attack in params.attacks.values()}
-    if "transfer" in kinds:
-        _check_sources(specs, others)
     remove_abandoned(out)
-    images = open_images(str(wanted.name), edition, roles)
-    if "boundary" in kinds and images.images["class_index"].nunique() < 2:
-        raise CleansetError(
-            f"boundary: all images of {wanted.name} are of one class; expected one of another class to start from: "
-            "name other images, or leave boundary out"
-        )
+    opened = Opened.read(edition, wanted, request, transfer_from)
+    specs, others, images = opened.specs, opened.others, opened.images
 
     from cleanset.measure.run import check_model
     from cleanset.scoring.engine import settings_for
@@ -169,7 +188,7 @@ def run(
 
     for spec in [*specs, *others]:
         check_model(spec)
-    results, records, problems = evaluate(specs, others, images, settings_for(score), request, images.classes)
+    results, records, problems = evaluate(specs, others, images, settings_for(opened.score), request, images.classes)
     names = [spec.text for spec in specs]
     with announced("measuring the attacked models"):
         attacked = {

@@ -33,7 +33,7 @@ TRIAL_SECONDS = 5.0
 TRIAL_IMAGES = 4
 """Images that an attack is tried on, on a CPU."""
 PROBED_IMAGES = 2
-"""Images that the search for signs is tried on."""
+"""Images that the search for signs is tried on, at least."""
 LIBRARIES = {"boundary": "foolbox.attacks.boundary_attack", "square": "pyautoattack", "autoattack": "pyautoattack"}
 """Modules that attacks import as they begin, by kind."""
 
@@ -196,9 +196,11 @@ def passes_tried(trial: Trial, most: Passes, left: int) -> Passes:
     return Passes(forward=round(share * most.forward * left), backward=round(share * most.backward * left))
 
 
-def probe_seconds(target: AttackedModel, params: AttackParams, others: Mapping[str, PixelNetwork]) -> float:
-    """Seconds of an image while signs of gradient masking are looked for, on PROBED_IMAGES images."""
-    fewer = params.model_copy(update={"probe": params.probe.model_copy(update={"images": PROBED_IMAGES})})
+def probe_seconds(
+    target: AttackedModel, params: AttackParams, others: Mapping[str, PixelNetwork], images: int
+) -> float:
+    """Seconds of an image while signs of gradient masking are looked for, on a number of images."""
+    fewer = params.model_copy(update={"probe": params.probe.model_copy(update={"images": images})})
     with TemporaryDirectory() as out, timed(device_of(target.how.device)) as elapsed:
         probed(Attacking(fewer, PROBE, target, AttackedFolder(Path(out) / PROBE)), others)
-    return elapsed.seconds / PROBED_IMAGES
+    return elapsed.seconds / images

@@ -121,6 +121,11 @@ class AnsweringModel:
         return MadeFrom(self.record(wanted, plan) | further)
 
 
+def fit_together(parameters: Sequence[int]) -> bool:
+    """Whether memory allows models in one pass, by the number of parameters of each; one alone always can be."""
+    return len(parameters) == 1 or sum(parameters) <= MAX_PARAMETERS
+
+
 def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePlan) -> dict[str, object]:
     """The part of a record of answers that is the same for all models that see the same images."""
     return {

@@ -31,6 +31,16 @@ stages = typer.Typer(no_args_is_help=True, help="Run one stage of a study, as DV
 app.add_typer(stages, name="stage", hidden=True)
 
 
+ParamsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--params",
+        help="File with the keys of a study's params.yaml; masks, backgrounds and generated lie beside it. "
+        "Without it: 15 corruptions at five severities and 10 perturbations.",
+    ),
+]
+
+
 def _study(folder: Path) -> "Study":
     from cleanset.studies.robustness.images import Study
 
@@ -116,13 +126,7 @@ def evaluate(
     images: AnyImages,
     model: Annotated[list[str], ANY_MODEL],
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue an interrupted run.")],
-    params: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the keys of a study's params.yaml; masks, backgrounds and generated lie beside it. "
-            "Without it: 15 corruptions at five severities and 10 perturbations."
-        ),
-    ] = None,
+    params: ParamsFile = None,
     architecture: Architecture = None,
     precision: PrecisionOption = None,
     device: DeviceOption = None,

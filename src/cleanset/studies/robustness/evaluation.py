@@ -4,14 +4,14 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, write_text
@@ -75,63 +75,94 @@ class Evaluated:
     """The models whose answers depend on more than the image."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Request:
+    """What `robustness evaluate` is asked for: names are checked and all images read; no model is loaded."""
+
+    edition: Edition
+    """The edition of the roles, which need not be that of the images."""
+    specs: Sequence[Spec]
+    score: Score
+    params: StudyParams
+    images: OpenedImages
+    sources: Sources
+    plans: Sequence[ChangePlan]
+    """The changed images of each family."""
+    out: Path
+
+    @classmethod
+    def read(cls, edition: Edition, wanted: Wanted, out: Path, params_file: Path | None) -> Self:
+        """Check the names, and read the params and all images. Raises CleansetError; imports no torch."""
+        specs, score, roles = replace(wanted, out=out).models_to_run(edition)
+        params = _params(params_file, [spec.text for spec in specs], roles, edition.read_classes())
+        images = open_images(str(wanted.name), edition, roles)
+        study = Study((params_file or out / "params.yaml").parent)
+        masks = masks_found(images.images, images.files, study.masks, params, classes=images.classes)
+        sources = Sources(
+            images=images.images,
+            masks=masks,
+            files=images.files,
+            classes=images.classes,
+            study=study,
+            edition=images.edition,
+        )
+        plans = [change_plan(family, sources, params) for family in families_in(params)]
+        return cls(
+            edition=edition,
+            specs=specs,
+            score=score,
+            params=params,
+            images=images,
+            sources=sources,
+            plans=plans,
+            out=out,
+        )
+
+    @property
+    def answers(self) -> AnswerFiles:
+        """Where the answers are kept."""
+        return AnswerFiles(self.out)
+
+    def by_stem(self) -> dict[str, Spec]:
+        """The models, by the stem of their files."""
+        return dict(zip(file_stems([spec.text for spec in self.specs]), self.specs, strict=True))
+
+
 def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
     """Measure the models; write their answers, CSV files, metrics and results into the folder `out`.
 
     `params_file`: as a study's params.yaml. Finished results of an earlier run in `out` are reused. Names are
     checked and all images are read before torch is imported. Raises CleansetError with the remedy.
     """
-    wanted = replace(wanted, out=out)
-    specs, score, roles = wanted.models_to_run(edition)
-    params = _params(params_file, [spec.text for spec in specs], roles, edition.read_classes())
     for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
-    images = open_images(str(wanted.name), edition, roles)
-    study = Study((params_file or out / "params.yaml").parent)
-    masks = masks_found(images.images, images.files, study.masks, params, classes=images.classes)
-    sources = Sources(
-        images=images.images,
-        masks=masks,
-        files=images.files,
-        classes=images.classes,
-        study=study,
-        edition=images.edition,
-    )
-    plans = [change_plan(family, sources, params) for family in families_in(params)]
+    asked = Request.read(edition, wanted, out, params_file)
+    images, params, plans = asked.images, asked.params, asked.plans
 
     from cleanset.measure.run import check_model
     from cleanset.scoring.decoding import worker_processes
     from cleanset.scoring.engine import settings_for
 
     # report a missing weights file before spending hours on another model
-    for spec in specs:
+    for spec in asked.specs:
         check_model(spec)
     worker_processes(CHANGING)
-    answers = AnswerFiles(out)
-    settings = settings_for(score)
-    stems = file_stems([spec.text for spec in specs])
     digests = out / "digests"
-    shown = {each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, params)) for each in plans}
-    of_run = _Run(
-        images=images,
-        params=params,
-        answers=answers,
-        edition=edition,
-        settings=settings,
-        plans=plans,
-        shown=shown,
-    )
-    of_cards = of_run.answer(dict(zip(stems, specs, strict=True)))
-    models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
+    shown = {
+        each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, asked.sources, params)) for each in plans
+    }
+    of_run = EvaluationRun(asked=asked, settings=settings_for(asked.score), shown=shown)
+    of_cards = of_run.answer()
+    models = {spec.text: stem for stem, spec in asked.by_stem().items()}
     studied = Studied(
         images=images.images,
-        masks=masks,
+        masks=asked.sources.masks,
         classes=images.classes,
         params=params,
         models=models,
         owners=images.owners,
         selections=images.selections,
-        files=answers,
+        files=asked.answers,
         about=images.facts,
         chosen_by=images.selected_by,
     )
@@ -209,39 +240,33 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str], class
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Run:
-    """The images, changes and settings of all models; torch is imported when a model is loaded."""
+class EvaluationRun:
+    """The settings of all models of a request, and what is shown to them; torch is imported when a model is loaded."""
 
-    images: OpenedImages
-    params: StudyParams
-    answers: AnswerFiles
-    edition: Edition
-    """The edition of the roles, which need not be that of the images."""
+    asked: Request
     settings: "Settings"
-    plans: Sequence[ChangePlan]
-    """The changed images of each family."""
-    shown: Mapping[str, ShownPixels]
+    shown: Mapping[str, ShownPixels] = field(default_factory=dict)
     """The digests of the changed images, by family."""
     random: list[str] = field(default_factory=list)
     """Filled with the models whose answers depend on more than the image."""
 
-    def answer(self, models: Mapping[str, Spec]) -> dict[str, CardModel]:
+    def answer(self) -> dict[str, CardModel]:
         """Write the answers that are not there yet, of as many models at a time as memory allows.
 
-        `models`: by the stem of their files. Returns their parts of the cards, by name. Raises CleansetError for a
-        model that cannot be loaded; the answers of those before it are then written.
+        Returns the models' parts of the cards, by name. Raises CleansetError for a model that cannot be loaded; the
+        answers of those before it are then written.
         """
-        from cleanset.studies.robustness.answering import MAX_PARAMETERS
+        from cleanset.studies.robustness.answering import fit_together
 
         cards = dict[str, CardModel]()
         waiting = list["AnsweringModel"]()
-        for stem, spec in models.items():
+        for stem, spec in self.asked.by_stem().items():
             try:
-                target, cards[spec.text] = self._load(spec, stem)
+                target, cards[spec.text] = self._with_card(spec, stem)
             except CleansetError:
                 self._predict(waiting)
                 raise
-            if waiting and sum(each.parameters() for each in [*waiting, target]) > MAX_PARAMETERS:
+            if not fit_together([each.parameters() for each in [*waiting, target]]):
                 self._predict(waiting)
                 waiting = []
             waiting.append(target)
@@ -251,46 +276,50 @@ class _Run:
     def _predict(self, targets: "Sequence[AnsweringModel]") -> None:
         from cleanset.studies.robustness.answering import predict
 
-        for plan in self.plans:
-            lacking = [each for each in targets if not self._is_finished(each, plan)]
+        for plan in self.asked.plans:
+            lacking = [each for each in targets if not self.is_finished(each, plan)]
             if lacking:
-                files = {file: self.images.files[file] for file in plan.images["file"]}
-                predict(lacking, self.params, plan, files, digests=self.shown[plan.name].taken())
+                files = {file: self.asked.images.files[file] for file in plan.images["file"]}
+                predict(lacking, self.asked.params, plan, files, digests=self.shown[plan.name].taken())
 
-    def _is_finished(self, target: "AnsweringModel", plan: ChangePlan) -> bool:
+    def is_finished(self, target: "AnsweringModel", plan: ChangePlan) -> bool:
         """Whether answers of this record are stored, and have not been modified since."""
-        path = self.answers.predictions(plan.name, target.stem)
-        return read_finished(path.with_suffix(".json"), target.made_from(self.params, plan), path) is not None
+        path = target.answers.predictions(plan.name, target.stem)
+        return read_finished(path.with_suffix(".json"), target.made_from(self.asked.params, plan), path) is not None
 
-    def _load(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
-        """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
-        from cleanset.measure.run import load, preprocessing_digest
+    def load(self, spec: Spec, stem: str) -> "AnsweringModel":
+        """A model of the request; notes whether it is random. Raises CleansetError if it cannot be loaded."""
+        from cleanset.measure.run import load
         from cleanset.scoring.engine import dependence_of
         from cleanset.studies.robustness.answering import AnsweringModel
 
-        found = load(spec, self.settings, self.images.classes)
-        model = found.loaded
-        precision = self.settings.precision
-        if dependence_of(model, SetImages(self.images.files), list(self.images.files), self.settings) is not None:
+        images = self.asked.images
+        found = load(spec, self.settings, images.classes)
+        if dependence_of(found.loaded, SetImages(images.files), list(images.files), self.settings) is not None:
             self.random.append(spec.text)
-        check = self._stored(spec) if precision == "float64" else None
-        target = AnsweringModel(
+        return AnsweringModel(
             name=spec.text,
-            model=model,
+            model=found.loaded,
             settings=self.settings,
-            edition_classes=self.images.edition_classes,
-            answers=self.answers,
-            check=check,
+            edition_classes=images.edition_classes,
+            answers=self.asked.answers,
+            check=self._stored(spec) if self.settings.precision == "float64" else None,
             identity=found.identity,
             stem=stem,
             is_sealed=True,
         )
+
+    def _with_card(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
+        """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
+        from cleanset.measure.run import preprocessing_digest
+
+        target = self.load(spec, stem)
         card = card_model(
             {
-                "weights_sha256": model.weights_sha256,
-                "preprocessing": model.preprocessing.name,
-                "preprocessing_sha256": preprocessing_digest(model.preprocessing),
-                "precision": precision,
+                "weights_sha256": target.model.weights_sha256,
+                "preprocessing": target.model.preprocessing.name,
+                "preprocessing_sha256": preprocessing_digest(target.model.preprocessing),
+                "precision": self.settings.precision,
                 "versions": {**library_versions(), **installed_versions()},
             }
         )
@@ -298,13 +327,13 @@ class _Run:
 
     def _stored(self, spec: Spec) -> CheckClean | None:
         """The stored scores of a role on images of its own edition; None if none are stored."""
-        edition = self.images.edition
-        if edition is None or edition.folder.resolve() != self.edition.folder.resolve():
+        edition = self.asked.images.edition
+        if edition is None or edition.folder.resolve() != self.asked.edition.folder.resolve():
             return None
         roles = read_params(edition.folder).models if edition.params_yaml.is_file() else ()
         tables = edition.scores(spec.text), edition.crop_scores(spec.text)
         is_stored = isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
-        return check_of_stored(edition, spec.text, self.images.classes) if is_stored else None
+        return check_of_stored(edition, spec.text, self.asked.images.classes) if is_stored else None
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")

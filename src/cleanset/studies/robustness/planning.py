@@ -29,7 +29,7 @@ from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import LoadedModel, is_at_hand, untrained
-from cleanset.scoring.shards import MIN_SHARD_IMAGES, finished_shards
+from cleanset.scoring.shards import MIN_SHARD_IMAGES, finished_shards, shard_size
 from cleanset.studies.robustness.answering import AnsweringModel, StudyModels, plan_for
 from cleanset.studies.robustness.digests import DigestRun
 from cleanset.studies.robustness.families import (
@@ -165,7 +165,7 @@ class _Planner:
             if isinstance(speed, CleansetError):
                 found.append(PlannedWork(work=replace(work, passes=Passes(forward=images + clean)), remark=str(speed)))
                 continue
-            work = replace(work, finished=self._finished(speed, family, own), tasks=-(-images // MIN_SHARD_IMAGES))
+            work = replace(work, finished=self._finished(speed, own), tasks=-(-images // MIN_SHARD_IMAGES))
             work = replace(work, passes=Passes(forward=work.left + clean))
             cost = speed.speed.cost(work.passes)
             if role in self.opened.roles or family is FAMILIES[0]:
@@ -190,17 +190,11 @@ class _Planner:
     def _expected(self) -> int:
         return expected_images(self.opened.edition, self.opened.classes)
 
-    def _finished(self, speed: AnsweringSpeed, family: Family, plan: ChangePlan | None) -> int:
+    def _finished(self, speed: AnsweringSpeed, plan: ChangePlan | None) -> int:
         """The images in finished shards of an interrupted run with the same inputs."""
-        model = speed.model
-        if model is None or plan is None:
+        if speed.model is None or plan is None:
             return 0
-        folder = model.answers.partial(family.name, model.stem or model.name)
-        if not folder.is_dir():
-            return 0
-        size = max(MIN_SHARD_IMAGES // model.settings.batch_size, 1) * model.settings.batch_size
-        shards = finished_shards(folder, model.made_from(self.opened.params, plan).fingerprint)
-        return min(len(plan.names()), shards * size)
+        return finished_images(speed.model, self.opened.params, plan)
 
     def _speed(self, role: str) -> AnsweringSpeed:
         """The speed of a model. Raises CleansetError where no network of that kind can be built."""
@@ -252,8 +246,22 @@ def start(folder: str = "", role: str = "") -> None:
     StudyModels(opened, settings_for(opened.edition.score)).load(role)
     sources = opened.sources()
     family = next(each for each in FAMILIES if each.section_in(opened.params).names)
-    change = change_plan(family, sources, opened.params)
-    list(DigestRun(change, sources, opened.params).digests(change.names()[:2]))
+    make_two(change_plan(family, sources, opened.params), sources, opened.params)
+
+
+def make_two(change: ChangePlan, sources: Sources, params: StudyParams) -> None:
+    """Make two changed images in worker processes, as answers do."""
+    list(DigestRun(change, sources, params).digests(change.names()[:2]))
+
+
+def finished_images(model: AnsweringModel, params: StudyParams, plan: ChangePlan) -> int:
+    """The changed images in finished shards of an interrupted run with the same inputs."""
+    folder = model.answers.partial(plan.name, model.stem or model.name)
+    if not folder.is_dir():
+        return 0
+    size = shard_size(model.settings.batch_size)
+    shards = finished_shards(folder, model.made_from(params, plan).fingerprint)
+    return min(len(plan.names()), shards * size)
 
 
 def seconds_of_making(

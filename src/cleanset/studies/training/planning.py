@@ -59,6 +59,8 @@ class RunSteps:
     folds: int
     steps: int
     """Of a fold."""
+    epochs: int
+    """Of a fold."""
     validations: int
     """Of a fold: one after each epoch, and one for each test scenario, which takes about as long."""
 
@@ -67,7 +69,7 @@ class RunSteps:
         """The steps of a run."""
         steps = run.steps or steps_per_epoch * (run.epochs or 0)
         epochs = math.ceil(steps / steps_per_epoch)
-        return cls(folds=len(run.fold_names()), steps=steps, validations=epochs + len(run.tests))
+        return cls(folds=len(run.fold_names()), steps=steps, epochs=epochs, validations=epochs + len(run.tests))
 
     def cost(self, times: StepTimes, start: float) -> Cost:
         """The cost of all folds; `start`: seconds of the process."""
@@ -111,12 +113,17 @@ def _planned(inputs: StudyInputs, name: str, *, steps: int, states: StageStates,
     work = Work(name=name, model=network_name(run.network), stage=stage, state=states.state(stage))
     if work.state == "finished":
         return PlannedWork(work=work)
+    states_of_folds = [StateFolder(inputs.study.partial(name) / fold, {}) for fold in run.fold_names()]
+    ended = sum(each.has_ended() for each in states_of_folds)
+    if ended == len(states_of_folds):
+        # its stage only takes over what is there
+        return PlannedWork(work=work, cost=Cost(start=_start(device)))
     try:
         times = measure(inputs, name, steps)
     except CleansetError as error:
         return PlannedWork(work=work, remark=f"{name}: {error}")
-    folders = [inputs.study.partial(name) / fold for fold in run.fold_names()]
-    epochs = sum(StateFolder(each, {}).finished_epochs() for each in folders)
+    epochs = sum(each.finished_epochs() for each in states_of_folds)
+    epochs += ended * RunSteps.of(run, times.steps_per_epoch).epochs
     return planned_run(work, run, times, start=_start(device), finished_epochs=epochs)
 
 

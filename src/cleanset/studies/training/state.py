@@ -96,6 +96,10 @@ class StateFolder:
                 )
         return True
 
+    def has_ended(self) -> bool:
+        """Whether the training is finished, whatever its settings; its files are not looked at."""
+        return (self.folder / FINISHED_FILE).is_file()
+
     def finish(self) -> None:
         """List the files of the finished training, and remove its state, which is larger than they are."""
         state = self.folder / STATE_FILE
