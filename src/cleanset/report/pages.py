@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from cleanset.classes import ClassName, ClassTable
 from cleanset.files import sha256
 from cleanset.images.boxes import UNKNOWN_BOX, Box
+from cleanset.machine import without_garbage_collection
 from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.report.thumbnails import PageImage
@@ -184,9 +185,10 @@ def _pages_of_classes(
     report: ReportData, images: PageImages, on_sheet: Mapping[int, str], environment: Environment
 ) -> Iterator[tuple[str, Page]]:
     """The sheets and the page of each class, each made from what it shows and nothing else."""
-    parts = {state.class_index: _class_part(report, images, state, on_sheet) for state in report.states}
-    # the records have all their fields in their representation
-    digests = {index: sha256(repr(part).encode()) for index, part in parts.items()}
+    with without_garbage_collection():
+        parts = {state.class_index: _class_part(report, images, state, on_sheet) for state in report.states}
+        # the records have all their fields in their representation
+        digests = {index: sha256(repr(part).encode()) for index, part in parts.items()}
     common = repr((_report_part(report, ()), report.classes.key_column, report.classes.search_words))
 
     def page(

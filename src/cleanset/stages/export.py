@@ -23,6 +23,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import FolderUpdate, is_there, sha256, updating
 from cleanset.images.boxes import UNKNOWN_BOX, box_of, known_box
 from cleanset.images.codec import Read
+from cleanset.machine import without_garbage_collection
 from cleanset.progress import found_in_threads
 from cleanset.review.audit import AuditResult
 from cleanset.review.audit_files import read_audit_json
@@ -159,19 +160,7 @@ def run(edition: Edition, role: str) -> None:
                 "each image once: reject one of each pair as duplicate",
                 edition.folder / "data" / f"{role}_{REFUSED_DUPLICATES}",
             )
-        manifest = manifest_csv(entries, read.classes)
-        provenance = provenance_of(read, role, entries, sha256(manifest.encode()))
-        texts = {
-            CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
-            REJECTED_CSV: description.rejected_csv(
-                rejected,
-                read.classes,
-                dict(zip(read.index["image_id"], read.index["sha256"], strict=True)) if params.dataset.is_own else None,
-            ),
-        }
-        if read.guidelines:
-            texts[GUIDELINES] = read.guidelines
-        for name, text in description_texts(manifest, entries, provenance.release, texts).items():
+        for name, text in set_texts(read, role, entries, selection, rejected).items():
             update.write_text(name, text)
     if unknown:
         print(
@@ -179,6 +168,23 @@ def run(edition: Edition, role: str) -> None:
             "draw the boxes (review.unknown_boxes: open asks for them)",
             file=sys.stderr,
         )
+
+
+@without_garbage_collection()
+def set_texts(
+    read: ExportInputs, role: str, entries: Sequence[Entry], selection: pd.DataFrame, rejected: pd.DataFrame
+) -> dict[str, str]:
+    """The files that describe the set, by name: manifest, card, rejected candidates, what is made from these."""
+    manifest = manifest_csv(entries, read.classes)
+    provenance = provenance_of(read, role, entries, sha256(manifest.encode()))
+    pinned = dict(zip(read.index["image_id"], read.index["sha256"], strict=True))
+    texts = {
+        CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
+        REJECTED_CSV: description.rejected_csv(rejected, read.classes, pinned if read.params.dataset.is_own else None),
+    }
+    if read.guidelines:
+        texts[GUIDELINES] = read.guidelines
+    return description_texts(manifest, entries, provenance.release, texts)
 
 
 def set_pairs(entries: Sequence[Entry]) -> list[DuplicatePair]:

@@ -17,7 +17,7 @@ from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.files import FolderUpdate, sha256, updating
 from cleanset.json_files import read_json
-from cleanset.machine import keep_freed_memory
+from cleanset.machine import keep_freed_memory, without_garbage_collection
 from cleanset.progress import found_in_threads
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, images_rejected_by_all
@@ -70,6 +70,7 @@ def run(edition: Edition) -> None:
 
 
 @announced("collecting the numbers of the report")
+@without_garbage_collection()
 def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: ClassTable) -> ReportData:
     """The numbers, and which images go with them."""
     unknown = unknown_confidences(edition.folder, params)
