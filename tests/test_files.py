@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from cleanset.files import (
     read_known,
     read_text,
     replacing,
+    updating,
 )
 from cleanset.measure.compare import report as compare
 from cleanset.sets.archive import signer
@@ -218,3 +220,127 @@ def test_the_lock_of_a_killed_run_is_released(tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     with only_run(tmp_path):
         pass
+
+
+def contents(folder: Path) -> dict[str, bytes | str]:
+    """The bytes of each file below a folder, and the target of each link, by path."""
+    return {
+        path.relative_to(folder).as_posix(): str(path.readlink()) if path.is_symlink() else path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def write_three(folder: Path) -> None:
+    """The folder that all tests of updates expect."""
+    with updating(folder) as update:
+        for name, data in THREE.items():
+            update.write(name, data)
+
+
+THREE = {"a": b"1", "b/c": b"2", "b/d/e": b"3"}
+
+
+def test_an_update_leaves_files_with_their_bytes_alone(tmp_path: Path) -> None:
+    """By inode: a file that is written is another one."""
+    folder = tmp_path / "out"
+    write_three(folder)
+    assert contents(folder) == THREE
+    before = {name: (folder / name).stat().st_ino for name in THREE}
+    (folder / "b/d/e").write_bytes(b"hand")
+    (folder / "a").chmod(0o444)
+    with updating(folder) as update:
+        assert update.content("a") == b"1"
+        assert update.content("missing") is None
+        update.keep("a")
+        update.write("b/c", b"2")
+        update.write("b/d/e", b"3")
+    assert contents(folder) == THREE
+    assert [name for name in THREE if (folder / name).stat().st_ino != before[name]] == ["b/d/e"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_whatever_is_in_a_folder_an_update_makes_it_the_same(tmp_path: Path) -> None:
+    """Files and folders in each other's places, others of a user, links, and what a kill leaves."""
+    folder = tmp_path / "out"
+    write_three(folder)
+    (folder / "a").unlink()
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "mine").write_bytes(b"1")
+    shutil.rmtree(folder / "b" / "d")
+    (folder / "b" / "d").write_bytes(b"a file")
+    (folder / "empty").mkdir()
+    write_three(folder)
+    assert contents(folder) == THREE
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
+
+
+def test_an_update_writes_through_no_link(tmp_path: Path) -> None:
+    """DVC puts links into its cache: a hard link with the right bytes stays, all others are replaced."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for name, data in {"one": b"1", "two": b"other", "three": b"3"}.items():
+        (cache / name).write_bytes(data)
+        (cache / name).chmod(0o444)
+    elsewhere = tmp_path / "elsewhere"
+    write_three(elsewhere)
+    folder = tmp_path / "out"
+    (folder / "b").mkdir(parents=True)
+    (folder / "a").hardlink_to(cache / "one")
+    (folder / "b" / "c").hardlink_to(cache / "two")
+    (folder / "b" / "d").symlink_to(elsewhere / "b" / "d")
+    (folder / "gone").symlink_to(tmp_path / "nowhere")
+    write_three(folder)
+    assert contents(folder) == THREE
+    assert (folder / "a").samefile(cache / "one")
+    assert contents(cache) == {"one": b"1", "three": b"3", "two": b"other"}
+    assert contents(elsewhere) == THREE
+
+    (folder / "a").unlink()
+    (folder / "a").symlink_to(cache / "one")
+    write_three(folder)
+    assert contents(folder) == THREE
+
+
+def test_an_update_of_a_link_to_a_folder_replaces_the_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a").write_bytes(b"0")
+    (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
+    write_three(tmp_path / "out")
+    assert not (tmp_path / "out").is_symlink()
+    assert contents(tmp_path / "out") == THREE
+    assert contents(tmp_path / "elsewhere") == {"a": b"0"}
+
+
+def test_a_failed_update_changes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    write_three(folder)
+    (folder / "mine").write_bytes(b"4")
+
+    def fail() -> None:
+        with updating(folder) as update:
+            update.write("a", b"another")
+            raise ValueError("of the block")
+
+    with pytest.raises(ValueError, match="of the block"):
+        fail()
+    assert contents(folder) == {**THREE, "mine": b"4"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_a_killed_update_is_completed_by_the_next(tmp_path: Path) -> None:
+    """The process ends where it has removed an old file and not moved the new one yet."""
+    folder = tmp_path / "out"
+    with updating(folder) as update:
+        for name, data in {"a": b"old", "b/c": b"old", "z": b"old"}.items():
+            update.write(name, data)
+    if not (child := os.fork()):
+        with updating(folder) as update:
+            update.write("a", b"1")
+            update.write("b/c", b"2")
+            (folder / "b" / "c").unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    assert contents(folder) == {"a": b"old", "z": b"old"}
+    write_three(folder)
+    assert contents(folder) == THREE

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cleanset.files import replacing, write_text
+from cleanset.files import updating
 
 Lines = Mapping[str, Mapping[str, float | int | str | None]]
 """The number of each model by the name of the line, which may contain folders; None where it is not defined."""
@@ -23,6 +23,6 @@ def metric_lines(measured: Iterable[tuple[str, str, Sequence[float]]]) -> Lines:
 
 def write_metrics(folder: Path, lines: Lines) -> None:
     """Write each line to its own JSON file in `folder`, and nothing else there."""
-    with replacing(folder) as partial:
+    with updating(folder) as update:
         for name, numbers in lines.items():
-            write_text(partial / f"{name}.json", json.dumps(numbers) + "\n")
+            update.write_text(f"{name}.json", json.dumps(numbers) + "\n")

@@ -71,8 +71,9 @@ def test_the_page_in_data_names_every_output(edition: str, repository: Path) -> 
     outs = {
         (out.removeprefix("data/").replace("${item.model}", "<model>"), stage)
         for stage, entry in yaml.safe_load(read(repository, f"{edition}/dvc.yaml"))["stages"].items()
-        for out in entry["outs"]
-        if isinstance(out, str) and out.startswith("data/")
+        # an out with options is a mapping with its path as the only key
+        for out in (next(iter(each)) if isinstance(each, dict) else each for each in entry["outs"])
+        if out.startswith("data/")
     }
     assert {(name.rstrip("/"), stage) for name, stage in named} == outs
     # made from lists: other archives, other scores

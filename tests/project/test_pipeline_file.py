@@ -53,6 +53,15 @@ def test_stages_stand_in_their_order(stages: dict[str, Any]) -> None:
     assert tuple(stages) == STAGES
 
 
+def test_stages_keep_folders_of_many_files(stages: dict[str, Any]) -> None:
+    """DVC would remove all other outs before the stage runs."""
+    outs = [
+        (name, out) for name, stage in stages.items() for kind in ("outs", "metrics") for out in stage.get(kind, [])
+    ]
+    kept = [(name, path) for name, out in outs if isinstance(out, dict) for path in out if out[path].get("persist")]
+    assert kept == [("export", "data/export/${item.model}"), ("count", "metrics"), ("report", "report")]
+
+
 def code_of(stage: str, stages: dict[str, Any]) -> set[str]:
     """The dependencies of a stage below src/cleanset."""
     prefix = "${root}/src/cleanset/"

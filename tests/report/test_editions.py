@@ -1,6 +1,7 @@
 """Reports of editions that are unlike the sample: one model, ten, nothing kept; names that are no HTML."""
 
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -177,7 +178,8 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         candidates={0: [candidate]},
         sheets=(replace(plain.sheets[0], classes=states),),
     )
-    texts = pages(tainted, {(HOSTILE, None): [PageImage(HOSTILE, 1, 1)]})
+    drawn = pages(tainted, {(HOSTILE, None): [PageImage(HOSTILE, 1, 1)]})
+    texts = {name: page.draw() for name, page in drawn.items()}
     for name, text in texts.items():
         assert "<script>alert" not in text
         path = tmp_path / "tainted" / name
@@ -204,10 +206,12 @@ def test_without_metrics(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_another_image_than_the_indexed_one(tmp_path: Path) -> None:
-    """Nothing is shown that was not measured; the old report stays."""
+def test_another_image_than_the_indexed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is shown that was not measured; the old report stays. Without a thumbnail the image is read."""
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
     folder = made(tmp_path, ["a"], "clean")
     written = (folder / "index.html").read_bytes()
+    shutil.rmtree(tmp_path / "cache" / "thumbnails")
     images = sorted((tmp_path / "images").iterdir())
     images[0].write_bytes(images[1].read_bytes())
     with pytest.raises(CleansetError, match=r"ILSVRC2012_val_00000001 has SHA-256 [0-9a-f]{64}, expected"):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cleanset.classes import class_table
-from cleanset.files import sha256
+from cleanset.files import FolderUpdate, sha256
 from cleanset.images.boxes import Box
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.selection.selected import SelectedImage
@@ -35,6 +35,6 @@ def write_own_set(
             source_check="none",
         )  # fmt: skip
         source = SourceImage(data=data, sha256=sha256(data), pixels_sha256=pixels_sha256(decode(data)))
-        entries.append(write_image(folder, delivered, source, role="resnet", classes=classes))
+        entries.append(write_image(FolderUpdate(folder, None).write, delivered, source, role="resnet", classes=classes))
     write_descriptions(folder, entries, Release(classes=classes), {})
     return folder

@@ -118,4 +118,6 @@ class TestKilled:
         select(made)
         made.succeeds(*EXPORT)
         (images / f"{id_of(9)}.JPEG").unlink()
+        (exported,) = (made.folder / "data/export/standard").glob(f"*/{id_of(9)}.JPEG")
+        exported.write_bytes(b"changed")
         made.fails(f"data/raw/val: {id_of(9)} is missing; *", *EXPORT)

@@ -331,7 +331,7 @@ class VerifiedImages:
     def __init__(self, images: Path, locations: Path, index: "pd.DataFrame", classes: ClassTable) -> None:
         self._images = images
         self._classes = classes
-        self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
+        self._sha256_of: dict[str, str] = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
         self._looked_up = not locations.is_file()
         if self._looked_up:
             self._locations: Mapping[str, Location] = located(self._images, self._sha256_of, self._classes)
@@ -339,6 +339,10 @@ class VerifiedImages:
             from cleanset.tables import LOCATIONS, read_table  # needs pyarrow, which a set's users may lack
 
             self._locations = from_table(read_table(locations, LOCATIONS, self._classes), self._images)
+
+    def digest(self, image_id: str) -> str:
+        """The SHA-256 of an image's bytes in the index."""
+        return self._sha256_of[image_id]
 
     def read(self, image_id: str) -> bytes:
         """The bytes of an image. Raises CleansetError if it is missing or not the indexed one."""

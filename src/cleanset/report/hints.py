@@ -321,7 +321,8 @@ def _others(image: HintedImage) -> list[str]:
 
 def _inlined(images: HintedPlace, cache: ThumbnailCache, name: str) -> PageImage:
     """The thumbnail of an image, inside its address."""
-    (made,) = cache.thumbnails(images.read[name](), None, enlarged=False)
+    data = images.read[name]()
+    (made,) = cache.thumbnails(sha256(data), lambda: data, None, enlarged=False)
     return PageImage(f"data:image/jpeg;base64,{base64.b64encode(made.jpeg).decode()}", made.width, made.height)
 
 

@@ -4,11 +4,11 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from cleanset.files import new_folder, write_text
+from cleanset.files import FolderUpdate, new_folder
 from cleanset.progress import found_in_threads
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
-from cleanset.report.thumbnails import PageImage
+from cleanset.report.thumbnails import PageImage, page_image
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.fetch import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
@@ -33,7 +33,8 @@ def write(place: str, out: Path | None) -> str:
     check_outside(out, source)
     release = read_release(source)
     with new_folder(out) as folder:
-        save = partial(_save, source, folder, usual_thumbnail_cache(), enlarged=not classes.is_imagenet)
+        update = FolderUpdate(folder, None)
+        save = partial(_save, source, update, usual_thumbnail_cache(), enlarged=not classes.is_imagenet)
         thumbnails = found_in_threads(save, entries, "look")
         by_class = groupby(zip(entries, thumbnails, strict=True), lambda pair: pair[0].class_index)
         text = (
@@ -49,10 +50,13 @@ def write(place: str, out: Path | None) -> str:
                 classes=len(classes),
             )
         )
-        write_text(folder / LOOK_PAGE, text)
+        update.write_text(LOOK_PAGE, text)
     return f"{out / LOOK_PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
 
 
-def _save(source: Path, folder: Path, cache: ThumbnailCache, entry: Entry, *, enlarged: bool) -> PageImage:
-    (made,) = cache.thumbnails(read_image(source, entry), None, enlarged=enlarged)
-    return made.saved(folder, f"{IMAGES_FOLDER}/{entry.file}.jpg")
+def _save(source: Path, update: FolderUpdate, cache: ThumbnailCache, entry: Entry, *, enlarged: bool) -> PageImage:
+    data = read_image(source, entry)
+    (made,) = cache.thumbnails(entry.file_sha256, lambda: data, None, enlarged=enlarged)
+    name = f"{IMAGES_FOLDER}/{entry.file}.jpg"
+    update.write(name, made.jpeg)
+    return page_image(name, made.width, made.height)

@@ -1,16 +1,19 @@
 """The report's pages, from the numbers and the images: Jinja2 templates, style and script inlined, text escaped."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from unicodedata import bidirectional
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from cleanset.classes import ClassTable
+from cleanset.classes import ClassName, ClassTable
+from cleanset.files import sha256
 from cleanset.images.boxes import UNKNOWN_BOX, Box
+from cleanset.machine import without_garbage_collection
 from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.report.thumbnails import PageImage
@@ -23,7 +26,7 @@ from cleanset.statistics.shares import in_percent
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-Page = TypeVar("Page")
+Neighbour = TypeVar("Neighbour")
 
 ShownImage = tuple[str, Box | None]
 """An image id, and the crop box to draw in it and cut out; None for a whole image."""
@@ -127,33 +130,131 @@ class ReportData:
     """Whether some model is a network, which was run on the crops, too."""
 
 
-def pages(report: ReportData, images: PageImages) -> dict[str, str]:
-    """The text of each page, by its path."""
-    names = report.classes.names
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the report, which is drawn when its text is asked for."""
+
+    draw: Callable[[], str]
+    made_from: str = ""
+    """SHA-256 of all that `draw` reads, beside code; empty for a page of the report as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPart:
+    """The fields of ReportData for some classes: templates of their pages find no others."""
+
+    roles: tuple[str, ...]
+    images_per_class: ImagesPerClass
+    is_scored: bool
+    has_networks: bool
+    candidates: Mapping[int, Sequence[ReportedCandidate]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPart:
+    """All that the page of a class and its sheet show of it."""
+
+    name: ClassName
+    state: ClassState
+    sheet: str
+    """The file of its sheet."""
+
+    candidates: tuple[ReportedCandidate, ...]
+    images: PageImages
+
+
+def pages(report: ReportData, images: PageImages) -> dict[str, Page]:
+    """Each page, by its path."""
     environment = page_environment(report.classes)
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
-    common = {
+    context = _context(report, report.classes.names, on_sheet, images)
+    by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
+    reviewers = [name for name in report.reviewers if name != BOARD]
+    whole: dict[str, dict[str, object]] = {
+        "index.html": {"reviewers": reviewers},
+        "classes.html": {},
+        "rejected.html": {"candidate_of": by_key},
+    }
+    written = {
+        name: Page(partial(environment.get_template(name).render, {**context, **own})) for name, own in whole.items()
+    }
+    return written | dict(_pages_of_classes(report, images, on_sheet, environment))
+
+
+def _pages_of_classes(
+    report: ReportData, images: PageImages, on_sheet: Mapping[int, str], environment: Environment
+) -> Iterator[tuple[str, Page]]:
+    """The sheets and the page of each class, each made from what it shows and nothing else."""
+    with without_garbage_collection():
+        parts = {state.class_index: _class_part(report, images, state, on_sheet) for state in report.states}
+        # the records have all their fields in their representation
+        digests = {index: sha256(repr(part).encode()) for index, part in parts.items()}
+    common = repr((_report_part(report, ()), report.classes.key_column, report.classes.search_words))
+
+    def page(
+        template: str, shown: Sequence[ClassPart], around: Mapping[str, object], own: Mapping[str, object]
+    ) -> Page:
+        made_from = (template, common, *(digests[part.state.class_index] for part in shown), repr(around))
+        return Page(
+            draw=partial(_draw, environment.get_template(template), report, shown, {**around, **own}),
+            made_from=sha256("\n".join(made_from).encode()),
+        )
+
+    for sheet, around in _with_neighbours(report.sheets):
+        # of the sheets beside it the files alone, of the classes the names
+        files = {word: each and Sheet(each.file, ()) for word, each in around.items()}
+        shown = [parts[state.class_index] for state in sheet.classes]
+        yield sheet.file, page("sheet.html", shown, files, {"sheet": sheet})
+    for state, beside in _with_neighbours(report.states):
+        names = {word: each and parts[each.class_index].name for word, each in beside.items()}
+        shown = [parts[state.class_index]]
+        yield f"classes/{shown[0].name.key}.html", page("class.html", shown, names, {"state": state, "up": "../"})
+
+
+def _draw(template: Template, report: ReportData, shown: Sequence[ClassPart], own: Mapping[str, object]) -> str:
+    names = {part.name.class_index: part.name for part in shown}
+    names |= {name.class_index: name for name in own.values() if isinstance(name, ClassName)}
+    on_sheet = {part.name.class_index: part.sheet for part in shown}
+    images = {image: files for part in shown for image, files in part.images.items()}
+    return template.render({**_context(_report_part(report, shown), names, on_sheet, images), **own})
+
+
+def _context(
+    report: ReportData | ReportPart,
+    names: Sequence[ClassName] | Mapping[int, ClassName],
+    on_sheet: Mapping[int, str],
+    images: PageImages,
+) -> dict[str, object]:
+    """The variables of every template."""
+    return {
         "report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": "",
         "several": len(report.roles) > 1, "word": "model" if report.is_scored else "set",
     }  # fmt: skip
-    by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
-    written = {
-        "index.html": environment.get_template("index.html").render(
-            common, reviewers=[name for name in report.reviewers if name != BOARD]
-        ),
-        "classes.html": environment.get_template("classes.html").render(common),
-        "rejected.html": environment.get_template("rejected.html").render(common, candidate_of=by_key),
-    }
-    for sheet, neighbours in _with_neighbours(report.sheets):
-        written[sheet.file] = environment.get_template("sheet.html").render(common, sheet=sheet, **neighbours)
-    of_class = environment.get_template("class.html")
-    for state, around in _with_neighbours(report.states):
-        text = of_class.render({**common, "up": "../"}, state=state, **around)
-        written[f"classes/{names[state.class_index].key}.html"] = text
-    return written
 
 
-def _with_neighbours(pages: Sequence[Page]) -> Iterator[tuple[Page, dict[str, Page | None]]]:
+def _report_part(report: ReportData, shown: Iterable[ClassPart]) -> ReportPart:
+    return ReportPart(
+        roles=report.roles,
+        images_per_class=report.images_per_class,
+        is_scored=report.is_scored,
+        has_networks=report.has_networks,
+        candidates={part.state.class_index: part.candidates for part in shown},
+    )
+
+
+def _class_part(report: ReportData, images: PageImages, state: ClassState, on_sheet: Mapping[int, str]) -> ClassPart:
+    candidates = tuple(report.candidates.get(state.class_index, ()))
+    keys = [(each.image_id, each.crop) for each in candidates if not each.is_left_over]
+    return ClassPart(
+        name=report.classes.names[state.class_index],
+        state=state,
+        sheet=on_sheet[state.class_index],
+        candidates=candidates,
+        images={key: images[key] for key in keys},
+    )
+
+
+def _with_neighbours(pages: Sequence[Neighbour]) -> Iterator[tuple[Neighbour, dict[str, Neighbour | None]]]:
     """Each page, with the one before and the one after it."""
     for before, page, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
         yield page, {"previous": before, "next": after}

@@ -6,7 +6,6 @@ by the image's EXIF orientation, as viewers turn them.
 
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote
 
 from PIL import Image, ImageDraw, ImageOps
@@ -31,6 +30,11 @@ class PageImage:
     height: int
 
 
+def page_image(name: str, width: int, height: int) -> PageImage:
+    """The image of this size whose file has this path below the folder of the pages."""
+    return PageImage(quote(name), width, height)
+
+
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
     """A small image: a JPEG, and its size in pixels."""
@@ -38,16 +42,6 @@ class Thumbnail:
     jpeg: bytes
     width: int
     height: int
-
-    def saved(self, folder: Path, name: str) -> PageImage:
-        """Write the JPEG to a path below the folder of the pages."""
-        path = folder / name
-        try:
-            path.write_bytes(self.jpeg)
-        except FileNotFoundError:  # the first in its folder
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(self.jpeg)
-        return PageImage(quote(name), self.width, self.height)
 
 
 def file_names(image_id: str, crop: Box | None) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The delivered form of an image: its file, its manifest entry, and the model's confidence on its pixels."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,21 +119,45 @@ def make_class_folders(folder: Path, keys: Iterable[str]) -> None:
         (folder / key).mkdir()
 
 
-def write_image(folder: Path, image: DeliveredImage, source: SourceImage, *, role: str, classes: ClassTable) -> Entry:
-    """Write one image of the set of a model below `folder`, and return its entry.
+def name_of(image: DeliveredImage, classes: ClassTable) -> str:
+    """The path of an image's file below the folder of its set."""
+    selected = image.selected
+    return file_name(classes.keys[selected.class_index], selected.image_id, known_box(selected.box), classes)
+
+
+def write_image(
+    save: Callable[[str, bytes], object], image: DeliveredImage, source: SourceImage, *, role: str, classes: ClassTable
+) -> Entry:
+    """Write one image of the set of a model, and return its entry; `save` takes a path below the set, and the bytes.
 
     Raises pydantic's ValidationError for values that contradict each other, and ValueError for an image that must be
     decoded and cannot.
     """
+    made = image_file(source.data, known_box(image.selected.box))
+    save(name_of(image, classes), made.data)
+    if made.part is None:
+        return whole_entry(image, source.sha256, source.pixels_sha256, role=role, classes=classes)
+    of_file = {
+        "file_sha256": sha256(made.data),
+        "pixels_sha256": pixels_sha256(made.part),
+        "encoder": made.encoder,
+    }
+    return _entry(image, source.sha256, of_file, role=role, classes=classes)
+
+
+def whole_entry(image: DeliveredImage, of_bytes: str, of_pixels: str, *, role: str, classes: ClassTable) -> Entry:
+    """The entry of a whole image, by the SHA-256 of its bytes and pixels. Raises ValidationError as `write_image`."""
+    of_file = {"file_sha256": of_bytes, "pixels_sha256": of_pixels, "encoder": ""}
+    return _entry(image, of_bytes, of_file, role=role, classes=classes)
+
+
+def _entry(
+    image: DeliveredImage, source_sha256: str, of_file: Mapping[str, str], *, role: str, classes: ClassTable
+) -> Entry:
     selected = image.selected
-    box = known_box(selected.box)
-    made = image_file(source.data, box)
-    wnid = classes.keys[selected.class_index]
-    file = file_name(wnid, selected.image_id, box, classes)
-    (folder / file).write_bytes(made.data)
     values = {
         "model": role,
-        "wnid": wnid,
+        "wnid": classes.keys[selected.class_index],
         "class_index": selected.class_index,
         "class_name": classes.labels[selected.class_index],
         "rank": selected.place,
@@ -144,15 +168,12 @@ def write_image(folder: Path, image: DeliveredImage, source: SourceImage, *, rol
         "ilsvrc_class": image.ilsvrc_class,
         "real_classes": image.real_classes,
         "reviewers": image.reviewers,
-        "crop": box,
-        "file": file,
-        "source_sha256": source.sha256,
+        "crop": known_box(selected.box),
+        "file": name_of(image, classes),
+        "source_sha256": source_sha256,
         "source_check": image.source_check,
-        # the source's digests are those of a whole image
-        "file_sha256": source.sha256 if made.part is None else sha256(made.data),
-        "pixels_sha256": source.pixels_sha256 if made.part is None else pixels_sha256(made.part),
-        "encoder": made.encoder,
         "denied_by": image.denied_by,
         "group": image.group,
+        **of_file,
     }
     return Entry.checked(values, classes)

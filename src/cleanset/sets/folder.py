@@ -107,12 +107,19 @@ def released_texts(zenodo: str, release: Release, *, with_images: bool) -> dict[
 def write_descriptions(
     folder: Path, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
 ) -> None:
-    """Write the manifest, the files made from it, the texts of OPTIONAL files by name, and the digests of them all."""
+    """Write the texts of `description_texts` for the manifest of these entries into a folder."""
     manifest = manifest_csv(entries, release.classes)
+    for name, text in description_texts(manifest, entries, release, optional).items():
+        write_text(folder / name, text)
+
+
+def description_texts(
+    manifest: str, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """A manifest, the files made from it, the texts of OPTIONAL files by name, and the digests of them all."""
     texts = {MANIFEST: manifest, **derived_texts(manifest, entries, release), **(optional or {})}
     texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
-    for name, text in texts.items():
-        write_text(folder / name, text)
+    return texts
 
 
 def read_regular_file(path: Path) -> bytes:

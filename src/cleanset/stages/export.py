@@ -1,7 +1,7 @@
 """Stage export: one model's finished set with its manifest and descriptions."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -20,9 +20,10 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, replacing, sha256
-from cleanset.images.boxes import UNKNOWN_BOX, box_of
+from cleanset.files import FolderUpdate, is_there, sha256, updating
+from cleanset.images.boxes import UNKNOWN_BOX, box_of, known_box
 from cleanset.images.codec import Read
+from cleanset.machine import without_garbage_collection
 from cleanset.progress import found_in_threads
 from cleanset.review.audit import AuditResult
 from cleanset.review.audit_files import read_audit_json
@@ -38,12 +39,13 @@ from cleanset.sets.delivered import (
     DeliveredImage,
     SourceImage,
     delivered_confidences,
-    make_class_folders,
+    name_of,
+    whole_entry,
     with_known_confidences,
     without_unknown_boxes,
     write_image,
 )
-from cleanset.sets.folder import CARD, REJECTED_CSV, write_descriptions
+from cleanset.sets.folder import CARD, REJECTED_CSV, description_texts
 from cleanset.sets.made_from import VoteRow, made_from
 from cleanset.sets.manifest import Entry, manifest_csv, twins
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
@@ -149,8 +151,8 @@ def run(edition: Edition, role: str) -> None:
     selection, rejected = without_unknown_boxes(read.selection, read.rejected)
     delivered = delivered_images(read, selection, role)
     images = verified_images(edition, params.dataset.images, read.index, read.classes)
-    with replacing(edition.export(role)) as folder:
-        entries = write_images(folder, delivered, source_reader(read, images.read), role=role, classes=read.classes)
+    with updating(edition.export(role)) as update:
+        entries = write_images(update, delivered, source_reader(read, images.read), role=role, classes=read.classes)
         if not read.classes.is_imagenet:
             refuse_pairs(
                 set_pairs(entries),
@@ -158,24 +160,31 @@ def run(edition: Edition, role: str) -> None:
                 "each image once: reject one of each pair as duplicate",
                 edition.folder / "data" / f"{role}_{REFUSED_DUPLICATES}",
             )
-        provenance = provenance_of(read, role, entries)
-        texts = {
-            CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
-            REJECTED_CSV: description.rejected_csv(
-                rejected,
-                read.classes,
-                dict(zip(read.index["image_id"], read.index["sha256"], strict=True)) if params.dataset.is_own else None,
-            ),
-        }
-        if read.guidelines:
-            texts[GUIDELINES] = read.guidelines
-        write_descriptions(folder, entries, provenance.release, texts)
+        for name, text in set_texts(read, role, entries, selection, rejected).items():
+            update.write_text(name, text)
     if unknown:
         print(
             f"{role}: images left out, as their crop boxes are not known: {len(unknown)}, the first is {unknown[0]}: "
             "draw the boxes (review.unknown_boxes: open asks for them)",
             file=sys.stderr,
         )
+
+
+@without_garbage_collection()
+def set_texts(
+    read: ExportInputs, role: str, entries: Sequence[Entry], selection: pd.DataFrame, rejected: pd.DataFrame
+) -> dict[str, str]:
+    """The files that describe the set, by name: manifest, card, rejected candidates, what is made from these."""
+    manifest = manifest_csv(entries, read.classes)
+    provenance = provenance_of(read, role, entries, sha256(manifest.encode()))
+    pinned = dict(zip(read.index["image_id"], read.index["sha256"], strict=True))
+    texts = {
+        CARD: card(provenance, selection, rejected, votes=read.votes, audit=read.audit),
+        REJECTED_CSV: description.rejected_csv(rejected, read.classes, pinned if read.params.dataset.is_own else None),
+    }
+    if read.guidelines:
+        texts[GUIDELINES] = read.guidelines
+    return description_texts(manifest, entries, provenance.release, texts)
 
 
 def set_pairs(entries: Sequence[Entry]) -> list[DuplicatePair]:
@@ -224,7 +233,9 @@ def _vote_rows(votes: pd.DataFrame) -> Iterator[VoteRow]:
         yield row["image_id"], row["reviewer"], row["verdict"], reason, box_of(row["crop"])
 
 
-def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> description.Provenance:
+def provenance_of(
+    read: ExportInputs, role: str, entries: Sequence[Entry], manifest_sha256: str
+) -> description.Provenance:
     """The origin of the set with these entries, for its data card."""
     params = read.params
     notices = [
@@ -249,7 +260,7 @@ def provenance_of(read: ExportInputs, role: str, entries: Sequence[Entry]) -> de
         inputs=read.digests,
         denied=sum(bool(entry.denied_by) for entry in entries),
         studies=denials(((entry.image_id, entry.class_index) for entry in entries), read.studies),
-        manifest_sha256=sha256(manifest_csv(entries, read.classes).encode()),
+        manifest_sha256=manifest_sha256,
     )
 
 
@@ -292,16 +303,24 @@ def classes_of(images: Iterable[SelectedImage]) -> list[tuple[str, int]]:
     return [(image.image_id, image.class_index) for image in images]
 
 
-def source_reader(read: ExportInputs, read_bytes: Read) -> Callable[[str], SourceImage]:
-    """Read an image by its id, with the digests that the index has of it."""
-    digests = zip(read.index["image_id"], read.index["sha256"], read.index["pixels_sha256"], strict=True)
-    digests_of = {image_id: (of_bytes, of_pixels) for image_id, of_bytes, of_pixels in digests}
+@dataclass(frozen=True, slots=True)
+class SourceReader:
+    """Reads images by their ids, with the digests that the index has of them."""
 
-    def source(image_id: str) -> SourceImage:
-        of_bytes, of_pixels = digests_of[image_id]
-        return SourceImage(data=read_bytes(image_id), sha256=of_bytes, pixels_sha256=of_pixels)
+    read: Read
+    digests: Mapping[str, tuple[str, str]]
+    """SHA-256 of the bytes and of the pixels, by image id."""
 
-    return source
+    def __call__(self, image_id: str) -> SourceImage:
+        of_bytes, of_pixels = self.digests[image_id]
+        return SourceImage(data=self.read(image_id), sha256=of_bytes, pixels_sha256=of_pixels)
+
+
+def source_reader(read: ExportInputs, read_bytes: Read) -> SourceReader:
+    """Read the images of the index by `read_bytes`."""
+    index = read.index
+    digests = zip(index["image_id"], index["sha256"], index["pixels_sha256"], strict=True)
+    return SourceReader(read_bytes, {image_id: (of_bytes, of_pixels) for image_id, of_bytes, of_pixels in digests})
 
 
 def check_full(read: ExportInputs, role: str) -> None:
@@ -337,21 +356,28 @@ def check_boxes_known(unknown: list[str], role: str) -> None:
 
 
 def write_images(
-    folder: Path,
-    images: Sequence[DeliveredImage],
-    source_of: Callable[[str], SourceImage],
-    *,
-    role: str,
-    classes: ClassTable,
+    update: FolderUpdate, images: Sequence[DeliveredImage], source: SourceReader, *, role: str, classes: ClassTable
 ) -> list[Entry]:
-    """Write the images into the new folder `folder`; return their entries of the manifest."""
-    make_class_folders(folder, (classes.keys[image.selected.class_index] for image in images))
+    """Write the images into the folder of the set; return their entries of the manifest.
+
+    A whole image whose file has the bytes in the index is neither read from the archive nor written.
+    """
 
     def write(image: DeliveredImage) -> Entry:
         image_id = image.selected.image_id
         try:
-            return write_image(folder, image, source_of(image_id), role=role, classes=classes)
+            of_bytes, of_pixels = source.digests[image_id]
+            name = name_of(image, classes)
+            if known_box(image.selected.box) is None and has_digest(update.content(name), of_bytes):
+                update.keep(name)
+                return whole_entry(image, of_bytes, of_pixels, role=role, classes=classes)
+            return write_image(update.write, image, source(image_id), role=role, classes=classes)
         except ValidationError as error:  # the tables do not go together
             raise CleansetError(f"export {role}, {image_id}: {first_problem(error)}: run dvc repro") from None
 
     return found_in_threads(write, images, f"export {role}")
+
+
+def has_digest(data: bytes | None, digest: str) -> bool:
+    """Whether there are bytes with this SHA-256."""
+    return data is not None and sha256(data) == digest

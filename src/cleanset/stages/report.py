@@ -3,28 +3,28 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 from pydantic import StrictFloat, StrictInt
 
 from cleanset.classes import ClassTable
+from cleanset.dataset.archives import VerifiedImages
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, write_text
-from cleanset.images.codec import Read
+from cleanset.files import FolderUpdate, sha256, updating
 from cleanset.json_files import read_json
-from cleanset.machine import keep_freed_memory
+from cleanset.machine import keep_freed_memory, without_garbage_collection
 from cleanset.progress import found_in_threads
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, images_rejected_by_all
-from cleanset.report.pages import PageImages, ReportData, ShownImage, pages, sheets
-from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
-from cleanset.report.thumbnails import PageImage, file_names
+from cleanset.report.page_digests import PageDigests, usual_page_digests
+from cleanset.report.pages import Page, PageImages, ReportData, ShownImage, pages, sheets
+from cleanset.report.thumbnail_cache import KnownThumbnail, ThumbnailCache, usual_thumbnail_cache
+from cleanset.report.thumbnails import PageImage, file_names, page_image
 from cleanset.review.agreement import (
     differences,
     overall,
@@ -57,19 +57,20 @@ def run(edition: Edition) -> None:
     classes = edition.read_classes()
     index = read_table(edition.index, INDEX, classes)
     report = report_data(edition, params, index, classes)
-    read = verified_images(edition, params.dataset.images, index, classes).read
-    with replacing(edition.report) as folder:
-        images = save_images(shown_images(report), read, folder, enlarged=not classes.is_imagenet)
+    verified = verified_images(edition, params.dataset.images, index, classes)
+    with updating(edition.report) as update:
+        images = save_images(shown_images(report), verified, update, enlarged=not classes.is_imagenet)
         with announced("writing the pages of the report"):
-            written = pages(report, images)
+            digests = usual_page_digests()
+            for name, page in pages(report, images).items():
+                save_page(page, name, update, digests)
             plots = figures.plots(report.steps, report.states, report.histograms, roles=report.roles, classes=classes)
             for name, text in plots.items():
-                written[f"plots/{name}"] = text
-            for name, text in written.items():
-                write_text(folder / name, text)
+                update.write_text(f"plots/{name}", text)
 
 
 @announced("collecting the numbers of the report")
+@without_garbage_collection()
 def report_data(edition: Edition, params: Params, index: pd.DataFrame, table: ClassTable) -> ReportData:
     """The numbers, and which images go with them."""
     unknown = unknown_confidences(edition.folder, params)
@@ -175,22 +176,51 @@ def shown_images(report: ReportData) -> list[ShownImage]:
     return sorted(shown, key=lambda image: (image[0], image[1] or ()))
 
 
-def save_images(wanted: list[ShownImage], read: Read, folder: Path, *, enlarged: bool) -> PageImages:
+def save_images(
+    wanted: list[ShownImage], verified: VerifiedImages, update: FolderUpdate, *, enlarged: bool
+) -> PageImages:
     """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one.
 
-    `enlarged`: images smaller than a thumbnail are, by a whole factor.
+    `enlarged`: images smaller than a thumbnail are, by a whole factor. An image is read only if one of its thumbnails
+    is neither in the report nor in the cache.
     """
-    (folder / REPORT_IMAGES).mkdir(parents=True)
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
-    save = partial(_saved, read, folder, usual_thumbnail_cache(), enlarged=enlarged)
+    save = partial(_saved, verified, update, usual_thumbnail_cache(), enlarged=enlarged)
     saved = found_in_threads(save, wanted, "report")
     return dict(zip(wanted, saved, strict=True))
 
 
 def _saved(
-    read: Read, folder: Path, cache: ThumbnailCache, image: ShownImage, *, enlarged: bool
+    verified: VerifiedImages, update: FolderUpdate, cache: ThumbnailCache, image: ShownImage, *, enlarged: bool
 ) -> tuple[PageImage, ...]:
     image_id, crop = image
-    made = cache.thumbnails(read(image_id), crop, enlarged=enlarged)
-    names = file_names(image_id, crop)  # an image id may have folders
-    return tuple(each.saved(folder, f"{REPORT_IMAGES}/{name}") for name, each in zip(names, made, strict=True))
+    digest = verified.digest(image_id)
+    # an image id may have folders
+    names = [f"{REPORT_IMAGES}/{name}" for name in file_names(image_id, crop)]
+    known = cache.known(digest, crop, enlarged=enlarged)
+    if known and all(is_thumbnail(update.content(name), each) for name, each in zip(names, known, strict=True)):
+        for name in names:
+            update.keep(name)
+        return tuple(page_image(name, each.width, each.height) for name, each in zip(names, known, strict=True))
+    made = cache.thumbnails(digest, partial(verified.read, image_id), crop, enlarged=enlarged)
+    for name, each in zip(names, made, strict=True):
+        update.write(name, each.jpeg)
+    return tuple(page_image(name, each.width, each.height) for name, each in zip(names, made, strict=True))
+
+
+def is_thumbnail(jpeg: bytes | None, known: KnownThumbnail) -> bool:
+    """Whether there are bytes, and those of this thumbnail."""
+    return jpeg is not None and known.is_of(jpeg)
+
+
+def save_page(page: Page, name: str, update: FolderUpdate, digests: PageDigests) -> None:
+    """Draw a page, unless it is in the report and made from the same."""
+    known = digests.known(page.made_from) if page.made_from else ""
+    written = update.content(name) if known else None
+    if written is not None and sha256(written) == known:
+        update.keep(name)
+        return
+    text = page.draw()
+    update.write_text(name, text)
+    if page.made_from:
+        digests.keep(page.made_from, text)

@@ -29,7 +29,7 @@ from cleanset.dataset.label_sources import SourceLabels, read_sources
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
-from cleanset.files import locked, new_folder, remove_abandoned, replacing, sha256
+from cleanset.files import FolderUpdate, locked, new_folder, remove_abandoned, replacing, sha256
 from cleanset.images.codec import ImageFacts
 from cleanset.machine import keep_freed_memory
 from cleanset.progress import found_in_threads
@@ -235,6 +235,7 @@ def _delivered(
 
 def _write_images(folder: Path, model: str, images: Sequence[DeliveredImage], source: SourceImages) -> list[Entry]:
     make_class_folders(folder, (imagenet().keys[image.selected.class_index] for image in images))
+    update = FolderUpdate(folder, None)
 
     def write(image: DeliveredImage) -> tuple[Entry, ImageFacts] | CleansetError:
         try:
@@ -242,7 +243,7 @@ def _write_images(folder: Path, model: str, images: Sequence[DeliveredImage], so
         except CleansetError as error:
             return error
         whole = SourceImage(data=data, sha256=sha256(data), pixels_sha256=facts.pixels_sha256)
-        return write_image(folder, image, whole, role=model, classes=imagenet()), facts
+        return write_image(update.write, image, whole, role=model, classes=imagenet()), facts
 
     written = found_in_threads(write, images, f"published {model}")
     problems = [each for each in written if isinstance(each, CleansetError)]
