@@ -15,13 +15,41 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.progress import found_in_threads
-from measuring import BIN, Run, cleanset, in_child, print_machine, print_table, run, scratch
+from measuring import (
+    BIN,
+    Run,
+    cleanset,
+    in_child,
+    print_machine,
+    print_table,
+    run,
+    scratch,
+    share,
+    together,
+)
 
 COUNTS = (10_000, 100_000, 1_000_000)
 CLASSES = 1_000
 REVIEWER = "ann"
 MIB = 8_192
 """Limit of the memory of every step."""
+
+WHOLE = "dvc repro, all images reviewed"
+ONE_VERDICT = "dvc repro, one verdict changed"
+ITS_STAGES = "its stages once more, without DVC"
+STAGES = (
+    ("crops",),
+    ("review_apply", "--model", "images"),
+    ("export", "--model", "images"),
+    ("count",),
+    ("report",),
+)
+"""The stages that a changed verdict runs."""
+
+SECONDS = 10
+"""Limit of `dvc repro` after one changed verdict, of up to SECONDS_IMAGES images."""
+
+SECONDS_IMAGES = 64_000
 
 
 def main() -> None:
@@ -30,18 +58,28 @@ def main() -> None:
     counts = parser.parse_args().counts
     print_machine()
     rows = []
+    after_verdict = []
     for count in counts:
         with scratch() as folder:
             in_child(draw, folder / "images", count)
+            found = {}
             for name, measured in steps(folder / "images", folder / "edition"):
+                found[name] = measured
                 rows.append(row(count, name, measured))
                 # a million images take hours
                 print(*rows[-1], sep=" | ", flush=True)
+            after_verdict.append(row_of_verdict(count, found[WHOLE], found[ONE_VERDICT], found[ITS_STAGES]))
     names = list(dict.fromkeys(name for name, *_ in rows))
     print_table(
         f"Limit: {MIB:,} MiB; seconds of an image that do not grow",
         ("step", "images", "seconds", "processor seconds", "ms an image", "MiB"),
         sorted(rows, key=lambda each: names.index(each[0])),
+    )
+    print_table(
+        f"One verdict changed; limit: {SECONDS} seconds for up to {SECONDS_IMAGES:,} images; processor seconds of the "
+        "whole run, after the verdict, and there of DVC itself",
+        ("images", "whole", "after", "ratio", "of DVC", "seconds", "limit", "of the limit"),
+        after_verdict,
     )
 
 
@@ -71,9 +109,10 @@ def steps(images: Path, edition: Path) -> Iterator[tuple[str, Run]]:
     yield "status, nothing changed", cleanset("status", edition=edition)
     yield "review status", cleanset("review", "status", edition=edition)
     in_child(review, edition)
-    yield "dvc repro, all images reviewed", repro()
+    yield WHOLE, repro()
     in_child(change_one_verdict, edition)
-    yield "dvc repro, one verdict changed", repro()
+    yield ONE_VERDICT, repro()
+    yield ITS_STAGES, together([cleanset(*stage, edition=edition) for stage in STAGES])
     yield "review status, all reviewed", cleanset("review", "status", edition=edition)
     shutil.rmtree(edition)
 
@@ -105,6 +144,20 @@ def row(count: int, name: str, each: Run) -> tuple[str, ...]:
     by_image = 1000 * each.processor_seconds / count
     figures = (f"{each.seconds:.1f}", f"{each.processor_seconds:.1f}", f"{by_image:.3f}", f"{each.peak_mib:,.0f}")
     return (name, f"{count:,}", *figures)
+
+
+def row_of_verdict(count: int, whole: Run, after: Run, stages: Run) -> tuple[str, ...]:
+    """A row of the table of one changed verdict."""
+    limit = (str(SECONDS), share(after.seconds, SECONDS)) if count <= SECONDS_IMAGES else ("", "")
+    return (
+        f"{count:,}",
+        f"{whole.processor_seconds:.1f}",
+        f"{after.processor_seconds:.1f}",
+        f"{after.processor_seconds / whole.processor_seconds:.2f}",
+        f"{after.processor_seconds - stages.processor_seconds:.1f}",
+        f"{after.seconds:.1f}",
+        *limit,
+    )
 
 
 if __name__ == "__main__":
