@@ -260,6 +260,18 @@ def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch
             answers_of(command, folder, images, 600)
 
 
+def test_output_that_is_too_long_when_the_command_has_ended(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_defences, "MAX_OUTPUT_BYTES", 100)
+    end = "print('a.png, bird'); print('b.png, abstain', flush=True); os.write(2, b'x' * {}); os._exit(0)"
+    command, folder = script(tmp_path / "as_much", end.format(100))
+    assert answers_of(command, folder, images) == ANSWERS
+    command, folder = script(tmp_path / "more", end.format(101))
+    with pytest.raises(CleansetError, match="gold/wall: its command printed more than 100 bytes"):
+        answers_of(command, folder, images)
+
+
 def test_files_that_tell_nothing(tmp_path: Path) -> None:
     """Named anew, and all alike: PNGs of one size and one date, without any metadata, each alone in its folder."""
     found = []
