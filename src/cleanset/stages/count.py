@@ -15,7 +15,6 @@ from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256, write_text
 from cleanset.images.boxes import known_box
-from cleanset.machine import without_garbage_collection
 from cleanset.metrics import write_metrics
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers
@@ -40,7 +39,6 @@ CLASS_DIGEST_DIGITS = 8
 
 
 @announced("counting the images of the sets")
-@without_garbage_collection()
 def run(edition: Edition) -> None:
     """Read the other stages' outputs for every model, write metrics/, data/short_classes.csv and tables.md5."""
     params = read_params(edition.folder)
