@@ -114,18 +114,30 @@ def updating(path: Path) -> Iterator["FolderUpdate"]:
 
     The folder gets what the block writes and keeps, and nothing else. When the block raises, it stays as it was. After
     a kill while the new files are put in place, it has some files of each: the next update completes it, as it compares
-    the content of every file. An error of the system names `path`, as one of `replacing` does. Raises CleansetError if
-    another process updates the folder.
+    the content of every file. An error of the system names `path`, as one of `replacing` does. While another process
+    updates the folder, this one waits.
     """
     if path.is_symlink() or not path.is_dir():
         with replacing(path) as new:
             new.mkdir()
             yield FolderUpdate(new, None)
         return
-    with _errors_named(path), workspace_for(path) as workspace, only_run(path):
+    with _errors_named(path), workspace_for(path) as workspace, _one_at_a_time(path):
         update = FolderUpdate(workspace / _NEW, path)
         yield update
         update.finish(path)
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait until no other process has this lock of a folder, and hold it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks on folders
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class FolderUpdate:
