@@ -16,6 +16,7 @@ from cleanset.measure import command
 from cleanset.measure.command import Wanted
 from cleanset.measure.function import evaluate
 from cleanset.scoring.logits import Groups
+from cleanset.studies.attacks import earlier_disk
 from cleanset.studies.attacks.study import AttackRequest
 from cleanset.studies.contest.files import ModelOfEdition
 from cleanset.studies.contest.model_defences import ModelDefence
@@ -119,6 +120,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "path", [str(folder / "own"), *sys.path])
+        # a process that bubblewrap or gVisor begins imports torch anew, which takes seconds
+        patch.setattr(earlier_disk, "beginning", lambda *_: None)
         (folder / "nets.py").write_text(MODULE)
         given = ("edition", "own", "--images", "photos", "--model", "mine=module:nets:honest")
         assert says(cleanset(*given, cwd=folder))[0] == 0
