@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from cleanset.cli import app
 from cleanset.studies.attacks.attacking import run_attack
-from cleanset.studies.attacks.study import AttackStudy
+from cleanset.studies.attacks.planning import ProbedModel, ratio_of_probe
+from cleanset.studies.attacks.study import AttackParams, AttackStudy
 from tests.studies.attacks.conftest import copied
 from tests.studies.attacks.study import ROLE
 
@@ -64,6 +65,15 @@ def test_a_plan(content: dict[str, Any]) -> None:
     assert (images, forward - backward, bound) == (3, 9, "measured")
     assert of(content, "warnings")[3] == "measured"
     assert all(sum(each["cost"][key] for key in ("start", "device", "cores")) > 0 for each in content["works"])
+
+
+def test_a_long_search_for_signs_is_not_tried() -> None:
+    """On fewer images it would tell another time: it ends before it searches, as they show no sign."""
+
+    def opened() -> ProbedModel:
+        raise AssertionError("nothing is opened for it")
+
+    assert ratio_of_probe(opened, AttackParams.model_validate({"attacks": ATTACKS}), 12, 30.1) is None
 
 
 def test_the_sums(content: dict[str, Any]) -> None:

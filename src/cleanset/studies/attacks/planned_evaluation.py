@@ -37,7 +37,6 @@ from cleanset.studies.attacks.planning import (
     WARNINGS,
     Pricer,
     ProbedModel,
-    SecondsOfProbe,
     finished_images,
     ratio_of_probe,
 )
@@ -211,7 +210,7 @@ class _Planner:
         """What identifies the models that images are made on; empty where one is not here: then nothing is finished."""
         return {} if any(map(_lacks_weights, self.opened.others)) else self._facts
 
-    def _ratio_of_probe(self, is_open: _Open | None, seconds_of: SecondsOfProbe) -> float | None:
+    def _ratio_of_probe(self, is_open: _Open | None, images: int, seconds: float) -> float | None:
         if is_open is None or any(map(_lacks_weights, self.opened.others)):
             return self.ratio_of_probe
 
@@ -219,7 +218,7 @@ class _Planner:
             return is_open.target, is_open.evaluated.sources(is_open.target)
 
         if self.ratio_of_probe is None:
-            self.ratio_of_probe = ratio_of_probe(opened, self.request.params, seconds_of)
+            self.ratio_of_probe = ratio_of_probe(opened, self.request.params, images, seconds)
         return self.ratio_of_probe
 
     def _judged_anew(self, model: str, works: Sequence[Work], speed: ModelSpeed) -> list[PlannedWork]:

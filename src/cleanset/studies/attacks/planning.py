@@ -26,7 +26,6 @@ from cleanset.scoring.shards import finished_shards
 from cleanset.studies.attacks.attacking import Attacking, Search, open_attack
 from cleanset.studies.attacks.passes import JUDGED, AttackPasses, passes_of, passes_of_probe
 from cleanset.studies.attacks.speeds import (
-    PROBED_IMAGES,
     ModelSpeed,
     passes_tried,
     probe_seconds,
@@ -45,9 +44,7 @@ CHANNELS = 3
 PNG_SHARE = 0.6
 """Bytes of a photograph's PNG by those of its pixels, about."""
 PROBE_SECONDS = 30.0
-"""The search for signs is tried if its passes on PROBED_IMAGES take at most that long."""
-PROBED_SECONDS = 8.0
-"""It is tried on as many images as are searched in about that time."""
+"""The search for signs is tried if all its passes take at most that long."""
 TABLES = {"attack_results": "cleanset.studies.attacks.page", "pages": "cleanset.studies.attacks.page"}
 """The stages without a network, and the module that each imports."""
 
@@ -66,10 +63,8 @@ def plan(study: AttackStudy) -> Plan:
 
 ProbedModel = tuple[AttackedModel, Mapping[str, PixelNetwork]]
 """A model, and the others that images are made on."""
-SecondsOfProbe = Callable[[int], float]
-"""The seconds of all passes of the search for signs on a number of images."""
-RatioOfProbe = Callable[[SecondsOfProbe], float | None]
-"""What the search takes by these seconds; None: not measured."""
+RatioOfProbe = Callable[[int, float], float | None]
+"""What the search for signs on a number of images takes, by the seconds of all its passes; None: not measured."""
 
 
 @dataclass
@@ -160,7 +155,7 @@ class Pricer:
     def priced_warnings(self, work: Work, speed: ModelSpeed, measured: RatioOfProbe) -> PlannedWork:
         """The search for signs; `measured`: what it takes by the seconds of its passes, if it was tried."""
         searched = self._of_probe(speed, work.images)
-        ratio = measured(lambda images: self._of_probe(speed, images).seconds)
+        ratio = measured(work.images, searched.seconds)
         if ratio is None:
             return PlannedWork(work=work, cost=searched)
         derived = None if searched.gpu is None else min(1.0, ratio) * searched.gpu
@@ -185,19 +180,17 @@ class Pricer:
         )
 
 
-def ratio_of_probe(opened: Callable[[], ProbedModel], params: AttackParams, seconds_of: SecondsOfProbe) -> float | None:
-    """The seconds of the search for signs by those of all its passes, as measured on a few images of one model.
+def ratio_of_probe(
+    opened: Callable[[], ProbedModel], params: AttackParams, images: int, seconds: float
+) -> float | None:
+    """What the search for signs takes on all its images of one model, by the seconds of all its passes.
 
-    None where that would take too long.
+    None where that would take too long: on fewer images it would end before it searches, as they show no sign.
     """
-    if seconds_of(PROBED_IMAGES) > PROBE_SECONDS:
+    if not images or seconds > PROBE_SECONDS:
         return None
     target, others = opened()
-    most = min(params.probe.images, len(target.images))
-    images = min(most, PROBED_IMAGES)
-    while images < most and seconds_of(images + 1) < PROBED_SECONDS:
-        images += 1
-    return images * probe_seconds(target, params, others, images) / seconds_of(images)
+    return images * probe_seconds(target, params, others, images) / seconds
 
 
 def finished_images(attacking: Attacking, images: pd.DataFrame) -> int:
@@ -328,13 +321,13 @@ class _Planner:
             found = self.pricer.priced(work, speed, None)
         return added(found, cost)
 
-    def _ratio_of_probe(self, model: str, speed: ModelSpeed, seconds_of: SecondsOfProbe) -> float | None:
+    def _ratio_of_probe(self, model: str, speed: ModelSpeed, images: int, seconds: float) -> float | None:
         def opened() -> ProbedModel:
             target = open_target(self.study, self.params, model)
             return target, target.sources(other_models(self.study, self.params, model))
 
         if speed.is_here and self.ratio_of_probe is None:
-            self.ratio_of_probe = ratio_of_probe(opened, self.params.attacks, seconds_of)
+            self.ratio_of_probe = ratio_of_probe(opened, self.params.attacks, images, seconds)
         return self.ratio_of_probe
 
     def _start(self, model: str, speed: ModelSpeed) -> float:

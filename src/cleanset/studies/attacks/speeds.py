@@ -32,8 +32,6 @@ TRIAL_SECONDS = 5.0
 """An attack is tried on its first images if their passes take at most that long."""
 TRIAL_IMAGES = 4
 """Images that an attack is tried on, on a CPU."""
-PROBED_IMAGES = 2
-"""Images that the search for signs is tried on, at least."""
 LIBRARIES = {"boundary": "foolbox.attacks.boundary_attack", "square": "pyautoattack", "autoattack": "pyautoattack"}
 """Modules that attacks import as they begin, by kind."""
 
