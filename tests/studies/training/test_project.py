@@ -83,9 +83,9 @@ def test_a_plan(checkout: Checkout, repository: Path) -> None:
     done = shell(checkout, text.replace("recipes", "ex2 --steps 6"), COLUMNS="100")
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert [line[0] for line in lines[:3]] == ["computation", "ex1", "ex2_random_background"]
+    assert [line[0] for line in lines[1:4]] == ["computation", "ex1", "ex2_random_background"]
     # 48 of 72 images, eight at a time
-    assert [line[2] for line in lines[1:3]] == ["48", "48"]
+    assert [line[2] for line in lines[2:4]] == ["48", "48"]
     before = study.params_yaml.read_text()
     study.params_yaml.write_text(re.sub("budget_hours: .*", "budget_hours: 0.00001", before))
     done = shell(checkout, text.replace("recipes", "ex2 --steps 2 --start"))
