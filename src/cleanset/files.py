@@ -122,22 +122,10 @@ def updating(path: Path) -> Iterator["FolderUpdate"]:
             new.mkdir()
             yield FolderUpdate(new, None)
         return
-    with _errors_named(path), workspace_for(path) as workspace, _one_at_a_time(path):
+    with _errors_named(path), workspace_for(path) as workspace, _folder_lock(path):
         update = FolderUpdate(workspace / _NEW, path)
         yield update
         update.finish(path)
-
-
-@contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Wait until no other process has this lock of a folder, and hold it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks on folders
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 class FolderUpdate:
@@ -479,25 +467,40 @@ def only_run(folder: Path | None) -> Iterator[None]:
         return
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    # the folder itself is locked: a file for it would lie among the results
+    try:
+        with ExitStack() as lock:
+            try:
+                lock.enter_context(_folder_lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise CleansetError(
+                    f"{folder}: another run is at work there; expected one at a time: wait until it has ended, or name "
+                    "another folder"
+                ) from None
+            yield
+    finally:
+        if is_new:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+
+
+@contextmanager
+def _folder_lock(folder: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold a lock of a folder itself, as a file for it would lie among the results; without one where there is none.
+
+    Waits for it, or, if `kind` has LOCK_NB, raises BlockingIOError where another process holds it.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind)
         except BlockingIOError:
-            raise CleansetError(
-                f"{folder}: another run is at work there; expected one at a time: wait until it has ended, or name "
-                "another folder"
-            ) from None
+            raise
         except OSError:
             # a file system without locks on folders: as before there were any
             pass
         yield
     finally:
         os.close(descriptor)
-        if is_new:
-            with suppress(OSError):  # not empty
-                folder.rmdir()
 
 
 def take_lock(file: IO[bytes] | IO[str] | int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
