@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,7 @@ from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.engine import ScoringRun, Settings, below_float64, dependence_of
 from cleanset.scoring.fingerprints import program_fingerprint
 from cleanset.scoring.gate import NetworkError
-from cleanset.scoring.models import LoadedModel, preprocessing_of, weights_at_hand
+from cleanset.scoring.models import LoadedModel, is_at_hand, preprocessing_of, weights_at_hand
 from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.shards import finished_shards, shard_size
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
@@ -93,6 +93,11 @@ def check_model(spec: Spec) -> None:
         weights_at_hand(spec.model, spec.folder)
     except CleansetError as error:
         raise _of_command(spec, error) from None
+
+
+def lacks_weights(spec: Spec) -> TypeGuard[ZooModel]:
+    """Whether a model is of a zoo, and its weights are not on this machine."""
+    return isinstance(spec, ZooModel) and not is_at_hand(spec.model, spec.folder)
 
 
 def load(spec: Spec, settings: Settings, classes: ClassTable) -> NamedModel:

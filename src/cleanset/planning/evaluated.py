@@ -7,9 +7,9 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
 from cleanset.measure.image_lists import open_set_or_list
-from cleanset.measure.run import finished_images, load_for
+from cleanset.measure.run import finished_images, lacks_weights, load_for
 from cleanset.measure.sets import EvaluationSet
-from cleanset.measure.specs import CommandModel, Spec, ZooModel, file_stems
+from cleanset.measure.specs import CommandModel, Spec, file_stems
 from cleanset.planning.clock import machine_of, speed_of, timed
 from cleanset.planning.launch import seconds_of_code
 from cleanset.planning.reading import seconds_of_reading
@@ -26,7 +26,7 @@ from cleanset.planning.work import (
 )
 from cleanset.progress import tracked
 from cleanset.scoring.engine import Settings, settings_for
-from cleanset.scoring.models import LoadedModel, is_at_hand, untrained
+from cleanset.scoring.models import LoadedModel, untrained
 from cleanset.scoring.shards import MIN_SHARD_IMAGES
 
 CODE = "import cleanset.cli, cleanset.measure.command, cleanset.measure.rendering, cleanset.measure.run"
@@ -96,7 +96,7 @@ class _Planner:
 
     def _opened(self, spec: Spec, stem: str) -> tuple[LoadedModel, int]:
         """A model, with random weights if its own are not here, and its finished images."""
-        if isinstance(spec, ZooModel) and not is_at_hand(spec.model, spec.folder):
+        if lacks_weights(spec):
             self.notes.append(random_weights(spec.text))
             return untrained(spec.model), 0
         model = load_for(self.images, spec, self.settings, restricted=self.wanted.restricted)

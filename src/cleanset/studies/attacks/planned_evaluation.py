@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeGuard
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.json_files import JsonMapping
 from cleanset.measure.command import Wanted
-from cleanset.measure.run import NamedModel, load
+from cleanset.measure.run import NamedModel, lacks_weights, load
 from cleanset.measure.specs import CommandModel, Spec, ZooModel, file_stems, is_same_model
 from cleanset.planning.clock import machine_of, timed
 from cleanset.planning.launch import seconds_of_code
@@ -30,7 +29,7 @@ from cleanset.progress import tracked
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import Settings, settings_for
-from cleanset.scoring.models import is_at_hand, untrained
+from cleanset.scoring.models import untrained
 from cleanset.studies.attacks.attacking import SEARCHING, EvaluatedModel, facts_of_models
 from cleanset.studies.attacks.evaluation import Opened
 from cleanset.studies.attacks.planning import (
@@ -148,7 +147,7 @@ class _Planner:
 
     def _speed(self, spec: Spec, stem: str) -> tuple[ModelSpeed, _Open | None]:
         """The speed of a model, and the model if its weights are here. Raises CleansetError if it cannot be opened."""
-        if _lacks_weights(spec):
+        if lacks_weights(spec):
             return self._speed_of_untrained(spec), None
         evaluated = EvaluatedModel(
             spec=spec,
@@ -180,7 +179,7 @@ class _Planner:
         return self.speeds_of_others[spec.text]
 
     def _measured_other(self, spec: Spec) -> ModelSpeed:
-        if _lacks_weights(spec):
+        if lacks_weights(spec):
             return self._speed_of_untrained(spec)
         with timed(self.device) as opening:
             loaded = load(spec, self.settings, self.opened.images.classes).loaded
@@ -208,10 +207,10 @@ class _Planner:
 
     def _facts_of_others(self) -> JsonMapping:
         """What identifies the models that images are made on; empty where one is not here: then nothing is finished."""
-        return {} if any(map(_lacks_weights, self.opened.others)) else self._facts
+        return {} if any(map(lacks_weights, self.opened.others)) else self._facts
 
     def _ratio_of_probe(self, is_open: _Open | None, images: int, seconds: float) -> float | None:
-        if is_open is None or any(map(_lacks_weights, self.opened.others)):
+        if is_open is None or any(map(lacks_weights, self.opened.others)):
             return self.ratio_of_probe
 
         def opened() -> ProbedModel:
@@ -230,7 +229,3 @@ class _Planner:
         passes = Passes(forward=images)
         work = Work(name=JUDGED_ANEW, model=model, images=images, passes=passes)
         return [PlannedWork(work=work, cost=Cost(start=speed.opening) + speed.judged.cost(passes))]
-
-
-def _lacks_weights(spec: Spec) -> TypeGuard[ZooModel]:
-    return isinstance(spec, ZooModel) and not is_at_hand(spec.model, spec.folder)

@@ -12,7 +12,8 @@ from pathlib import Path
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
-from cleanset.measure.specs import CommandModel, Spec, ZooModel
+from cleanset.measure.run import lacks_weights
+from cleanset.measure.specs import CommandModel, Spec
 from cleanset.planning.clock import machine_of, speed_of, timed
 from cleanset.planning.launch import seconds_of_code
 from cleanset.planning.work import (
@@ -30,7 +31,7 @@ from cleanset.progress import tracked
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import settings_for
-from cleanset.scoring.models import LoadedModel, is_at_hand, untrained
+from cleanset.scoring.models import LoadedModel, untrained
 from cleanset.scoring.shards import MIN_SHARD_IMAGES
 from cleanset.studies.robustness.answering import fit_together
 from cleanset.studies.robustness.evaluation import EvaluationRun, Request
@@ -116,7 +117,7 @@ class _Planner:
         try:
             with timed(self.device) as opening:
                 answering = None
-                if isinstance(spec, ZooModel) and not is_at_hand(spec.model, spec.folder):
+                if lacks_weights(spec):
                     self.notes.append(random_weights(spec.text))
                     model: LoadedModel = untrained(spec.model)
                 else:
