@@ -1,8 +1,11 @@
 """One pass of several models over changed images: each image made once, and the answers of each model alone."""
 
 import hashlib
+import threading
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from multiprocessing import active_children
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +16,14 @@ from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.scoring.computation import Tasks
 from cleanset.scoring.engine import Settings, open_pipelines
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness.digests import NAMED_DIGESTS, TakenDigests, digests_in
 from cleanset.studies.robustness.images import ChangeName
-from cleanset.studies.robustness.one_pass import ModelInPass, OnePass, squares
+from cleanset.studies.robustness.one_pass import ModelInPass, OnePass, PassWorker, squares
 from cleanset.tables import SCORES, Table
 from tests.scoring.networks import CPU, Linear, linear
 from tests.scoring.sharded import score_shards
@@ -156,3 +160,18 @@ def test_an_image_that_cannot_be_made(tmp_path: Path) -> None:
     models = {"one": lacking(sized(32), shards_in(tmp_path / "one"))}
     with pytest.raises(CleansetError, match=r"^30\.png fog 01: cannot be made$"):
         OnePass(models=models, images=Drawn(tmp_path / "log", "30.png fog 01"), settings=settings()).answer()
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_what_is_ended_early_leaves_nothing_running(tmp_path: Path, shards: int) -> None:
+    """The images of the next shard are made meanwhile."""
+    before = {*threading.enumerate(), *active_children()}
+    model = lacking(sized(32), shards_in(tmp_path / "one"))
+    whole = OnePass(models={"one": model}, images=Drawn(tmp_path / "log"), settings=settings())
+    worker = PassWorker(models=whole.models, images=whole.images, settings=settings(), takes_digests=True)
+    with closing(worker.results(Tasks(whole.tasks()))) as results:
+        found = [next(results) for _ in range(shards)]
+    assert [(number, list(shown.digests)) for number, shown in found] == [
+        (number, list(model.shards.image_ids(number))) for number in range(shards)
+    ]
+    assert {*threading.enumerate(), *active_children()} == before

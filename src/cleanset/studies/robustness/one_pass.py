@@ -4,12 +4,13 @@ Making the images takes longer than most models do, so no model and no digest ha
 go into shards of their own for each model; whoever comes later finds them finished.
 """
 
+import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -201,16 +202,45 @@ class PassWorker:
 
     def results(self, tasks: Tasks) -> Generator[tuple[int, ShownShard], None, None]:
         """The number of each shard, and what was found at its images."""
-        settings = self.settings
-        settings.devices[0].prepare()
+        self.settings.devices[0].prepare()
         waiting = WaitingTime()
         with ExitStack() as stack:
             changing = self._changing(stack)
-            pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
-            for task, pixels in _made(changing, tasks):
+            pool = stack.enter_context(ThreadPoolExecutor(self.settings.workers))
+            blocks = stack.enter_context(closing(self._blocks(changing, tasks, pool)))
+            for block in blocks:
                 with waiting.computing():
-                    found = self._shown(task, _Block(task.ids, pixels, pool), waiting)
-                yield task.number, found
+                    found = self._shown(block, waiting)
+                yield block.task.number, found
+
+    def _blocks(self, changing: SharedBatches, tasks: Tasks, pool: Executor) -> "Generator[_Block, None, None]":
+        """The changed images of each shard, made and prepared while models are shown those of the one before."""
+        stopped = threading.Event()
+        made = _made(changing, tasks, stopped)
+
+        def following() -> _Block | None:
+            task, pixels = next(made, (None, None))
+            return None if task is None or pixels is None else self._block(task, pixels, pool)
+
+        with ThreadPoolExecutor(1) as ahead:
+            try:
+                coming = ahead.submit(following)
+                while (block := coming.result()) is not None:
+                    coming = ahead.submit(following)
+                    yield block
+            finally:
+                stopped.set()
+
+    def _block(self, task: PassTask, pixels: Pixels, pool: Executor) -> "_Block":
+        """The changed images of a shard, prepared for the models that lack it."""
+        sides = {self.models[name].model.preprocessing.size for name in task.lacking} - {BASE_SIZE}
+        prepare = partial(_prepared, sides=sorted(sides), takes_digest=self.takes_digests)
+        prepared = list(pool.map(prepare, pixels))
+        return _Block(
+            task=task,
+            by_side={BASE_SIZE: pixels} | {side: np.stack([each.by_side[side] for each in prepared]) for side in sides},
+            digests={name: each.digest for name, each in zip(task.ids, prepared, strict=True) if each.digest},
+        )
 
     def _changing(self, stack: ExitStack) -> SharedBatches:
         """The processes that make images: those that are kept, or others until the end of the block of a stack."""
@@ -221,11 +251,10 @@ class PassWorker:
     def stop(self) -> None:
         """Wait for the end of the shard."""
 
-    def _shown(self, task: PassTask, block: "_Block", waiting: WaitingTime) -> ShownShard:
+    def _shown(self, block: "_Block", waiting: WaitingTime) -> ShownShard:
         answers = dict[str, pd.DataFrame]()
         problems = dict[str, Exception]()
-        digests = dict(zip(task.ids, block.digests(), strict=True)) if self.takes_digests else {}
-        for name, wanted in task.lacking.items():
+        for name, wanted in block.task.lacking.items():
             if name in self.failed:
                 continue
             try:
@@ -234,7 +263,7 @@ class PassWorker:
                 problems[name] = error
                 self.failed.add(name)
                 self._scorers.pop(name, None)
-        return ShownShard(answers=answers, problems=problems, digests=digests)
+        return ShownShard(answers=answers, problems=problems, digests=block.digests)
 
     def _answers(self, name: str, block: "_Block", wanted: Sequence[ChangeName], waiting: WaitingTime) -> pd.DataFrame:
         """The answers of a model to some images of a shard."""
@@ -252,8 +281,8 @@ class PassWorker:
         return to_table(scored)
 
 
-def _made(changing: SharedBatches, tasks: Tasks) -> Iterator[tuple[PassTask, Pixels]]:
-    """The changed images of each shard; the processes make those of the next while models are shown one."""
+def _made(changing: SharedBatches, tasks: Tasks, stopped: threading.Event) -> Iterator[tuple[PassTask, Pixels]]:
+    """The changed images of each shard, until `stopped`; the processes make some of the next ones meanwhile."""
     begun: deque[PassTask] = deque()
 
     def groups() -> Iterator[Sequence[ChangeName]]:
@@ -264,6 +293,8 @@ def _made(changing: SharedBatches, tasks: Tasks) -> Iterator[tuple[PassTask, Pix
 
     parts: list[Pixels] = []
     for batch in changing.batches(groups()):
+        if stopped.is_set():
+            return
         # the next batch overwrites this one's memory
         parts.append(batch.pixels[: len(batch.image_ids)].copy())
         if sum(map(len, parts)) == len(begun[0].ids):
@@ -271,31 +302,43 @@ def _made(changing: SharedBatches, tasks: Tasks) -> Iterator[tuple[PassTask, Pix
             parts = []
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A changed image as models are shown it."""
+
+    by_side: Mapping[int, Pixels]
+    """The image by the length of its side."""
+
+    digest: str
+    """As stage digests stores it; empty if it is not wanted."""
+
+
+def _prepared(pixels: Pixels, sides: Sequence[int], *, takes_digest: bool) -> _Prepared:
+    """A changed image in all sizes that models want, and its digest; `pixels` are of shape (3, n, n)."""
+    rows = np.ascontiguousarray(pixels.transpose(1, 2, 0))
+    return _Prepared(
+        by_side={side: squares(side)(Image.fromarray(rows)) for side in sides},
+        digest=sha256(rows.tobytes()) if takes_digest else "",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """The changed images of a shard, by the size of their side; as they are made, 224."""
+    """The changed images of a shard, in all sizes that its models want."""
 
-    def __init__(self, names: Sequence[ChangeName], pixels: Pixels, pool: Executor) -> None:
-        self._pool = pool
-        self._places = {name: place for place, name in enumerate(names)}
-        self._by_size = {BASE_SIZE: pixels}
+    task: PassTask
+    """The shard."""
 
-    def digests(self) -> Iterator[str]:
-        """The digest of each image, as those of stage digests."""
-        return self._pool.map(lambda each: sha256(_rows(each).tobytes()), self._by_size[BASE_SIZE])
+    by_side: Mapping[int, Pixels]
+    """The images by the length of their side, in the order of the task's ids; as they are made, it is 224."""
+
+    digests: Mapping[ChangeName, str]
+    """By image; empty where they are not wanted."""
 
     def batches(self, wanted: Sequence[ChangeName], side: int, batch_size: int) -> Iterator[PixelBatch]:
         """Some of the images in batches, filled up with zeros as `SharedBatches` has it."""
-        if side not in self._by_size:
-            resize = squares(side)
-            made = self._by_size[BASE_SIZE]
-            resized = self._pool.map(lambda each: resize(Image.fromarray(_rows(each))), made)
-            self._by_size[side] = np.stack(list(resized))
+        places = {name: place for place, name in enumerate(self.task.ids)}
         for group in grouped(wanted, batch_size):
             pixels = np.zeros((batch_size, 3, side, side), np.uint8)
-            pixels[: len(group)] = self._by_size[side][[self._places[name] for name in group]]
+            pixels[: len(group)] = self.by_side[side][[places[name] for name in group]]
             yield PixelBatch(group, pixels)
-
-
-def _rows(pixels: Pixels) -> Pixels:
-    """Pixels of shape (3, n, n) as (n, n, 3)."""
-    return np.ascontiguousarray(pixels.transpose(1, 2, 0))
