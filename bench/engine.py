@@ -20,6 +20,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
 from time import perf_counter, process_time
@@ -33,7 +34,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from cleanset.classes import imagenet
-from cleanset.files import sha256
+from cleanset.files import replacing, sha256
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.machine import available_cores
 from cleanset.scoring.computation import (
@@ -48,9 +49,9 @@ from cleanset.scoring.computation import (
 )
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
-from cleanset.scoring.engine import Settings, ShardScorer, open_pipelines
+from cleanset.scoring.engine import DevicePipeline, Settings, ShardScorer, open_pipelines
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import arithmetic
+from cleanset.scoring.scorer import arithmetic, grouped
 from cleanset.scoring.validity import MadeFrom
 from cleanset.studies.attacks.attacking import SEARCHING, Attacking, Search
 from cleanset.studies.attacks.base import Known
@@ -274,52 +275,58 @@ def images_until(seconds: float, begin: float, finished: Sequence[Finished]) -> 
     return images
 
 
-def scored(folder: Path, devices: int) -> Rate:
+def scored(devices: int) -> Rate:
     """The rate of `score`."""
-    count = devices * SHARDS_PER_DEVICE * SCORED_SHARD
-    photograph = drawn(0)
-    model = LoadedModel(Waiting(SCORE_MILLISECONDS), PREPROCESSING, "", classes=1000)
     settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, devices)
-    tasks = [
-        Task(start // SCORED_SHARD, [f"{number}" for number in range(start, start + SCORED_SHARD)])
-        for start in range(0, count, SCORED_SHARD)
-    ]
-    with open_pipelines(partial(same, photograph), PREPROCESSING, settings) as pipelines, arithmetic("float32"):
-        for pipeline in pipelines:
-            pipeline.load(model, "float32")
-        return measured([ShardScorer(each) for each in pipelines], tasks)
+    with open_pipelines(partial(same, drawn(0)), PREPROCESSING, settings) as pipelines, arithmetic("float32"):
+        return measured([score_worker(each) for each in pipelines], score_tasks(devices * SHARDS_PER_DEVICE))
+
+
+def score_worker(pipeline: DevicePipeline) -> ShardScorer:
+    """The worker of a scoring by the waiting network."""
+    pipeline.load(LoadedModel(Waiting(SCORE_MILLISECONDS), PREPROCESSING, "", classes=1000), "float32")
+    return ShardScorer(pipeline)
+
+
+def score_tasks(shards: int) -> list[Task]:
+    """Shards of images, whose names are numbers."""
+    numbers = range(shards * SCORED_SHARD)
+    return [Task(number, [f"{image}" for image in ids]) for number, ids in enumerate(grouped(numbers, SCORED_SHARD))]
 
 
 def rate_of(folder: Path, name: str, devices: int) -> Rate:
     """The rate of a computation on stand-in devices."""
     if name == "score":
-        return scored(folder, devices)
+        return scored(devices)
     return answered(folder, devices) if name == ANSWERS else attacked(folder, name, devices)
 
 
 def answered(folder: Path, devices: int) -> Rate:
     """The rate of answers to changed images, each of which is made by a corruption."""
     images = changed_images(folder)
-    classes = dict.fromkeys(images.files, 0)
-    model = LoadedModel(Waiting(SCORE_MILLISECONDS), squares(SIDE), "", classes=1000)
-    asked = AskedModel(model=model, read_off=ReadAnswers(range(1000), classes))
     settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, available_cores())
-    names = changed_names(images, devices)
-    shards = [names[start : start + ANSWERED_SHARD] for start in range(0, len(names), ANSWERED_SHARD)]
-    tasks = [PassTask(number, ids, {"model": ids}) for number, ids in enumerate(shards)]
-    workers = [
-        PassWorker(models={"model": asked}, images=images, settings=each, takes_digests=True)
-        for each in settings.by_device()
-    ]
+    workers = [pass_worker(images, each) for each in settings.by_device()]
     with arithmetic("float32"):
-        return measured(workers, tasks)
+        return measured(workers, pass_tasks(images, devices * SHARDS_PER_DEVICE))
+
+
+def pass_worker(images: ChangedImages, settings: Settings) -> PassWorker:
+    """The worker of a pass of the waiting network over changed images."""
+    model = LoadedModel(Waiting(SCORE_MILLISECONDS), squares(SIDE), "", classes=1000)
+    asked = AskedModel(model=model, read_off=ReadAnswers(range(1000), dict.fromkeys(images.files, 0)))
+    return PassWorker(models={"model": asked}, images=images, settings=settings, takes_digests=True)
+
+
+def pass_tasks(images: ChangedImages, shards: int) -> list[PassTask]:
+    """Shards of changed images."""
+    groups = grouped(changed_names(images, shards), ANSWERED_SHARD)
+    return [PassTask(number, ids, {"model": ids}) for number, ids in enumerate(groups)]
 
 
 def changed_alone(folder: Path, devices: int) -> Rate:
     """The rate at which the processes of so many devices make changed images that nobody looks at."""
     images = changed_images(folder)
-    names = changed_names(images, devices)
-    groups = [names[start : start + ANSWERED_SHARD] for start in range(0, len(names), ANSWERED_SHARD)]
+    groups = list(grouped(changed_names(images, devices * SHARDS_PER_DEVICE), ANSWERED_SHARD))
     with open_changing(images, max(devices, available_cores())) as changing:
         # the first batches wait for the start of the processes
         made = changing.batches(groups)
@@ -337,14 +344,16 @@ def changed_images(folder: Path) -> ChangedImages:
     path = folder / "photograph.JPEG"
     path.write_bytes(drawn(0, side=400))
     digest = sha256(path.read_bytes())
-    files = {f"{number:05d}.JPEG": StudyFile(path, digest, f"ILSVRC2012_val_{number + 1:08d}") for number in range(512)}
+    files = {
+        f"{number:05d}.JPEG": StudyFile(path, digest, f"ILSVRC2012_val_{number + 1:08d}") for number in range(2048)
+    }
     return ChangedImages(files, corrupted_image, 85, 0)
 
 
-def changed_names(images: ChangedImages, devices: int) -> list[ChangeName]:
-    """The names for the shards of so many devices."""
-    names = [ChangeName(file, *change) for file in images.files for change in CHANGES]
-    return names[: devices * SHARDS_PER_DEVICE * ANSWERED_SHARD]
+def changed_names(images: ChangedImages, shards: int) -> list[ChangeName]:
+    """The names of the changed images of so many shards."""
+    names = (ChangeName(file, *change) for file in images.files for change in CHANGES)
+    return list(islice(names, shards * ANSWERED_SHARD))
 
 
 def same(photograph: bytes, _: object) -> bytes:
@@ -362,24 +371,34 @@ def drawn(seed: int, side: int = SIDE) -> bytes:
 
 def attacked(folder: Path, name: str, devices: int, network: str = "") -> Rate:
     """The rate of an attack on stand-in devices, or with the name of a network on as many cores."""
-    group = AttackParams.model_validate({"attacks": {name: ATTACKS[name]}}).attack(name).group_size
-    shards = devices * (SHARDS_PER_CORE[name] if network else SHARDS_PER_DEVICE)
-    files = [f"{number:05d}.JPEG" for number in range(shards * group)]
-    (folder / "image.JPEG").write_bytes(drawn(0))
+    tasks = attack_tasks(name, devices * (SHARDS_PER_CORE[name] if network else SHARDS_PER_DEVICE))
     device = Device(CPU) if network else StandIn(CPU)
-    here = open_attack(folder, name, files, network, Place(device))
-    tasks = [Task(start // group, files[start : start + group]) for start in range(0, len(files), group)]
-    opening = partial(open_attack, folder, name, files, network)
+    opening = partial(open_attack, folder, name, len(tasks), network)
+    here = opening(Place(device))
     elsewhere = Elsewhere(name=name, open=opening, made_from=here.made_from)
     further = further_workers(elsewhere, [device] * devices, devices, SEARCHING)
     return measured([here.worker, *further], tasks)
 
 
-def open_attack(folder: Path, name: str, files: Sequence[str], network: str, place: Place) -> Opened[Any]:
+def attack_tasks(name: str, shards: int) -> list[Task]:
+    """Groups of images of an attack."""
+    size = attack_params(name).attack(name).group_size
+    files = [f"{number:05d}.JPEG" for number in range(shards * size)]
+    return [Task(number * size, ids) for number, ids in enumerate(grouped(files, size))]
+
+
+def attack_params(name: str) -> AttackParams:
+    """The params of a study with one attack."""
+    return AttackParams.model_validate({"attacks": {name: ATTACKS[name]}})
+
+
+def open_attack(folder: Path, name: str, shards: int, network: str, place: Place) -> Opened[Any]:
     """An attack on the waiting network, or on one of timm with random weights, in float64."""
-    params = AttackParams.model_validate({"attacks": {name: ATTACKS[name]}})
     path = folder / "image.JPEG"
+    with replacing(path) as temporary:
+        temporary.write_bytes(drawn(0))
     digest = sha256(path.read_bytes())
+    files = [file for task in attack_tasks(name, shards) for file in task.ids]
     ids = {file: f"ILSVRC2012_val_{number + 1:08d}" for number, file in enumerate(files)}
     torch.manual_seed(0)
     computed = timm.create_model(network).eval() if network else Waiting(QUERY_MILLISECONDS)
@@ -399,7 +418,7 @@ def open_attack(folder: Path, name: str, files: Sequence[str], network: str, pla
         how=Searching(device, "float64" if network else "float32", BATCH),
         seed=0,
     )
-    attacking = Attacking(params, name, target, AttackedFolder(folder / name))
+    attacking = Attacking(attack_params(name), name, target, AttackedFolder(folder / name))
     known = Known(0, target.others)
     return Opened(worker=Search(attacking=attacking, known=known), made_from=MadeFrom({"attack": name}))
 

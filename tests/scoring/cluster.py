@@ -33,12 +33,16 @@ class Node:
     head: str
     folder: Path
 
-    def start(self, *mounts: tuple[Path, Path]) -> None:
-        """Start Ray; `mounts`: pairs of what this node alone sees, and the file or folder in whose place."""
+    def start(self, *mounts: tuple[Path, Path], cpus: int = 1, gpus: int = 0) -> None:
+        """Start Ray; `mounts`: pairs of what this node alone sees, and the file or folder in whose place.
+
+        `cpus`, `gpus`: how many Ray may give to workers, which need not be there.
+        """
         head = ["--head", f"--port={PORT}", "--include-dashboard=false"]
         options = [
             *(head if self.address == self.head else [f"--address={self.head}:{PORT}"]),
-            f"--node-ip-address={self.address}", f"--temp-dir={self.folder}", "--num-cpus=1", "--num-gpus=0",
+            f"--node-ip-address={self.address}", f"--temp-dir={self.folder}",
+            f"--num-cpus={cpus}", f"--num-gpus={gpus}",
             f"--object-store-memory={OBJECT_STORE_BYTES}", "--disable-usage-stats",
         ]  # fmt: skip
         # what ip starts in a namespace has mounts of its own
