@@ -16,20 +16,20 @@ import pytest
 from cleanset.dataset.archives import check_archive, locate, read_md5_list
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
+from cleanset.file_locks import only_run
 from cleanset.files import (
     BLOCK_BYTES,
     append_line,
     blocks_of,
     cut_torn_line,
     md5,
-    only_run,
     open_file,
     read_bytes,
     read_known,
     read_text,
     replacing,
-    updating,
 )
+from cleanset.folder_updates import updating
 from cleanset.measure.compare import report as compare
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file

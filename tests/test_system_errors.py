@@ -16,7 +16,8 @@ from cleanset.dataset.folder import read_images, read_labels
 from cleanset.edition.about import read_about
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError, system_error
-from cleanset.files import blocks_of, locked, read_bytes, replacing, sha256_of, write_text
+from cleanset.file_locks import locked
+from cleanset.files import blocks_of, read_bytes, replacing, sha256_of, write_text
 from cleanset.measure.compare.results import read_results
 from cleanset.measure.predictions import read_predictions
 from cleanset.measure.sets import EvaluationSet

@@ -636,7 +636,7 @@ def evaluate(
     manifest first. `python -m pydoc cleanset.measure.user_model` has the
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
-    from cleanset.files import only_run
+    from cleanset.file_locks import only_run
     from cleanset.measure import command, measured_models, rendering
 
     wanted = command.Wanted(

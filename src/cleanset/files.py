@@ -1,7 +1,7 @@
-"""Files and folders: written atomically, locked, opened safely, hashed.
+"""Files and folders: written whole or not at all, opened safely, hashed.
 
-After a kill a file is the old or the new one, and a folder is new or absent. Files that several people write (reviews,
-judges' answers) are saved one at a time.
+After a kill a file is the old or the new one, and a folder is new or absent. Locks: `file_locks`. Folders of which most
+files stay as they are: `folder_updates`.
 """
 
 import errno
@@ -13,14 +13,15 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cleanset.errors import CleansetError
+from cleanset.file_locks import take_lock
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -88,13 +89,13 @@ def replacing(path: Path) -> Iterator[Path]:
     `remove_abandoned` removes the workspaces of killed processes. A full disk is reported under the name of `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _errors_named(path), workspace_for(path) as workspace:
+    with errors_named(path), workspace_for(path) as workspace:
         yield workspace / _NEW
         _move(workspace / _NEW, path, workspace / _OLD)
 
 
 @contextmanager
-def _errors_named(path: Path) -> Iterator[None]:
+def errors_named(path: Path) -> Iterator[None]:
     """Let an error of the system in a workspace of `path` name `path`, which the user knows."""
     try:
         yield
@@ -106,108 +107,6 @@ def _errors_named(path: Path) -> Iterator[None]:
         elif str(error.filename2).startswith(hidden):
             error.filename2 = str(path)
         raise
-
-
-@contextmanager
-def updating(path: Path) -> Iterator["FolderUpdate"]:
-    """Replace the content of a folder, and leave alone the files in it that have their bytes already.
-
-    The folder gets what the block writes and keeps, and nothing else. When the block raises, it stays as it was. After
-    a kill while the new files are put in place, it has some files of each: the next update completes it, as it compares
-    the content of every file. An error of the system names `path`, as one of `replacing` does. While another process
-    updates the folder, this one waits.
-    """
-    if path.is_symlink() or not path.is_dir():
-        with replacing(path) as new:
-            new.mkdir()
-            yield FolderUpdate(new, None)
-        return
-    with _errors_named(path), workspace_for(path) as workspace, _folder_lock(path):
-        update = FolderUpdate(workspace / _NEW, path)
-        yield update
-        update.finish(path)
-
-
-class FolderUpdate:
-    """The next content of a folder. Files are named by their paths below it; threads may share an update.
-
-    No file is opened for writing: links in the folder may lead into the cache of DVC.
-    """
-
-    def __init__(self, new: Path, old: Path | None) -> None:
-        self._new = new
-        self._old = old
-        self._present = frozenset(_regular_files(old)) if old else frozenset[str]()
-        self._kept: set[str] = set()
-        self._written: set[str] = set()
-
-    def content(self, name: str) -> bytes | None:
-        """The bytes of a file in the folder; None if it is missing, a link, or in a folder that is a link."""
-        if self._old is None or name not in self._present:
-            return None
-        with open_file(self._old / name) as file:
-            return file.read()
-
-    def keep(self, name: str) -> None:
-        """Leave a file in the folder as it is."""
-        self._kept.add(name)
-
-    def write(self, name: str, data: bytes) -> None:
-        """Give a file these bytes."""
-        if self.content(name) == data:
-            self.keep(name)
-            return
-        path = self._new / name
-        try:
-            path.write_bytes(data)
-        except FileNotFoundError:  # the first in its folder
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        self._written.add(name)
-
-    def write_text(self, name: str, text: str) -> None:
-        """Give a file this text in UTF-8."""
-        self.write(name, text.encode())
-
-    def finish(self, folder: Path) -> None:
-        """Remove all else from the folder, and move the new files into it."""
-        names = self._kept | self._written
-        parents = set(_parents(names))
-        # first, as where case does not distinguish names, a new file may have the name of an old one
-        _remove_all_but(names, parents, str(folder))
-        for name in sorted(self._written):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self._new / name).replace(folder / name)
-
-
-def _parents(names: Iterable[str]) -> Iterator[str]:
-    """The folders that files with these paths are in."""
-    nearest = {name.rpartition("/")[0] for name in names} - {""}
-    while nearest:
-        yield from nearest
-        nearest = {name.rpartition("/")[0] for name in nearest} - {""}
-
-
-def _regular_files(folder: Path, above: str = "") -> Iterator[str]:
-    """The paths of the files below a folder that are neither links nor below one."""
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from _regular_files(folder / entry.name, f"{above}{entry.name}/")
-        elif entry.is_file(follow_symlinks=False):
-            yield f"{above}{entry.name}"
-
-
-def _remove_all_but(names: Collection[str], parents: Collection[str], folder: str, above: str = "") -> None:
-    """Remove from a folder all but files with these paths and the folders that they are in."""
-    for entry in list(os.scandir(folder)):
-        name = f"{above}{entry.name}"
-        if not entry.is_dir(follow_symlinks=False):
-            if name not in names:
-                Path(entry.path).unlink()
-        elif name in parents:
-            _remove_all_but(names, parents, entry.path, f"{name}/")
-        else:
-            shutil.rmtree(entry.path)
 
 
 @contextmanager
@@ -440,76 +339,6 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 def md5_of(path: Path) -> str:
     """MD5 of a file."""
     return md5(blocks_of(path))
-
-
-class ChangedMeanwhileError(CleansetError):
-    """Somebody else has changed an entry since the caller last read it."""
-
-
-@contextmanager
-def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
-    """Lock a folder against other writers, by a file in it; the lock of a killed process is released."""
-    # the file is never removed: two processes could then lock two different files of its name
-    with (folder / name).open("a") as file:
-        take_lock(file, folder)
-        yield
-
-
-@contextmanager
-def only_run(folder: Path | None) -> Iterator[None]:
-    """Keep a folder of results to one run, for as long as the block lasts; None is no folder.
-
-    Raises CleansetError at once if another run is at work there, on this machine or where the file system tells others.
-    The folder is made, and removed again if nothing has been written into it.
-    """
-    if folder is None:
-        yield
-        return
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with ExitStack() as lock:
-            try:
-                lock.enter_context(_folder_lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB))
-            except BlockingIOError:
-                raise CleansetError(
-                    f"{folder}: another run is at work there; expected one at a time: wait until it has ended, or name "
-                    "another folder"
-                ) from None
-            yield
-    finally:
-        if is_new:
-            with suppress(OSError):  # not empty
-                folder.rmdir()
-
-
-@contextmanager
-def _folder_lock(folder: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold a lock of a folder itself, as a file for it would lie among the results; without one where there is none.
-
-    Waits for it, or, if `kind` has LOCK_NB, raises BlockingIOError where another process holds it.
-    """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, kind)
-        except BlockingIOError:
-            raise
-        except OSError:
-            # a file system without locks on folders: as before there were any
-            pass
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def take_lock(file: IO[bytes] | IO[str] | int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
-    """Take a lock on an open file. Raises OSError that names `path`, as where the file system has no locks."""
-    try:
-        fcntl.flock(file, kind)
-    except OSError as error:
-        error.filename = str(path)
-        raise
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cleanset.classes import class_table
-from cleanset.files import FolderUpdate, sha256
+from cleanset.files import sha256
+from cleanset.folder_updates import FolderUpdate
 from cleanset.images.boxes import Box
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.selection.selected import SelectedImage

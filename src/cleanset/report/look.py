@@ -4,7 +4,8 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from cleanset.files import FolderUpdate, new_folder
+from cleanset.files import new_folder
+from cleanset.folder_updates import FolderUpdate
 from cleanset.progress import found_in_threads
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache

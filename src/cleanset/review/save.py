@@ -13,7 +13,8 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.files import ChangedMeanwhileError, locked, read_text, replace_file, sync_folder
+from cleanset.file_locks import ChangedMeanwhileError, locked
+from cleanset.files import read_text, replace_file, sync_folder
 from cleanset.review.file_format import fields_to_write, parse_reviews, review_fields
 from cleanset.review.guidelines import check_reviews_folder
 from cleanset.review.store import check_note, refuse_link, review_file

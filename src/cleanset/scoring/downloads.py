@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cleanset.files import sha256_of, take_lock, write_text
+from cleanset.file_locks import take_lock
+from cleanset.files import sha256_of, write_text
 from cleanset.progress import print_notice
 from cleanset.retries import retried
 from cleanset.validation import SHA256_FORM

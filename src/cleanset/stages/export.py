@@ -20,7 +20,8 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import FolderUpdate, is_there, sha256, updating
+from cleanset.files import is_there, sha256
+from cleanset.folder_updates import FolderUpdate, updating
 from cleanset.images.boxes import UNKNOWN_BOX, box_of, known_box
 from cleanset.images.codec import Read
 from cleanset.machine import without_garbage_collection

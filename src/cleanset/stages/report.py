@@ -15,7 +15,8 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
-from cleanset.files import FolderUpdate, sha256, updating
+from cleanset.files import sha256
+from cleanset.folder_updates import FolderUpdate, updating
 from cleanset.json_files import read_json
 from cleanset.machine import keep_freed_memory, without_garbage_collection
 from cleanset.progress import found_in_threads

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.files import ChangedMeanwhileError
+from cleanset.file_locks import ChangedMeanwhileError
 from cleanset.studies.contest.commands import judges
 from cleanset.studies.contest.files import AnswerFile, ContestFiles
 from cleanset.studies.contest.judge_page.session import JudgeDraft, as_yaml, read_answers, save_answer

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cleanset.files import ChangedMeanwhileError
+from cleanset.file_locks import ChangedMeanwhileError
 from cleanset.review.page.session import Session
 from cleanset.review.page.steps import Step
 from cleanset.review.save import VerdictChange

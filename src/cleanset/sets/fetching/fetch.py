@@ -30,9 +30,9 @@ from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import CLASSES_FILE
 from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError, DamagedError, InputError, UnreachableError
+from cleanset.file_locks import locked
 from cleanset.files import (
     check_new,
-    locked,
     md5,
     md5_of,
     new_folder,

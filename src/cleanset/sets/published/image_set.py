@@ -29,7 +29,9 @@ from cleanset.dataset.label_sources import SourceLabels, read_sources
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
-from cleanset.files import FolderUpdate, locked, new_folder, remove_abandoned, replacing, sha256
+from cleanset.file_locks import locked
+from cleanset.files import new_folder, remove_abandoned, replacing, sha256
+from cleanset.folder_updates import FolderUpdate
 from cleanset.images.codec import ImageFacts
 from cleanset.machine import keep_freed_memory
 from cleanset.progress import found_in_threads

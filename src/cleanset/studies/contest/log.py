@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.errors import CleansetError
-from cleanset.files import locked, read_text, replace_file, sha256, write_text
+from cleanset.file_locks import locked
+from cleanset.files import read_text, replace_file, sha256, write_text
 from cleanset.json_files import parse_json
 from cleanset.machine import without_garbage_collection
 from cleanset.sets.archive import SignatureError

@@ -28,7 +28,8 @@ from starlette.staticfiles import StaticFiles
 
 from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.errors import CleansetError, system_error
-from cleanset.files import append_line, cut_torn_line, read_text, sha256, take_lock, write_text
+from cleanset.file_locks import take_lock
+from cleanset.files import append_line, cut_torn_line, read_text, sha256, write_text
 from cleanset.studies.realness.participants import (
     MAX_ID,
     EndAddresses,

@@ -141,7 +141,7 @@ def evaluate(
     which cleanset compare takes.
     """
     from cleanset.edition.paths import Edition
-    from cleanset.files import only_run
+    from cleanset.file_locks import only_run
     from cleanset.measure.command import Wanted
     from cleanset.studies.robustness import evaluation
 

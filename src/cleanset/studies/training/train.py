@@ -16,7 +16,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.files import only_run, remove_abandoned, replacing, sha256, write_bytes, write_text
+from cleanset.file_locks import only_run
+from cleanset.files import remove_abandoned, replacing, sha256, write_bytes, write_text
 from cleanset.measure.user_model import tensors_sha256
 from cleanset.progress import print_notice, training_bar
 from cleanset.scoring.devices import Device, computing_threads

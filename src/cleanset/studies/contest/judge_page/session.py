@@ -15,7 +15,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from cleanset.errors import CleansetError, cut
-from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
+from cleanset.file_locks import ChangedMeanwhileError, locked
+from cleanset.files import replace_file, write_text
 from cleanset.images.codec import decode
 from cleanset.studies.contest.files import AnswerFile
 from cleanset.studies.contest.judges import JudgeTask, tasks
