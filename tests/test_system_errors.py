@@ -18,7 +18,7 @@ from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError, system_error
 from cleanset.file_locks import locked
 from cleanset.files import blocks_of, read_bytes, replacing, sha256_of, write_text
-from cleanset.measure.compare.results import read_results
+from cleanset.measure.compare.result_files import read_results
 from cleanset.measure.predictions import read_predictions
 from cleanset.measure.sets import EvaluationSet
 from cleanset.review.gold_files import read_gold_key

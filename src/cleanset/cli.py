@@ -738,14 +738,14 @@ def compare(
     Of two score tables or exports, their differences; exit code 1 if they
     differ.
     """
-    from cleanset.measure.compare import results
+    from cleanset.measure.compare import compared_tables, result_files, results
 
-    if results.are_results(paths):
+    if result_files.are_results(paths):
         if edition or model:
             raise CleansetError("compare: --edition and --model go with score tables; these are results of models")
         compared = results.run(paths)
-        text = results.as_json(compared) if as_json else results.as_text(compared)
-        show(results.ranking_for_paper(compared).in_form(form) if form else text)
+        text = compared_tables.as_json(compared) if as_json else compared_tables.as_text(compared)
+        show(compared_tables.ranking_for_paper(compared).in_form(form) if form else text)
         raise typer.Exit(1 if compared.left_out else 0)
     if form is not None:
         raise CleansetError("compare --format: goes with results of evaluate or robustness evaluate")

@@ -27,7 +27,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.measure.command import Wanted, run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
-from cleanset.measure.compare.results import RESULTS
+from cleanset.measure.compare.result_files import RESULTS
 from cleanset.measure.function import evaluate
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, results_json
 from cleanset.measure.measures import Accuracy, Confusion, Measures

@@ -13,7 +13,9 @@ from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.measure.compare.results import ComparedResults, compare_results, parse_results, ranking_for_paper
+from cleanset.measure.compare.compared_tables import ranking_for_paper
+from cleanset.measure.compare.result_files import parse_results
+from cleanset.measure.compare.results import ComparedResults, compare_results
 from cleanset.measure.measured_models import MeasuredModel, measured_model, ranked_pairs, results_content
 from cleanset.measure.notes import Note, joined_notes, ranges
 from cleanset.measure.rendering import leaderboard_for_paper, write_page

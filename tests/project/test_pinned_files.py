@@ -30,7 +30,7 @@ from cleanset.files import sha256
 from cleanset.measure.command import Wanted
 from cleanset.measure.command import run as evaluate
 from cleanset.measure.compare.releases import diff
-from cleanset.measure.compare.results import read_results
+from cleanset.measure.compare.result_files import read_results
 from cleanset.measure.sets import open_set
 from cleanset.review.audit import SetImage, new_plan
 from cleanset.review.audit_files import read_plan, write_plan

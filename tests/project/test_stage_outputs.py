@@ -245,7 +245,7 @@ OF_PEOPLE = [
     "reproduce.published_files.read_published",
     "stages.export.read_studies",
     "edition.params.read_params",
-    "measure.compare.results.read_results",
+    "measure.compare.result_files.read_results",
     "measure.factors.read_annotations",
     "measure.predictions.read_predictions",
     "review.audit_files.read_audit_votes",

@@ -12,7 +12,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import PACKAGE, CleansetError, install_command, reason
 from cleanset.files import write_text
 from cleanset.measure.compare.model_index import check_hub, write_hub
-from cleanset.measure.compare.results import RESULTS, parse_results
+from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.factors import factors_of, read_annotations
 from cleanset.measure.image_lists import open_set_or_list
 from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json

@@ -11,7 +11,7 @@ from huggingface_hub.repocard_data import EvalResult, eval_results_to_model_inde
 from cleanset.errors import CleansetError
 from cleanset.measure.comparability import CardImages
 from cleanset.measure.compare.model_index import check_hub, hub_cards, write_hub
-from cleanset.measure.compare.results import ResultFile, parse_results
+from cleanset.measure.compare.result_files import ResultFile, parse_results
 from tests.measure.compare.drawn_results import NUMBERS, accuracies, corrupted, robustness
 
 

@@ -12,18 +12,9 @@ from rich.console import Console
 
 from cleanset.errors import CleansetError
 from cleanset.measure.comparability import CardImages
-from cleanset.measure.compare.results import (
-    ComparedResults,
-    ResultFile,
-    are_results,
-    as_json,
-    as_text,
-    compare_results,
-    parse_results,
-    ranking_for_paper,
-    read_results,
-    run,
-)
+from cleanset.measure.compare.compared_tables import as_json, as_text, ranking_for_paper
+from cleanset.measure.compare.result_files import ResultFile, are_results, parse_results, read_results
+from cleanset.measure.compare.results import ComparedResults, compare_results, run
 from tests.measure.compare.command import cleanset, says
 from tests.measure.compare.drawn_results import MODEL, NUMBERS, A, B, C, accuracies, corrupted, put_results, robustness
 

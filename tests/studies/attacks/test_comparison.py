@@ -11,7 +11,9 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.json_files import with_digest
-from cleanset.measure.compare.results import ComparedResults, are_results, ranking_for_paper, run
+from cleanset.measure.compare.compared_tables import ranking_for_paper
+from cleanset.measure.compare.result_files import are_results
+from cleanset.measure.compare.results import ComparedResults, run
 from cleanset.studies.attacks.evaluation import AttackedModels, content_of, paper_table
 from cleanset.studies.attacks.results import Attacked, Trust, measure_lines
 from cleanset.studies.attacks.study import AttackParams

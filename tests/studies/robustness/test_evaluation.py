@@ -26,7 +26,7 @@ from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
-from cleanset.measure.compare.results import read_results
+from cleanset.measure.compare.result_files import read_results
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import (

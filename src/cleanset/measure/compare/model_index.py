@@ -14,7 +14,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
 from cleanset.json_files import JsonObject
 from cleanset.measure.comparability import ComparabilityCard
-from cleanset.measure.compare.results import MeasuredValue, ResultFile, headlines_of
+from cleanset.measure.compare.result_files import MeasuredValue, ResultFile, headlines_of
 from cleanset.measure.specs import WEIGHTS
 
 TASK = {"type": "image-classification", "name": "Image Classification"}

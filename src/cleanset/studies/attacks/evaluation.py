@@ -17,7 +17,7 @@ from cleanset.files import remove_abandoned, write_text
 from cleanset.json_files import with_digest
 from cleanset.measure.command import Wanted
 from cleanset.measure.comparability import ComparabilityCard
-from cleanset.measure.compare.results import ATTACK_RESULTS
+from cleanset.measure.compare.result_files import ATTACK_RESULTS
 from cleanset.measure.pairs import Pair
 from cleanset.measure.rendering import PAGE, pairs_table, tested_cells, tests_note
 from cleanset.measure.specs import CommandModel, Spec, is_same_model, parse_specs

@@ -23,7 +23,7 @@ from cleanset.measure.comparability import (
     card_model,
 )
 from cleanset.measure.compare.model_index import write_hub
-from cleanset.measure.compare.results import RESULTS, parse_results
+from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
