@@ -15,13 +15,8 @@ from cleanset.statistics.calibration import calibration_bins, calibration_error,
 from cleanset.statistics.raters import ac1, kappa
 from cleanset.studies.robustness.results import DEFINITIONS
 from cleanset.studies.robustness.scenarios.by_image import by_image
-from cleanset.studies.robustness.scenarios.measures import (
-    FACTORS,
-    regression,
-    sampled_score,
-    spread,
-    squared_deviations,
-)
+from cleanset.studies.robustness.scenarios.measures import sampled_score, spread, squared_deviations
+from cleanset.studies.robustness.scenarios.regression import FACTORS, regression
 from measuring import print_machine, print_table
 
 Flags = npt.NDArray[np.bool_]

@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.anova import AnovaRM
 
 from cleanset.studies.robustness.scenarios.by_image import between_test, by_image, within_test
-from cleanset.studies.robustness.scenarios.measures import FACTORS
+from cleanset.studies.robustness.scenarios.regression import FACTORS
 
 CLASSES = np.array([3, 3, 3, 3, 5, 5, 5, 9, 9, 9, 9])
 LEVELS = (["b", "a"], ["unchanged", "x", "y", "z"], [5, 3, 9])

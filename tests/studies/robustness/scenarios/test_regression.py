@@ -15,17 +15,10 @@ from statsmodels.stats.anova import anova_lm
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.scenarios import measures as module
+from cleanset.studies.robustness.scenarios import regression as module
 from cleanset.studies.robustness.scenarios.family import _baseline_names
-from cleanset.studies.robustness.scenarios.measures import (
-    FACTORS,
-    Design,
-    Fit,
-    design_of,
-    in_closed_form,
-    regression,
-)
 from cleanset.studies.robustness.scenarios.params import Baselines
+from cleanset.studies.robustness.scenarios.regression import FACTORS, Design, Fit, design_of, in_closed_form, regression
 from tests.properties import examples
 from tests.studies.robustness.scenarios.ximagenet12 import EX1, EX3, Published
 

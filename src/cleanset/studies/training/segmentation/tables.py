@@ -4,8 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from cleanset.studies.robustness.scenarios.measures import regression
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
+from cleanset.studies.robustness.scenarios.regression import regression
 from cleanset.studies.training.params import SegmentationMeasures
 from cleanset.studies.training.segmentation.measures import (
     BACKGROUND_CLASS,
