@@ -1,9 +1,9 @@
-"""Corruptions of ImageNet-C, value for value as in the authors' program, where imagecorruptions differs.
+"""motion_blur, snow, frost and elastic_transform of ImageNet-C as in the authors' program: imagecorruptions differs.
 
-D. Hendrycks' make_imagenet_c.py (hendrycks/robustness) with ImageMagick 6. Its images have 224 x 224 pixels; others are
-treated alike. The library's elastic_transform is another, much harder corruption, its frost is of six photographs
-enlarged by 1.1, and its snow and motion_blur round elsewhere. The photographs of frost in the library have the bytes of
-the authors'.
+Value for value as D. Hendrycks' make_imagenet_c.py (hendrycks/robustness) with ImageMagick 6. Its images have 224 x 224
+pixels; others are treated alike. The library's elastic_transform is another, much harder corruption, its frost is of
+six photographs enlarged by 1.1, and its snow and motion_blur round elsewhere. The photographs of frost in the library
+have the bytes of the authors'.
 """
 
 import importlib.resources

@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C-bar, value for value as in the authors' program.
+"""The corruptions of ImageNet-C-bar, value for value as in the authors' program; their amounts: published.yaml.
 
 E. Mintun, A. Kirillov and S. Xie, "On Interaction Between Augmentations and Corruptions in Natural Corruption
 Robustness" (NeurIPS 2021): imagenet_c_bar/corrupt.py of facebookresearch/augmentation-corruption, with numpy before 2,

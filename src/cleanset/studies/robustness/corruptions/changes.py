@@ -1,8 +1,15 @@
 """The pixels of each corruption of ImageNet-C and ImageNet-C-bar, as by the authors' programs.
 
-They come from a library or are computed here. Of imagecorruptions-imaug 1.1.5, fog and spatter differ from the
-authors' by at most 1 in single values; all others, and those in `authors` and `c_bar`, have the authors' values. A
-subset of the images remains: no error here is an official number.
+They come from a library or are computed here, and their amounts at the severities stand beside the computation:
+
+- motion_blur, snow, frost, elastic_transform: `authors`
+- zoom_blur, brightness, saturate: `robustness/exact.py`
+- those of ImageNet-C-bar: `c_bar`, with the amounts in published.yaml
+- all others, such as fog, noise, contrast and jpeg_compression: the library imagecorruptions, which takes a severity
+  alone; with other amounts a corruption is a function here, as those of `authors.DRAWN`
+
+Of imagecorruptions-imaug 1.1.5, fog and spatter differ from the authors' by at most 1 in single values; all others, and
+those computed here, have the authors' values. A subset of the images remains: no error here is an official number.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""The tables of corruptions, names by group, and the params that choose among them.
+"""The names of all corruptions, by group and benchmark, and the params that choose among them.
 
 ImageNet-C: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
 (ICLR 2019), in the order of its tables. ImageNet-C-bar and ImageNet-3DCC: see published.yaml.
