@@ -26,18 +26,12 @@ from cleanset.machine import available_cores
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.studies.attacks.ascent import Answers, finished, projected
-from cleanset.studies.attacks.base import Known, Other, Result, Subject, globally_seeded, to_unit
+from cleanset.studies.attacks.autoattack import FIRST_SHARE, AutoAttackAttack, SquareAttack
+from cleanset.studies.attacks.base import Known, Other, Result, Subject, globally_seeded, group_seed, to_unit
+from cleanset.studies.attacks.boundary import BoundaryAttack, chosen_start
 from cleanset.studies.attacks.candidate_files import Writers
 from cleanset.studies.attacks.gradient_attacks import Adam, PgdAttack, SpsaAttack
-from cleanset.studies.attacks.library_attacks import (
-    FIRST_SHARE,
-    AutoAttackAttack,
-    BoundaryAttack,
-    SquareAttack,
-    chosen_start,
-    group_seed,
-)
-from cleanset.studies.attacks.targets import unwritten
+from cleanset.studies.attacks.judge import unwritten
 from measuring import print_machine, print_table
 
 CPU = torch.device("cpu")

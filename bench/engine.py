@@ -37,16 +37,7 @@ from cleanset.classes import imagenet
 from cleanset.files import replacing, sha256
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.machine import available_cores
-from cleanset.scoring.computation import (
-    Elsewhere,
-    Opened,
-    Place,
-    Task,
-    Tasks,
-    Worker,
-    compute,
-    further_workers,
-)
+from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, Worker, compute, further_workers
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import DevicePipeline, Settings, ShardScorer, open_pipelines
@@ -55,8 +46,9 @@ from cleanset.scoring.scorer import arithmetic, grouped
 from cleanset.scoring.validity import MadeFrom
 from cleanset.studies.attacks.attacking import SEARCHING, Attacking, Search
 from cleanset.studies.attacks.base import Known
+from cleanset.studies.attacks.judge import Judge
 from cleanset.studies.attacks.study import AttackedFolder, AttackParams
-from cleanset.studies.attacks.targets import AttackedModel, Judge, Searching
+from cleanset.studies.attacks.targets import AttackedModel, Searching
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.digests import open_changing

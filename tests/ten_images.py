@@ -55,7 +55,7 @@ PRELOADED = [
 ]  # fmt: skip
 PRELOADED_WITH_TORCH = [
     "cleanset.scoring.engine", "cleanset.scoring.validity", "cleanset.stages.score",
-    "cleanset.studies.attacks.attacking", "cleanset.studies.robustness.corruptions.changes",
+    "cleanset.studies.attacks.evaluated_models", "cleanset.studies.robustness.corruptions.changes",
     "cleanset.studies.robustness.evaluation", "cleanset.studies.robustness.perturbations.changes",
     "cleanset.studies.robustness.scenarios.changes",
 ]  # fmt: skip

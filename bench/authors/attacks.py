@@ -27,9 +27,9 @@ from cleanset.files import sha256
 from cleanset.images.preprocessing import base_image
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.studies.attacks.base import Ball, Known, Subject, globally_seeded, seed_of, to_unit
+from cleanset.studies.attacks.boundary import keep_nearest
 from cleanset.studies.attacks.changes import SpatialGridAttack, moved_by_pillow, scaled_on_black
 from cleanset.studies.attacks.gradient_attacks import SpsaAttack, random_signs
-from cleanset.studies.attacks.library_attacks import keep_nearest
 
 OLD = ("torchvision", "cleverhans", "foolbox", "unrestricted_advex")
 ABSTRACT = ("Iterable", "Sequence")

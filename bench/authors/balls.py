@@ -29,10 +29,10 @@ sys.path.insert(0, str(PROJECT))
 
 from cleanset.images.preprocessing import PixelPlanes, base_image
 from cleanset.scoring.differentiable import PixelNetwork, searching
+from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
 from cleanset.studies.attacks.balls import Ball, Norm
 from cleanset.studies.attacks.base import InBall, Known, Subject, globally_seeded, margins, to_unit
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
-from cleanset.studies.attacks.library_attacks import AutoAttackAttack, SquareAttack
 from cleanset.studies.attacks.tries import groups_of
 from docs import defences
 

@@ -21,12 +21,14 @@ from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting, searching
 from cleanset.scoring.engine import open_pipelines, score_few, settings_for
 from cleanset.scoring.shards import Shards
+from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
 from cleanset.studies.attacks.base import Known, Other, Parameters, globally_seeded
+from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import CommonCorruptionsAttack, SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
-from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
+from cleanset.studies.attacks.judge import Judge
 from cleanset.studies.attacks.probing import probe
-from cleanset.studies.attacks.targets import Judge, ResizedPixels
+from cleanset.studies.attacks.targets import ResizedPixels
 from cleanset.studies.training import data, train
 from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout

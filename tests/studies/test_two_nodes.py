@@ -20,7 +20,7 @@ from cleanset.measure.user_model import load_member
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import earlier_disk
-from cleanset.studies.attacks.attacking import run_attack
+from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness import answering, digests
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from cleanset.studies.attacks.ascent import filled, losses
+from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
 from cleanset.studies.attacks.base import Ball, InBall, Known, Norm
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
-from cleanset.studies.attacks.library_attacks import AutoAttackAttack, SquareAttack
 from tests.properties import examples
 from tests.studies.attacks.networks import KNOWN, Linear, classified, on_cpu, subject
 

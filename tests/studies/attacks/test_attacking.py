@@ -22,14 +22,15 @@ from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels, Resized, base_image
 from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.models import load_model
-from cleanset.studies.attacks.attacking import run_attack, run_warnings
+from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.base import Result, Subject
 from cleanset.studies.attacks.candidate_files import pixels_of_png
 from cleanset.studies.attacks.changes import RandomSpatialAttack
+from cleanset.studies.attacks.judge import Judge
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
-from cleanset.studies.attacks.targets import Judge
+from cleanset.studies.attacks.warning_stage import run_warnings
 from cleanset.studies.robustness.answers import ANSWER_TABLES
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.images import MASKS

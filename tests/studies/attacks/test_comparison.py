@@ -14,7 +14,8 @@ from cleanset.json_files import with_digest
 from cleanset.measure.compare.compared_tables import ranking_for_paper
 from cleanset.measure.compare.result_files import are_results
 from cleanset.measure.compare.results import ComparedResults, run
-from cleanset.studies.attacks.evaluation import AttackedModels, content_of, paper_table
+from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
+from cleanset.studies.attacks.evaluation_tables import paper_table
 from cleanset.studies.attacks.results import Attacked, Trust, measure_lines
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.robustness.image_sets import OpenedImages

@@ -23,7 +23,9 @@ from cleanset.measure.command import Wanted
 from cleanset.studies.attacks import ascent, earlier_disk
 from cleanset.studies.attacks.base import Ball
 from cleanset.studies.attacks.earlier_disk import beginning
-from cleanset.studies.attacks.evaluation import AttackedModels, as_text, attack_params, paper_table, run
+from cleanset.studies.attacks.evaluation import attack_params, run
+from cleanset.studies.attacks.evaluation_results import AttackedModels
+from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.study import AttackRequest
 from tests.conftest import without

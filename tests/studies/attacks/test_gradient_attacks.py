@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from cleanset.errors import CleansetError
 from cleanset.scoring.checked_network import CheckedNetwork
 from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.studies.attacks.autoattack import SquareAttack
 from cleanset.studies.attacks.base import Known, Norm, Parameters, Subject, seed_of, to_pixels
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack, random_signs
-from cleanset.studies.attacks.library_attacks import SquareAttack
-from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_network, with_straight_through
+from cleanset.studies.attacks.straight_through import with_straight_through
+from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_network
 from tests.studies.attacks.networks import (
     CPU,
     KNOWN,

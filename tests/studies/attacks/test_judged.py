@@ -18,7 +18,8 @@ from torchvision.models import alexnet
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Ball, Result, Subject
 from cleanset.studies.attacks.candidate_files import Writers, candidate_file, distances, pixels_of_png, png_of
-from cleanset.studies.attacks.targets import ImageLogits, Judge, Lpips, unwritten
+from cleanset.studies.attacks.judge import ImageLogits, Judge, unwritten
+from cleanset.studies.attacks.lpips_distance import Lpips
 from tests.studies.attacks.networks import CPU, Linear, drawn, loaded, random_linear, random_network, subject
 
 pytestmark = pytest.mark.slow

@@ -10,18 +10,10 @@ from torch import nn
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
-from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Subject
+from cleanset.studies.attacks.autoattack import STANDARD, AutoAttackAttack, Part, on_files
+from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Subject, group_seed
+from cleanset.studies.attacks.boundary import BoundaryAttack, chosen_start, keep_nearest
 from cleanset.studies.attacks.changes import RandomSpatialAttack
-from cleanset.studies.attacks.library_attacks import (
-    STANDARD,
-    AutoAttackAttack,
-    BoundaryAttack,
-    Part,
-    chosen_start,
-    group_seed,
-    keep_nearest,
-    on_files,
-)
 from tests.studies.attacks.networks import (
     KNOWN,
     Linear,

@@ -9,7 +9,8 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.scoring.computation import Task
 from cleanset.scoring.validity import MadeFrom
-from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search, run_attack
+from cleanset.studies.attacks.attack_stage import run_attack
+from cleanset.studies.attacks.attacking import Attacking, FoundGroup, Search
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, Budget
 from tests.scoring.cluster import WITH_TOKEN
 from tests.studies.attacks.conftest import contents, copied

@@ -16,20 +16,11 @@ from hypothesis import strategies as st
 from cleanset.classes import imagenet
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks.baselines import AtRadius, Baselines
-from cleanset.studies.attacks.page import (
-    AttacksData,
-    attacks_page,
-    corner_points,
-    coverage_line,
-    limited_points,
-    linf_values,
-    log10_covered,
-    names_of,
-    parameters,
-    prediction_text,
-    some_results,
-)
+from cleanset.studies.attacks.coverage_lines import corner_points, coverage_line, limited_points
+from cleanset.studies.attacks.covered_fraction import linf_values, log10_covered
+from cleanset.studies.attacks.page import AttacksData, attacks_page, parameters
 from cleanset.studies.attacks.results import AttackMeasure
+from cleanset.studies.attacks.shown_images import names_of, prediction_text, some_results
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams, WrappedModel
 from cleanset.studies.attacks.warnings import WarningRecord

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.planning.work import Passes
+from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
 from cleanset.studies.attacks.base import Known, Other, Parameters
+from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import (
     CommonCorruptionsAttack,
     GuessAttack,
@@ -16,7 +18,6 @@ from cleanset.studies.attacks.changes import (
     SpatialGridAttack,
 )
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
-from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.passes import passes_of, passes_of_probe
 from cleanset.studies.attacks.study import Probe
 from tests.studies.attacks.networks import KNOWN, drawn, on_cpu, subject

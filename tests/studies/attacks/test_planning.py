@@ -9,8 +9,8 @@ import yaml
 from typer.testing import CliRunner
 
 from cleanset.cli import app
-from cleanset.studies.attacks.attacking import run_attack
-from cleanset.studies.attacks.planning import ProbedModel, ratio_of_probe
+from cleanset.studies.attacks.attack_stage import run_attack
+from cleanset.studies.attacks.pricing import ProbedModel, ratio_of_probe
 from cleanset.studies.attacks.study import AttackParams, AttackStudy
 from tests.studies.attacks.conftest import copied
 from tests.studies.attacks.study import ROLE

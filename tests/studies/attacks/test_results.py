@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.attacks.autoattack import SquareAttack
 from cleanset.studies.attacks.base import Ball, Parameters
+from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import GuessAttack, NoAttack, SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.library_attacks import BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import (
     Attacked,
     ProbedImages,

@@ -14,14 +14,15 @@ from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks import page
 from cleanset.studies.attacks import study as attack_study
-from cleanset.studies.attacks.attacking import run_attack, run_warnings
+from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.base import Ball, Known, Other
+from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import RandomSpatialAttack, SpatialGridAttack, center_of
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.library_attacks import BoundaryAttack
 from cleanset.studies.attacks.page import parameters
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
+from cleanset.studies.attacks.warning_stage import run_warnings
 from cleanset.tables import read_table
 from tests.documents import blocks
 from tests.studies.attacks import toy

@@ -17,9 +17,10 @@ from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.differentiable import PixelNetwork, Uninteresting
 from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, Subject, to_unit
 from cleanset.studies.attacks.baselines import AtRadius, Baselines, drawn_points
+from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import SpatialGridAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.library_attacks import BoundaryAttack
+from cleanset.studies.attacks.judge import Judge
 from cleanset.studies.attacks.probing import fewer, of_answers, of_neighbours, probe
 from cleanset.studies.attacks.results import Trust
 from cleanset.studies.attacks.signs import (
@@ -41,7 +42,6 @@ from cleanset.studies.attacks.signs import (
     transfer_beats_gradient,
     whole_cube_withstood,
 )
-from cleanset.studies.attacks.targets import Judge
 from cleanset.studies.attacks.tries import tries
 from cleanset.studies.attacks.warnings import Candidate, WarningRecord, read_warnings, write_warnings
 from tests.studies.attacks.networks import (

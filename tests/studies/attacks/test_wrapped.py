@@ -20,15 +20,16 @@ from cleanset.scoring.differentiable import Uninteresting
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import attacking, targets
-from cleanset.studies.attacks.attacking import run_attack, run_warnings
+from cleanset.studies.attacks.attack_stage import run_attack
+from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Result, seed_of
 from cleanset.studies.attacks.candidate_files import candidate_file, pixels_of_png
 from cleanset.studies.attacks.gradient_attacks import SpsaAttack
-from cleanset.studies.attacks.library_attacks import AutoAttackAttack
+from cleanset.studies.attacks.judge import Judge, unwritten
 from cleanset.studies.attacks.page import attacks_data, write_measures
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackParams, AttackStudy, WrappedModel, read_attack_params
-from cleanset.studies.attacks.targets import Judge, unwritten
+from cleanset.studies.attacks.warning_stage import run_warnings
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
 from tests.studies.attacks.conftest import contents, copied

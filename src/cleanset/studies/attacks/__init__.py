@@ -1,1 +1,1 @@
-"""Attacks on an edition's models, on its finished sets: those of Unrestricted Adversarial Examples and others."""
+"""Attacks on models, judged by the files they leave: those of Unrestricted Adversarial Examples and others."""

@@ -1,4 +1,4 @@
-"""The balls that bound attacks: the distance of two images, and whether an image of 8 bits lies within one."""
+"""The balls that bound attacks: L2 and Linf distances of two images, and whether an image of 8 bits lies within one."""
 
 from dataclasses import dataclass
 from typing import Literal

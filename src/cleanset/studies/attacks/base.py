@@ -1,4 +1,4 @@
-"""The base of every attack: its parameters, its search, the ball that bounds its candidates, seeds from names.
+"""The base of every attack: what it is given, its parameters, its results; radii, units of pixels, seeds from names.
 
 An attack is a class: its fields are its parameters, `results` its search; and a line in `study.ATTACKS`. Modules with
 attacks do not import torch on import, so that params.yaml can be read without it.
@@ -308,3 +308,8 @@ def globally_seeded(seed: int, device: "torch.device") -> Iterator[None]:
     with torch.random.fork_rng(device_of(device).generators()), numpy_seeded(seed):
         torch.manual_seed(seed)
         yield
+
+
+def group_seed(attack: Parameters, group: Sequence[Subject], known: Known) -> int:
+    """The seed of an attack's draws for a group of images, from their names in their order."""
+    return seed_of(known.seed, "attack", known.name or attack.kind, *(subject.name for subject in group))

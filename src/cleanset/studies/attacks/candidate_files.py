@@ -1,4 +1,4 @@
-"""The files that hold candidates, and how far these are from their images: what a verdict needs beside the model.
+"""The PNG of each candidate, with its L0, L2, Linf and SSIM to the image; LPIPS, which needs a network, is not here.
 
 Encoding, decoding and SSIM take some 20 ms an image. A GPU does not wait for them: processes make the files of a group
 while it judges the candidates. No torch here, which these processes do not need.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
-from cleanset.studies.attacks.library_attacks import AutoAttackAttack
 from cleanset.studies.attacks.results import AttackMeasure
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams

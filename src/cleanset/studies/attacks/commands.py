@@ -87,7 +87,7 @@ def attacks(
     study: StudyFolder = HERE,
 ) -> None:
     """Attack one model by one attack."""
-    from cleanset.studies.attacks.attacking import run_attack
+    from cleanset.studies.attacks.attack_stage import run_attack
 
     run_attack(_study(study), model, attack)
 
@@ -103,7 +103,7 @@ def attack_results(study: StudyFolder = HERE) -> None:
 @app.command("attack-warnings", hidden=True)
 def attack_warnings(model: RoleOption, study: StudyFolder = HERE) -> None:
     """Look for signs of gradient masking."""
-    from cleanset.studies.attacks.attacking import run_warnings
+    from cleanset.studies.attacks.warning_stage import run_warnings
 
     run_warnings(_study(study), model)
 
@@ -149,6 +149,7 @@ def evaluate(
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
     from cleanset.studies.attacks import evaluation
+    from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
     from cleanset.studies.attacks.study import AttackRequest
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device)
@@ -162,6 +163,6 @@ def evaluate(
     )
     with only_run(out):
         evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
-    show(evaluation.paper_table(evaluated).in_form(form) if form else evaluation.as_text(evaluated))
+    show(paper_table(evaluated).in_form(form) if form else as_text(evaluated))
     for (name, of), text in evaluated.problems.items():
         raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")

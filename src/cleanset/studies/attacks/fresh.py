@@ -27,9 +27,10 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import arithmetic
 from cleanset.studies.attacks import earlier_disk
 from cleanset.studies.attacks.candidate_files import pixels_of_png
+from cleanset.studies.attacks.judge import ImageLogits, Judge
 from cleanset.studies.attacks.probing import answers_in_batches
 from cleanset.studies.attacks.signs import SeenSign, rounded_dependence
-from cleanset.studies.attacks.targets import ImageLogits, Judge, Searching
+from cleanset.studies.attacks.targets import Searching
 from cleanset.studies.robustness.images import SetImages, StudyFile
 
 StoredLogits = Mapping[tuple[str, str], ImageLogits]

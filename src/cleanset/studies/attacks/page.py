@@ -7,30 +7,26 @@ when the page is made: the contest draws lines of accuracy over coverage without
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
-from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from PIL import Image
 
 from cleanset.classes import ClassTable
 from cleanset.csv_files import read_frame
 from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
-from cleanset.images import codec
-from cleanset.images.preprocessing import PixelPlanes, Preprocessing, enlarged_difference, jpeg
+from cleanset.images.preprocessing import Preprocessing
 from cleanset.metrics import write_metrics
 from cleanset.report.pages import page_environment
-from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.logits import Groups, ScoreColumns, stored_columns
-from cleanset.statistics.basics import Flags, Floats
-from cleanset.statistics.coverage import CONFIDENCES, CURVE_POINTS, AtCoverage, at_coverage, confidences, ranked
-from cleanset.studies.attacks.base import LEVELS
+from cleanset.scoring.logits import ScoreColumns, stored_columns
+from cleanset.statistics.coverage import CONFIDENCES, confidences
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.checklist import Evidence, checklist
+from cleanset.studies.attacks.coverage_lines import CoverageLine, coverage_line
+from cleanset.studies.attacks.covered_fraction import OF_SOURCE, CoveredFraction, linf_values, log10_covered
 from cleanset.studies.attacks.results import (
     ATTACKED,
     MEASURE_COLUMNS,
@@ -40,74 +36,20 @@ from cleanset.studies.attacks.results import (
     metrics_of,
     probe_text,
 )
+from cleanset.studies.attacks.shown_images import SheetImages, some_results
 from cleanset.studies.attacks.signs import SIGNS
 from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.threats import radius_text
 from cleanset.studies.attacks.warnings import WarningRecord, attacked_model, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
-from cleanset.studies.robustness.images import STUDY_IMAGES, SetImages, StudyFile, files_of
+from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
 from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
-from cleanset.studies.robustness.pages import spread_over_classes
 from cleanset.studies.robustness.params import ListedModel, further_roles
 from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of coverage.html and checks.html, which draw lines."""
-REPORTED = 0.8
-"""The coverage that Unrestricted Adversarial Examples reports beside the full one."""
-
-
-@dataclass(frozen=True, slots=True)
-class CoverageLine:
-    """A model on some images: its accuracy at 80 % coverage by both rankings, and at 100 %.
-
-    `points`: coverage and accuracy, 0 to 1, of the most confident image, of the two most confident ones, and so on;
-    at most CURVE_POINTS of them, and equal accuracies in between left out.
-    """
-
-    name: str
-    images: int
-    plain: AtCoverage
-    as_published: AtCoverage
-    full: AtCoverage
-    points: tuple[tuple[float, float], ...]
-
-
-def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence[str]) -> CoverageLine:
-    """The line of a model; `names` break ties, the lower first. Raises CleansetError as `coverage.covered` does."""
-    found = [
-        at_coverage(confidence, correct, names, REPORTED, ranking=ranking) for ranking in ("plain", "as_published")
-    ]
-    full = at_coverage(confidence, correct, names, 1.0)
-    counts = np.arange(1, len(correct) + 1)
-    accuracies = np.cumsum(correct[ranked(confidence, names)]) / counts
-    points = list(zip((counts / len(correct)).tolist(), accuracies.tolist(), strict=True))
-    return CoverageLine(
-        name=name,
-        images=len(correct),
-        plain=found[0],
-        as_published=found[1],
-        full=full,
-        points=tuple(corner_points(limited_points(points))),
-    )
-
-
-def limited_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most CURVE_POINTS of the points of a line, evenly spread, with its ends."""
-    last = len(points) - 1
-    shown = min(len(points), CURVE_POINTS)
-    return [points[place * last // max(shown - 1, 1)] for place in range(shown)]
-
-
-def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points of a line without those in the middle of a level part, which it passes anyway."""
-    last = len(points) - 1
-    return [
-        point
-        for place, point in enumerate(points)
-        if place in (0, last) or not points[place - 1][1] == point[1] == points[place + 1][1]
-    ]
 
 
 MEAN_TITLES = {
@@ -120,10 +62,6 @@ MEAN_TITLES = {
     "reached": "reached",
 }
 """The titles of the mean distances, by their names."""
-COLORS = 256
-"""Number of values that a color can take."""
-OF_SOURCE = "ImageNet's test images, as in appendix D", 229, 32, 40_152
-"""The example of Unrestricted Adversarial Examples: size, values of a color, images."""
 NOT_SHOWN = ("kind", "images", "group")
 """Parameters that do not say how strong an attack is."""
 
@@ -151,17 +89,6 @@ class AttacksData:
     def models_of(self, attack: str) -> list[str]:
         """The models that an attack was run on."""
         return [model for model in self.models if (attack, model) in self.answers]
-
-
-@dataclass(frozen=True, slots=True)
-class CoveredFraction:
-    """A row of the table on the bound: its subject, the sizes, and the base-10 logarithm of the fraction."""
-
-    what: str
-    side: int
-    values: int
-    images: int
-    log10: float
 
 
 class CoverageSet(NamedTuple):
@@ -282,34 +209,6 @@ def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
     ]
 
 
-def linf_values(eps: float) -> int:
-    """The largest number of values that a color can take within eps, in 0..1, of its own: 2 * 16 + 1 for 16/255.
-
-    The source counts 32 for 16/255.
-    """
-    return min(COLORS, 2 * floor(min(eps, 1) * LEVELS) + 1)
-
-
-def log10_covered(side: int, values: int, images: int) -> float:
-    """The base-10 logarithm of an upper bound on the fraction of all square images that lie near one of `images`.
-
-    Near: every color of every pixel has one of `values` values, of 256. That no two neighborhoods overlap makes it a
-    bound; it is at most 0, which is all images. Unrestricted Adversarial Examples, appendix D: 229 x 229 pixels, 32
-    values and 40,152 images give -142072.2.
-    """
-    # in logarithms: the fraction itself is below the smallest float
-    return min(0.0, log10(images) + 3 * side**2 * (log10(values) - log10(COLORS)))
-
-
-SHEET_IMAGES = 3
-"""Images of an attack on a model, each of another class."""
-
-SHOWN_PIXELS = 112
-"""Largest side of a shown copy."""
-
-SHEET_QUALITY = 90
-"""JPEG quality of a shown copy."""
-
 SHEET_FOLDER = "images"
 READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
@@ -402,11 +301,6 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     )
 
 
-def names_of(groups: Groups | None, classes: ClassTable) -> Sequence[str]:
-    """The names of a model's classes or groups, in the order of its logits."""
-    return [each.name for each in classes.names] if groups is None else groups.names
-
-
 def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], ScoreColumns]) -> pd.DataFrame:
     """The rows of ATTACKED with the values behind confidences, from the logits before and after."""
     found = results[["file", "was_correct", "is_error"]].copy()
@@ -415,75 +309,3 @@ def with_columns(results: pd.DataFrame, read: Callable[[NDArray[np.float64]], Sc
         for name in READ_OFF:
             found[f"{name}{suffix}"] = columns[name]
     return found
-
-
-def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
-    """Some rows of ATTACKED, each of another class, spread over all: successes, if any."""
-    # an unsuccessful candidate shows little of an attack
-    success = results[results["was_correct"] & results["is_error"]]
-    rows = spread_over_classes(success if len(success) else results, SHEET_IMAGES).to_dict("records")
-    return [{str(key): value for key, value in row.items()} for row in rows]
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SheetImages:
-    """The images that the page shows of an attack on a model."""
-
-    files: Mapping[str, StudyFile]
-    """The images of the finished sets, by file."""
-
-    attacked: Path
-    """The folder with the results of the attack on the model."""
-
-    preprocessing: Preprocessing
-    """The model's preprocessing."""
-
-    classes: ClassTable
-    """The class table of the images."""
-
-    groups: Groups | None
-    """The groups that the model tells apart; None where it has all classes."""
-
-    report: Path
-    """The folder that copies are written below."""
-
-    prefix: str
-    """The beginning of the names of the copies."""
-
-    def row(self, row: dict[str, Any], place: int) -> dict[str, object]:
-        """A row of ATTACKED as it is shown: its class, the predictions before and after, and three small copies.
-
-        `factor`: the difference is multiplied by it and added to a medium gray.
-        """
-        before = pixels_of(row["file"], SetImages(self.files), self.preprocessing).transpose(1, 2, 0)
-        after = np.asarray(codec.decode((self.attacked / row["png"]).read_bytes(), ("PNG",)).convert("RGB"))
-        image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
-        copies = {
-            f"{self.prefix}_{place}_clean.jpg": small(before),
-            f"{self.prefix}_{place}_attacked.jpg": small(after),
-            f"{self.prefix}_{place}_difference.png": codec.png(image),
-        }
-        for name, content in copies.items():
-            (self.report / name).write_bytes(content)
-        names = names_of(self.groups, self.classes)
-        return row | {
-            "name": self.classes.names[row["class_index"]].name,
-            "before": prediction_text(row["logits_before"], names),
-            "after": prediction_text(row["logits_after"], names),
-            "success": row["was_correct"] and row["is_error"],
-            "files": list(copies),
-            "factor": factor,
-        }
-
-
-def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
-    """The top-1 class, or group, by name, with its probability."""
-    # the largest is subtracted first, since exp overflows above 709
-    exponentials = np.exp(logits.astype(np.float64) - logits.max())
-    return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"
-
-
-def small(pixels: PixelPlanes) -> bytes:
-    """A copy of at most SHOWN_PIXELS a side, as a JPEG."""
-    image = Image.fromarray(np.ascontiguousarray(pixels))
-    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), SHEET_QUALITY)

@@ -1,4 +1,4 @@
-"""The passes of each attack for one image, at most: from its parameters alone.
+"""How often each attack asks networks for one image, at most: passes forward and backward, by its parameters alone.
 
 A search that ends with its first success asks less. Passes of other models, that images are made on, are counted apart.
 """
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from cleanset.planning.work import NO_PASSES, Passes
 from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask
 from cleanset.studies.attacks.ascent import FINISHING_FILES
-from cleanset.studies.attacks.base import Parameters
-from cleanset.studies.attacks.baselines import GROWING_STEPS, NOISE_POINTS, radii
-from cleanset.studies.attacks.changes import CommonCorruptionsAttack, SpatialGridAttack
-from cleanset.studies.attacks.gradient_attacks import STANDARD_LOSSES, PgdAttack, SpsaAttack, TransferAttack
-from cleanset.studies.attacks.library_attacks import (
+from cleanset.studies.attacks.autoattack import (
     MIN_DLR_CLASSES,
     TARGETS,
     TWO_CLASSES,
     AutoAttackAttack,
-    BoundaryAttack,
     Part,
     SquareAttack,
 )
+from cleanset.studies.attacks.base import Parameters
+from cleanset.studies.attacks.baselines import GROWING_STEPS, NOISE_POINTS, radii
+from cleanset.studies.attacks.boundary import BoundaryAttack
+from cleanset.studies.attacks.changes import CommonCorruptionsAttack, SpatialGridAttack
+from cleanset.studies.attacks.gradient_attacks import STANDARD_LOSSES, PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.probing import FEW_STEPS, MODES, PARTS, RANDOM_STEPS
 from cleanset.studies.attacks.study import Probe
 

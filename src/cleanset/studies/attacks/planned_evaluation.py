@@ -14,31 +14,15 @@ from cleanset.measure.run import NamedModel, lacks_weights, load
 from cleanset.measure.specs import CommandModel, Spec, ZooModel, file_stems, is_same_model
 from cleanset.planning.clock import machine_of, timed
 from cleanset.planning.launch import seconds_of_code
-from cleanset.planning.work import (
-    Cost,
-    Passes,
-    Plan,
-    PlannedWork,
-    Work,
-    added,
-    of_program,
-    random_weights,
-    with_start,
-)
+from cleanset.planning.work import Cost, Passes, Plan, PlannedWork, Work, added, of_program, random_weights, with_start
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.models import untrained
-from cleanset.studies.attacks.attacking import SEARCHING, EvaluatedModel, facts_of_models
+from cleanset.studies.attacks.evaluated_models import EVALUATING, EvaluatedModel, facts_of_models
 from cleanset.studies.attacks.evaluation import Opened
-from cleanset.studies.attacks.planning import (
-    WARNINGS,
-    Pricer,
-    ProbedModel,
-    finished_images,
-    ratio_of_probe,
-)
+from cleanset.studies.attacks.pricing import WARNINGS, Pricer, ProbedModel, finished_images, ratio_of_probe
 from cleanset.studies.attacks.speeds import ModelSpeed, speed_of_target, speed_of_untrained
 from cleanset.studies.attacks.study import AttackRequest
 from cleanset.studies.attacks.targets import AttackedModel
@@ -69,7 +53,7 @@ def plan(edition: Edition, wanted: Wanted, request: AttackRequest, transfer_from
 def start(asked: str) -> None:
     """Read the images, and start the server of processes; nothing is written."""
     folder, name, models, architecture = json.loads(asked)
-    worker_processes(SEARCHING)
+    worker_processes(EVALUATING)
     edition = Edition(Path(folder))
     _, _, roles = Wanted(name, models, architecture).models_to_run(edition)
     open_images(name, edition, roles)

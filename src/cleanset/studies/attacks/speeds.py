@@ -17,14 +17,17 @@ from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, computing_threads, device_of
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import LoadedModel
-from cleanset.studies.attacks.attacking import SEARCHING, Attacking, OtherSearches, Search, open_attack, probed
+from cleanset.studies.attacks.attack_stage import OPENING, open_attack
+from cleanset.studies.attacks.attacking import Attacking, OtherSearches, Search
 from cleanset.studies.attacks.base import LEVELS, Result, Subject
 from cleanset.studies.attacks.candidate_files import Writers, candidate_file
 from cleanset.studies.attacks.changes import NoAttack
+from cleanset.studies.attacks.judge import Judge, unwritten
 from cleanset.studies.attacks.passes import JUDGED
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackStudy
-from cleanset.studies.attacks.targets import AttackedModel, Judge, unwritten
+from cleanset.studies.attacks.targets import AttackedModel
 from cleanset.studies.attacks.threats import PROBE
+from cleanset.studies.attacks.warning_stage import probed
 
 SPEED_BATCH = 16
 """Images at a time in which passes are measured, at most: those of a group."""
@@ -166,7 +169,7 @@ def start(folder: str, model: str | None = None) -> None:
 
     Without a model, only start the processes of an attack.
     """
-    worker_processes(SEARCHING)
+    worker_processes(OPENING)
     if model is None:
         return
     study = AttackStudy(Path(folder))

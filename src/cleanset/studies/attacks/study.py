@@ -1,4 +1,4 @@
-"""The DVC project `studies/attacks`: the paths of its files, its params.yaml, and the threat models of its attacks.
+"""The DVC project `studies/attacks`: the paths of its files, its params.yaml, all attacks, their threat models.
 
 params.yaml says which attacks are run, with which parameters, and on which wrapped models: models of the edition with
 something around them.
@@ -17,7 +17,9 @@ from cleanset.errors import CleansetError
 from cleanset.files import PathBelow, PathOfName, partial_shards
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
 from cleanset.studies.attacks.base import Ball, Group, Images, LinfRadius, Parameters, Positive, Samples, Steps
+from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import (
     CommonCorruptionsAttack,
     GuessAttack,
@@ -26,7 +28,6 @@ from cleanset.studies.attacks.changes import (
     SpatialGridAttack,
 )
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
-from cleanset.studies.attacks.library_attacks import AutoAttackAttack, BoundaryAttack, SquareAttack
 from cleanset.studies.attacks.results import WORST_CASE
 from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
 from cleanset.studies.robustness.families import StudyParams, read_study_params

@@ -1,52 +1,36 @@
-"""The models under attack, the verdict on each candidate, and the substitute models of transfer attacks.
+"""The models under attack, opened with their images, and the networks that searches ask, also those of other models.
 
-Models under attack are the edition's, further ones, and those that params.yaml wraps.
-
-A verdict: the float64 logits of the PNG that holds a candidate, and how far it is from the image. Whoever has the file
-gets the same verdict on any machine, whatever the search was computed in. One of the distances is learned: LPIPS (Zhang
-and others 2018), as the library lpips 0.1.4 computes it. The library brings its linear layers, of version 0.1;
-AlexNet's weights, which it would download, are read from a file.
-
-Straight through: steps of a network that gradients pass as if they were the identity, for networks that hide theirs
-behind such steps. Backward pass differentiable approximation: A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients
-Give a False Sense of Security" (ICML 2018).
+Models under attack are the edition's, further ones, and those that params.yaml wraps. Images made on other models are
+tried on the one under attack (transfer).
 """
 
-import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from pathlib import Path
 from time import time
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import PixelPlanes, Resized
 from cleanset.measure.user_model import load_member
-from cleanset.scoring.checked_network import CheckedNetwork
-from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.devices import Device, device_of, to_device
+from cleanset.scoring.devices import Device, device_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
 from cleanset.scoring.engine import settings_for
-from cleanset.scoring.gate import not_finite
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import arithmetic, ignore
-from cleanset.studies.attacks.base import LEVELS, Ball, Other, Result, Subject, globally_seeded, seed_of, to_unit
-from cleanset.studies.attacks.candidate_files import Begun, Unwritten
+from cleanset.scoring.scorer import ignore
+from cleanset.studies.attacks.base import Other, Subject, seed_of
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
-from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy, WrappedModel
+from cleanset.studies.attacks.judge import ImageLogits, Judge
+from cleanset.studies.attacks.lpips_distance import lpips_of
+from cleanset.studies.attacks.study import AllParams, AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
 from cleanset.studies.robustness.images import (
@@ -65,133 +49,7 @@ from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.sections import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import read_table
-from cleanset.validation import check_known, shown
-
-ImageLogits = NDArray[np.float64]
-"""The logits of one image, of shape (classes,)."""
-
-
-CPU = torch.device("cpu")
-
-
-class Judge:
-    """The float64 logits of images by one model, of each alone.
-
-    So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
-    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for. A custom
-    random model has draws of its own; the global generators of torch and numpy begin at the same seed. `lpips`: None
-    for leaving LPIPS out. `precision`: another than float64 for a network that does not run in it.
-    """
-
-    def __init__(
-        self,
-        model: LoadedModel,
-        device: torch.device,
-        lpips: "Lpips | None" = None,
-        precision: Precision = "float64",
-    ) -> None:
-        self._network = PixelNetwork(model.network, device, precision)
-        self.lpips = lpips
-        self.precision = precision
-
-    def logits(self, image: PixelPlanes, seed: int = 0) -> ImageLogits:
-        """The logits of an image; `seed` is for a random model. Raises CleansetError if one is not finite."""
-        network = self._network
-        with arithmetic(network.precision), torch.inference_mode(), globally_seeded(seed, network.device):
-            # on the CPU: each GPU draws other numbers
-            network.reseed(seed, CPU)
-            found = np.asarray(network(to_unit([image], network))[0].double().cpu().numpy())
-        if not np.isfinite(found).all():
-            raise not_finite("an attacked image")
-        return found
-
-    def verdict(
-        self,
-        subject: Subject,
-        result: Result,
-        before: ImageLogits,
-        file: Begun,
-        seed: int = 0,
-    ) -> dict[str, Any]:
-        """The verdict on a candidate, by the PNG that holds it, as columns of SHARD; logits are in float64.
-
-        `before` are the logits of the image; `file` is the candidate's, which may be made meanwhile; `seed` is for a
-        random model. Raises CleansetError as `candidate_file` does.
-        """
-        after = self.logits(result.candidate, seed)
-        lpips = None if self.lpips is None else self.lpips(subject.pixels, result.candidate)
-        written = file()
-        return {
-            "content": written.png,
-            "png_sha256": written.sha256,
-            "seed": result.seed,
-            "queries": result.queries,
-            "logits_before": before,
-            "logits_after": after,
-            "was_correct": int(before.argmax()) == subject.class_index,
-            "is_error": int(after.argmax()) != subject.class_index,
-            **written.distances,
-            "lpips": lpips,
-            "from_center": written.from_center,
-            "notices": list(result.notices),
-            "broken_at": result.broken_at,
-            "is_converged": result.is_converged,
-        }
-
-
-def unwritten(subject: Subject, result: Result, ball: Ball | None) -> Unwritten:
-    """A candidate for an image, found by an attack in a ball around the image or another center."""
-    center = subject.pixels if result.center is None else result.center
-    return Unwritten(name=subject.name, image=subject.pixels, candidate=result.candidate, center=center, ball=ball)
-
-
-MIN_LPIPS_SIDE = 31
-"""Pixels; AlexNet has nothing left of a smaller image."""
-
-
-class Lpips:
-    """LPIPS with AlexNet, in float64 on one device; 0 for equal images.
-
-    `weights`: torchvision's of AlexNet (alexnet-owt-7be5be79.pth), or the same as safetensors. Raises CleansetError
-    without such a file.
-    """
-
-    def __init__(self, weights: Path, device: torch.device) -> None:
-        if not weights.is_file():
-            raise CleansetError(
-                f"lpips: {weights} not found; expected AlexNet's weights as torchvision publishes them "
-                "(alexnet-owt-7be5be79.pth): put them there, or set lpips: null in studies/attacks/params.yaml"
-            )
-        import lpips
-        from torchvision.models import alexnet
-
-        network = alexnet(weights=None)
-        load_checkpoint(network, weights, None)
-        # torchvision warns about how the library calls it
-        with warnings.catch_warnings(action="ignore"):
-            # pnet_rand: random weights in place of a download; they are replaced below
-            metric: nn.Module = lpips.LPIPS(net="alex", version="0.1", pnet_rand=True, verbose=False)
-        slices = metric.net.named_parameters()  # type: ignore[union-attr]
-        loaded = network.features.state_dict()
-        with torch.no_grad():
-            for name, parameter in slices:
-                # lpips calls features.0.weight slice1.0.weight
-                parameter.copy_(loaded[name.partition(".")[2]])
-        self.weights_sha256 = sha256(weights.read_bytes())
-        self._device = device
-        self._metric = metric.eval().to(device, torch.float64)
-
-    def __call__(self, image: PixelPlanes, other: PixelPlanes) -> float:
-        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for a smaller one."""
-        if min(image.shape[1:]) < MIN_LPIPS_SIDE:
-            raise CleansetError(
-                f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_LPIPS_SIDE} "
-                "a side, as AlexNet needs: set lpips: null in studies/attacks/params.yaml"
-            )
-        pair = to_device(torch.from_numpy(np.stack((image, other))), self._device).double() / LEVELS
-        with arithmetic("float64"), torch.inference_mode():
-            # normalize: the library expects pixels in -1..1, these are in 0..1
-            return float(self._metric(pair[:1], pair[1:], normalize=True))
+from cleanset.validation import check_known
 
 
 class ResizedPixels(nn.Module):
@@ -233,50 +91,6 @@ def source_network(model: LoadedModel, groups: Sequence[Sequence[int]] | None, h
     """A model on pixels of any side; with `groups` of class indices, one logit for each of them."""
     network = nn.Sequential(ResizedPixels(model.preprocessing.size), wrap_network(model.network, groups, False))
     return how.network(network)
-
-
-MAX_NAMED_STEPS = 12
-"""Steps that an error names at most."""
-
-
-class StraightThrough(nn.Module):
-    """A step of a network, computed as it is, with the derivative of the identity."""
-
-    def __init__(self, name: str, step: nn.Module) -> None:
-        super().__init__()
-        self.name = name
-        self.step = step
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """The result of the step. Raises CleansetError if its shape differs from the input's."""
-        with torch.no_grad():
-            found: Tensor = self.step(pixels.detach())
-        if found.shape != pixels.shape:
-            raise CleansetError(
-                f"straight through {self.name}: it makes {tuple(found.shape)} of {tuple(pixels.shape)}; expected a "
-                "step that keeps the shape"
-            )
-        return pixels + (found - pixels.detach())
-
-
-def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module:
-    """A copy of a network whose named submodules gradients pass straight through; itself without names.
-
-    A name comes from `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another.
-    """
-    if not names:
-        return network
-    found = copy.deepcopy(network)
-    # a network of a module is in a wrapper, of which its author knows nothing
-    inner = found.network if isinstance(found, CheckedNetwork) else found
-    known = [name for name, _ in inner.named_modules() if name]
-    for name in names:
-        if name not in known:
-            some = ", ".join(known[:MAX_NAMED_STEPS]) + (", …" if len(known) > MAX_NAMED_STEPS else "")
-            raise CleansetError(f"straight through {shown(name)}: no such step of the network; expected some of {some}")
-        parent, _, last = name.rpartition(".")
-        setattr(inner.get_submodule(parent), last, StraightThrough(name, inner.get_submodule(name)))
-    return found
 
 
 @dataclass(frozen=True)
@@ -379,11 +193,6 @@ class AttackedModel:
         # images of neither group were left out when the model was opened
         assert found is not None
         return found
-
-
-def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> Lpips | None:
-    """LPIPS with the weights that the params name, relative to a folder; None without weights."""
-    return None if settings.lpips is None else Lpips(folder / settings.lpips, device)
 
 
 def open_target(

@@ -17,8 +17,8 @@ from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage
+from cleanset.studies.attacks.coverage_lines import limited_points
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
-from cleanset.studies.attacks.page import limited_points
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.files import (

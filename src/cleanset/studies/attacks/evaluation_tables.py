@@ -1,0 +1,208 @@
+"""The tables of `attacks evaluate`, with its lines on signs: in a terminal of 80 columns, on a page, and for papers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from cleanset.measure.pairs import Pair
+from cleanset.measure.rendering import pairs_table, tested_cells, tests_note
+from cleanset.measure.table import Cell, MeasureTable, cell
+from cleanset.report.pages import page_environment
+from cleanset.studies.attacks.checklist import Evidence, checklist
+from cleanset.studies.attacks.comparison import attack_notes, robust_pairs
+from cleanset.studies.attacks.evaluation_results import AttackedModels, limits_of_model, measured_threats, threat_card
+from cleanset.studies.attacks.page import TEMPLATES, baselines_of
+from cleanset.studies.attacks.results import ROBUST_MEASURES, AttackMeasure, by_name, probe_text
+
+MEANING_OF_SHARES = (
+    "robust: the share of the images that is classified correctly and that no attack of this threat model breaks, of "
+    "images that each of them was tried on. ≤: an upper bound, as not every attack was tried on each of these images, "
+    "or none followed the gradient. success: of the images that are classified correctly, those that the attack "
+    "breaks. Intervals are Wilson's, 95 %. a to b: signs below tell that attacks cannot be trusted on the model; a has "
+    "the images that withstood although attacks can be trusted, b all that withstood. distance: the mean that the "
+    "attacks reached, in their norm. converged: the share of the images whose search more steps no longer changed."
+)
+
+
+def as_text(evaluated: AttackedModels) -> Group:
+    """The images, a table of the robust accuracies, one of the attacks, and the warnings; fits into 80 columns."""
+    parts: list[RenderableType] = [*map(Text, evaluated.images.about())]
+    parts += [Text(), _robust(evaluated).in_terminal(), Text(), _attacks(evaluated).in_terminal()]
+    parts += [Text(), Text(MEANING_OF_SHARES)]
+    images = evaluated.images
+    for threat in measured_threats(evaluated):
+        if tested := robust_pairs(threat, evaluated.attacked, images.images, images.selected_by):
+            names = list(dict.fromkeys(name for pair in tested for name in (pair.first, pair.second)))
+            listed = ", ".join(f"#{rank} {name}" for rank, name in enumerate(names, start=1))
+            table = pairs_table(names, tested)
+            parts += [Text(), Text(f"{threat.name}: {listed}"), table.in_terminal(), Text(table.caption)]
+    for model in evaluated.warnings:
+        parts.append(Text())
+        parts += [Text(line.text, style="red" if line.is_problem else "") for line in _signs(evaluated, model)]
+    parts += [Text(f"{model}: {name}: {text}", style="red") for (name, model), text in evaluated.problems.items()]
+    return Group(*parts)
+
+
+class SignLine(NamedTuple):
+    """A line on the signs of gradient masking of a model."""
+
+    text: str
+    is_problem: bool = False
+
+
+def _signs(evaluated: AttackedModels, model: str) -> Iterator[SignLine]:
+    """What the probe found on a model, the signs that it saw, and those that cannot be told."""
+    record = evaluated.warnings[model]
+    error = _clean_error(evaluated, model)
+    if error is not None and error.value == 1:
+        text = f"{model}: classifies none of {error.images:,} images correctly, which says nothing about its strength"
+        yield SignLine(f"{text}: check the order of its classes and its preprocessing", is_problem=True)
+        return
+    found = probe_text(evaluated.attacked[model], evaluated.params.threats)
+    if found is not None:
+        yield SignLine(f"{model}: {found}")
+    if record.baselines is not None:
+        for text in record.baselines.texts():
+            yield SignLine(f"{model}: {text}")
+    if not record.warnings and not record.not_told:
+        yield SignLine(f"{model}: no sign that it only looks strong ({record.images} images)")
+    for each in record.warnings:
+        yield SignLine(f"{model}: {each.sign}: {each.text}", is_problem=True)
+    for each in record.not_told:
+        yield SignLine(f"{model}: {each.sign} cannot be told: {each.text}")
+
+
+def page_of(evaluated: AttackedModels) -> str:
+    """The page on a run: the tables, the signs, success in growing balls, and a checklist for each model."""
+    images = evaluated.images
+    measures = by_name(evaluated.lines)
+    checklists = {
+        model: checklist(
+            Evidence(
+                params=evaluated.params,
+                model=model,
+                measures=measures,
+                record=evaluated.warnings.get(model),
+                models=evaluated.models,
+                straight_through=evaluated.straight_through,
+            )
+        )
+        for model in evaluated.models
+    }
+    template = page_environment(images.classes, TEMPLATES).get_template("evaluation.html")
+    return template.render(
+        set_name=images.name,
+        about=images.about(),
+        robust=_robust(evaluated),
+        attacks=_attacks(evaluated),
+        meaning=MEANING_OF_SHARES,
+        signs=[line.text for model in evaluated.warnings for line in _signs(evaluated, model)],
+        baselines=baselines_of(evaluated.warnings.values()),
+        checklists=checklists,
+    )
+
+
+def paper_table(evaluated: AttackedModels) -> MeasureTable:
+    """The table of the robust accuracies for a paper."""
+    robust = (
+        "robust: correct, and broken by no attack of the threat model; ≤: an upper bound; a to b: bounds, of a model "
+        "with a sign of gradient masking"
+    )
+    images = evaluated.images
+    tested = {
+        threat.name: robust_pairs(threat, evaluated.attacked, images.images, images.selected_by)
+        for threat in measured_threats(evaluated)
+    }
+    notes = attack_notes(
+        {threat.name: threat_card(evaluated, threat) for threat in measured_threats(evaluated)},
+        images.facts,
+        {name: tests_note(pairs) for name, pairs in tested.items()},
+        [limit for model in evaluated.models for limit in limits_of_model(evaluated, model)],
+    )
+    table = _robust(evaluated)
+    if any(tested.values()):
+        table = _with_tests(table, tested)
+    return replace(table, caption=f"Robust accuracy in percent, with 95 % intervals; {robust}", notes=notes)
+
+
+def _with_tests(table: MeasureTable, tested: Mapping[str, Sequence[Pair]]) -> MeasureTable:
+    """The table with each model's difference from the most robust one in its threat model, and the p-value."""
+    cells_of = {
+        (name, pair.second): tested_cells(pair)
+        for name, pairs in tested.items()
+        for pair in pairs
+        if pair.first == pairs[0].first
+    }
+    rows = []
+    model = ""
+    for texts, cells in table.rows:
+        model = texts[0] or model
+        # the second row of a threat model has an upper bound, which is not tested
+        shown = cells_of.pop((texts[1], model), (Cell(), Cell()))
+        rows.append((texts, [*cells, *shown]))
+    return replace(table, titles=[*table.titles, "difference", "p"], rows=rows)
+
+
+NO_ATTACK = "no attack"
+"""In place of a threat model, for a model that nothing attacked."""
+
+
+def _robust(evaluated: AttackedModels) -> MeasureTable:
+    rows = []
+    for model in evaluated.models:
+        of_model = list(_robust_rows(evaluated, model))
+        if not of_model:
+            error = _clean_error(evaluated, model)
+            images = Cell("" if error is None else f"{error.images:,}")
+            clean = Cell() if error is None else Cell(cell(1 - error.value, digits=1).value)
+            of_model = [(NO_ATTACK, [images, clean, Cell(), Cell()])]
+        rows += [((model if place == 0 else "", name), cells) for place, (name, cells) in enumerate(of_model)]
+    return MeasureTable(("model", "threat model"), ("images", "clean", "robust", "distance"), rows)
+
+
+def _robust_rows(evaluated: AttackedModels, model: str) -> Iterator[tuple[str, list[Cell]]]:
+    for threat in evaluated.params.threats:
+        clean, robust, low, high, at_most, reached = (
+            evaluated.value(threat.name, model, measure) for measure in ROBUST_MEASURES
+        )
+        if clean is None or high is None:
+            continue
+        if robust is not None and robust.is_defined:
+            shown = _share(robust)
+        elif low is not None and low.is_defined:
+            shown = Cell(f"{_share(low).value} to {_share(high).value}")
+        else:
+            shown = Cell(f"≤ {_share(high).value}")
+        yield threat.name, [Cell(f"{clean.images:,}"), Cell(_share(clean).value), shown, _distance(reached)]
+        if at_most is not None:
+            yield threat.name, [Cell(f"{at_most.images:,}"), Cell(), Cell(f"≤ {_share(at_most).value}"), Cell()]
+
+
+def _clean_error(evaluated: AttackedModels, model: str) -> AttackMeasure | None:
+    """The error on the images themselves, of the attack that was tried on most of them."""
+    found = [evaluated.value(name, model, "clean_error") for name in evaluated.params.attacks]
+    return max((each for each in found if each is not None), key=lambda each: each.images, default=None)
+
+
+def _attacks(evaluated: AttackedModels) -> MeasureTable:
+    rows = []
+    for model in evaluated.models:
+        for place, attack in enumerate(evaluated.params.attacks):
+            names = ("success", "reached", "converged", "queries")
+            success, reached, converged, queries = (evaluated.value(attack, model, measure) for measure in names)
+            counts = (None, None) if queries is None else (queries.images, queries.value)
+            images, asked = (Cell("" if each is None else f"{each:,.0f}") for each in counts)
+            shown = [images, _share(success), _distance(reached), Cell(_share(converged).value), asked]
+            rows.append(((model if place == 0 else "", attack), shown))
+    return MeasureTable(("model", "attack"), ("images", "success", "distance", "converged", "queries"), rows)
+
+
+def _distance(line: AttackMeasure | None) -> Cell:
+    return Cell() if line is None else cell(line.value, factor=1, digits=4)
+
+
+def _share(line: AttackMeasure | None) -> Cell:
+    return Cell() if line is None else cell(line.value, line.interval, digits=1)
