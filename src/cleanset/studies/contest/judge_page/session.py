@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field
 from cleanset.errors import CleansetError, cut
 from cleanset.files import ChangedMeanwhileError, locked, replace_file, write_text
 from cleanset.images.codec import decode
-from cleanset.studies.contest.files import AnswerFile
-from cleanset.studies.contest.judges import JudgeTask, tasks
+from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.judge_tasks import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
     MAX_CORNERS,
