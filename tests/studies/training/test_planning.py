@@ -18,6 +18,7 @@ from cleanset.files import sha256
 from cleanset.planning.work import Cost, Passes, PlannedWork, Work
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.fold_data import some_left_out
 from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
 from cleanset.studies.training.planning import RunSteps, StepTimes, planned_run
 from cleanset.studies.training.run_params import Run
@@ -79,6 +80,30 @@ def test_a_fold_that_waits_for_its_stage_has_ended(tmp_path: Path) -> None:
     assert (folder.has_ended(), folder.finished_epochs()) == (True, 0)
     run = Run.model_validate({"network": {"name": "a"}, "steps": 25, "batch": 8})
     assert RunSteps.of(run, 10) == RunSteps(folds=1, steps=25, epochs=3)
+
+
+@pytest.mark.parametrize(
+    ("masks", "at_most", "chosen"),
+    [
+        ("mmmmm", None, "01234"),
+        ("mmmmm", 5, "01234"),
+        ("mmmmm", 3, "024"),
+        ("-m-mm", 2, "14"),
+        ("-m-mm", 4, "134"),
+        ("-----", 2, "04"),
+        ("xxxxx", 2, "04"),
+    ],
+)
+def test_the_images_left_out_that_a_plan_tests(masks: str, at_most: int | None, chosen: str) -> None:
+    """Spread over all, with a mask (m) that shows the class if any has one; x: a mask of another class."""
+    images = pd.DataFrame(
+        {
+            "file": list("01234"),
+            "mask": [None if each == "-" else "mask.png" for each in masks],
+            "left_out": ["other_class" if each == "x" else None for each in masks],
+        }
+    )
+    assert "".join(some_left_out(images, at_most)["file"]) == chosen
 
 
 def test_early_stopping_ends_a_run_earlier() -> None:
