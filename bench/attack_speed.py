@@ -52,10 +52,10 @@ LIMITS = {"square": 1.05, "boundary": 1.05, "fab-t, broken at once": 1.1, "fab-t
 class Bright(nn.Module):
     """A network that puts bright images into class 0; it counts the images of its passes."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = NETWORK) -> None:
         super().__init__()
         torch.manual_seed(SEED)
-        self.network = timm.create_model(NETWORK, num_classes=CLASSES).eval()
+        self.network = timm.create_model(name, num_classes=CLASSES).eval()
         self.forward_images = self.backward_images = 0
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -222,12 +222,12 @@ def _pixels_of(one: Subject) -> PixelPlanes:
 
 def asked(network: PixelNetwork, group: Sequence[Subject]) -> tuple[Tensor, Tensor]:
     """The pixels and classes of a group, in the precision of pyautoattack."""
-    return to_unit([each.pixels for each in group], network).float(), labels(group)
+    return to_unit([each.pixels for each in group], network).float(), labels(group, network)
 
 
-def labels(group: Sequence[Subject]) -> Tensor:
-    """The classes of a group."""
-    return torch.tensor([each.class_index for each in group])
+def labels(group: Sequence[Subject], network: PixelNetwork) -> Tensor:
+    """The classes of a group, on the device of a network."""
+    return torch.tensor([each.class_index for each in group], device=network.device)
 
 
 def their_square(network: PixelNetwork, group: Sequence[Subject], attack: SquareAttack) -> None:
@@ -263,7 +263,7 @@ def their_boundary(network: PixelNetwork, group: Sequence[Subject], attack: Boun
         TheirBoundary(steps=steps).run(
             PyTorchModel(network, bounds=(0, 1), device=CPU),
             to_unit([each.pixels for each in group], network),
-            Misclassification(labels(group)),
+            Misclassification(labels(group, network)),
             starting_points=to_unit(starts, network),
         )
 
@@ -271,7 +271,7 @@ def their_boundary(network: PixelNetwork, group: Sequence[Subject], attack: Boun
 def plain_pgd(network: PixelNetwork, group: Sequence[Subject], attack: PgdAttack) -> None:
     """PGD in the way of tutorials, which ends with files in the ball as ours does."""
     images = to_unit([each.pixels for each in group], network)
-    label = labels(group)
+    label = labels(group, network)
     places = images + torch.empty_like(images).uniform_(-attack.eps, attack.eps)
     answers = Answers(network=network, label=label)
     for _ in range(attack.steps):
@@ -287,13 +287,13 @@ def plain_pgd(network: PixelNetwork, group: Sequence[Subject], attack: PgdAttack
 def plain_spsa(network: PixelNetwork, one: Subject, attack: SpsaAttack) -> None:
     """SPSA with Adam."""
     image = to_unit([one.pixels], network)[0]
-    label = torch.full((attack.samples + 1,), one.class_index)
+    label = torch.full((attack.samples + 1,), one.class_index, device=network.device)
     found = image + torch.empty_like(image).uniform_(-attack.eps, attack.eps)
     half = attack.samples // 2
     adam = Adam(attack.learning_rate, found)
     with torch.inference_mode():
         for _ in range(attack.steps):
-            signs = torch.randint(0, 2, (half, *image.shape)).to(image.dtype) * 2 - 1
+            signs = torch.randint(0, 2, (half, *image.shape), device=image.device).to(image.dtype) * 2 - 1
             logits = network(torch.cat((found + attack.delta * signs, found - attack.delta * signs, found[None])))
             others = logits.scatter(1, label[:, None], float("-inf")).max(dim=1).values
             margin = others - logits.gather(1, label[:, None])[:, 0]

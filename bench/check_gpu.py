@@ -6,7 +6,8 @@ Run it as `make check-gpu`, or, where nothing is installed, from the project's f
 
 Beyond torch 2.11 and torchvision 0.26 it needs these wheels: timm 1.0.9, safetensors, huggingface-hub<2, numpy,
 pandas, pyarrow, pillow, pydantic, pyyaml, rich, scipy, typer; and robustbench 1.1.1 (--no-deps: only its version
-is read). The waiting for corrupted images is measured too if the extra robustness is installed.
+is read). The waiting for corrupted images is measured too if the extra robustness is installed, attacks if the extra
+attacks is.
 It needs the folder of real photographs and weights: CLEANSET_REAL, else ../shared/real.
 
 It prints Markdown for RESULTS.md, the most important rows first and each as soon as it is measured, and ends with exit
@@ -58,6 +59,11 @@ COLUMNS = {
 """Columns of the table of rates, in images per second and ratios, with the format of each."""
 CHANGED_IMAGES = 80
 """Divisor of the number of images for the waiting: each of them is changed 76 times."""
+ATTACKS = ("pgd", "spsa")
+ATTACK_STEPS = 10
+MAX_OF_PLAIN = 1.05
+"""Limit of the time of an attack, as a multiple of a plain loop of torch that asks as often."""
+GPUS = (1, 4, 8)
 START_IMAGES = 4
 """Images with which the start of the stage is measured."""
 ALL = 10**6
@@ -119,11 +125,16 @@ def check(arguments: argparse.Namespace, folder: Path) -> list[str]:
     print_machine(*LIBRARIES)
     print(f"Device: {device_name(arguments.device)}.")
     exact = [each for each in arguments.precisions if each in PRECISIONS[:2]]
-    rates(arguments, folder, measured, exact)
+    forward = rates(arguments, folder, measured, exact)
     compared = measured("stored scores on both devices", partial(in_process, "same", folder, arguments)) or []
     print_table("Stored scores in float64, on both devices", COMPARED, compared)
-    rates(arguments, folder, measured, [each for each in arguments.precisions if each not in exact])
+    forward |= rates(arguments, folder, measured, [each for each in arguments.precisions if each not in exact])
     decoding(arguments, folder, measured)
+    print_cores(arguments, forward)
+    if find_spec("skimage") is None:
+        print("attacks: left out, the extra attacks is not installed", file=sys.stderr)
+    elif attacked := measured("attacks", partial(in_process, "attacks", folder, arguments)):
+        print_table(*attacked)
     if find_spec("imagecorruptions") is None:
         print("waiting for corrupted images: left out, the extra robustness is not installed", file=sys.stderr)
     elif waited := measured("waiting for corrupted images", partial(in_process, "wait", folder, arguments)):
@@ -152,6 +163,8 @@ def way(arguments: argparse.Namespace) -> Any:
         return same(arguments)
     if arguments.way == "wait":
         return waiting_shares(arguments)
+    if arguments.way == "attacks":
+        return attack_times(arguments)
     from cleanset.scoring.scorer import grouped
 
     params, settings, image_ids = score.run_of(arguments)
@@ -248,25 +261,86 @@ def waiting_shares(arguments: argparse.Namespace) -> Any:
     return waiting.table(arguments.folder / "waiting", arguments.model, count, device, arguments.batch_size)
 
 
+def attack_times(arguments: argparse.Namespace) -> Any:
+    """The table of attacks in float32 beside plain loops of torch, and of the work for a candidate.s file."""
+    import torch
+
+    import attack_speed
+    from cleanset.machine import available_cores
+    from cleanset.scoring.devices import device_of
+    from cleanset.scoring.differentiable import PixelNetwork, searching
+
+    device = device_of(torch.device(arguments.device))
+    size = arguments.batch_size
+    bright = attack_speed.Bright(arguments.model)
+    network = PixelNetwork(bright, device.torch, "float32", size, query_size=device.query_size(size))
+    rows = []
+    with searching("float32"):
+        for case in attack_speed.cases(network, attack_speed.FILE_SIDE, ATTACK_STEPS):
+            if case.name not in ATTACKS:
+                continue
+            seconds = [[clocked(run, device.torch) for run in (case.ours, case.theirs)] for _ in range(2)]
+            ours, theirs = (min(each) for each in zip(*seconds, strict=True))
+            rows.append((f"{case.name}, seconds", f"{ours:.2f}", f"{theirs:.2f}", f"{MAX_OF_PLAIN:g} times"))
+    for what, processes in (("there", 0), ("by other processes", available_cores())):
+        found = attack_speed.file_milliseconds(processes)
+        limit = f"{attack_speed.FILE_LIMIT:g} ms" if processes else ""
+        rows.append((f"the file of a candidate made {what}, ms of the device's process", f"{found:.1f}", "", limit))
+    title = f"Attacks on {arguments.model} in float32, {ATTACK_STEPS} steps, on {arguments.device}"
+    return title, ("what", "cleanset", "a plain loop", "limit"), rows
+
+
+def clocked(run: Callable[[], object], device: Any) -> float:
+    """The seconds that something takes on a device."""
+    import torch
+
+    begin = perf_counter()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return perf_counter() - begin
+
+
 # Rates
 
 
-def rates(arguments: argparse.Namespace, folder: Path, measured: Measured, precisions: Sequence[str]) -> None:
-    """Measure and print a row of rates for each precision, when it is there."""
+def print_cores(arguments: argparse.Namespace, forward: Mapping[str, float | None]) -> None:
+    """Print the number of cores, as fast as these, that decode as many images as some GPUs score."""
+    from cleanset.machine import available_cores
+
+    if not arguments.source or not arguments.decoded:
+        return
+    of_core = arguments.decoded / available_cores()
+    rows = [
+        (precision, *(f"{number * found / of_core:,.0f}" for number in GPUS))
+        for precision, found in forward.items()
+        if found
+    ]
+    title = f"Cores that keep as many devices busy, each of which decodes {of_core:,.0f} images/s"
+    print_table(title, ("precision", *map(str, GPUS)), rows)
+
+
+def rates(
+    arguments: argparse.Namespace, folder: Path, measured: Measured, precisions: Sequence[str]
+) -> dict[str, float | None]:
+    """Measure and print a row of rates for each precision, when it is there; the rate of the forward pass alone."""
     whole = folder / "whole"
     start = folder / "start"
     if not whole.is_dir():
         source = measured("building the editions", partial(in_process, "build", whole, arguments))
         if source is None:
-            return
+            return {}
         in_process("build", start, with_options(arguments, images=START_IMAGES))
         arguments.source = source
         arguments.decoded = decoded_by(arguments, "processes", whole, measured)
     print_table(f"{arguments.model}, {arguments.images:,} images ({arguments.source}), images/s", list(COLUMNS), [])
+    forward: dict[str, float | None] = {}
     for precision in precisions:
         found = rates_of(arguments, precision, whole, start, measured)
+        forward[precision] = found["forward alone"]
         cells = (f"{value:{COLUMNS[name]}}" if value is not None else "" for name, value in found.items())
         print(f"| {' | '.join(cells)} |", flush=True)
+    return forward
 
 
 def decoding(arguments: argparse.Namespace, folder: Path, measured: Measured) -> None:

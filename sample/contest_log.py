@@ -16,9 +16,10 @@ from pathlib import Path
 
 from cleanset.files import sha256
 from cleanset.studies.contest.cosigning import cosign_checkpoint
-from cleanset.studies.contest.entering import check_lines, edition_of, enter, enter_runs, sign_entries
-from cleanset.studies.contest.log import append
+from cleanset.studies.contest.entering import edition_of, enter, enter_runs, sign_entries
+from cleanset.studies.contest.line_checks import check_lines
 from cleanset.studies.contest.log_lines import LOG, DraftLine
+from cleanset.studies.contest.log_writing import append
 from cleanset.studies.contest.memory import forget
 from cleanset.studies.contest.objects import OBJECTS
 from cleanset.studies.contest.rules import parse_instant

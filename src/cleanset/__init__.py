@@ -1,4 +1,4 @@
-"""A clean, human-verified subset of ImageNet's validation images for each of several models.
+"""The interface for Python: `load` and `table` of finished sets, `evaluate` of models on them, and the errors.
 
 `load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
 pandas table, `evaluate` the measures of any model on a set; all raise CleansetError, or one of its kinds: InputError,

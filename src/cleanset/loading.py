@@ -179,7 +179,7 @@ def _local(model: str, place: str | Path, rev: str | None, folder: str, afresh: 
             f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
         )
     if is_release(place):
-        from cleanset.sets.fetching.fetch import opened
+        from cleanset.sets.fetching.releases import opened
 
         return one_set(opened(place, afresh), model)
     check_unpacked(edition, "a set's folder, or the tar of cleanset publish")

@@ -107,6 +107,7 @@ ELSEWHERE = {
     "labels_apart": "measure/test_labels.py",
     "published_lists": "measure/compare/test_published_lists.py",
     "replay": "sets/published/test_replay.py",
+    "two_nodes": "studies/test_two_nodes.py",
 }
 """Benches that other tests run."""
 NOT_RUN = {

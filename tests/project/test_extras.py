@@ -50,14 +50,14 @@ MODULES = {
     "measure.command measure.rendering measure.function report.hints report.look",
     "evaluate": "cli measure.run measure.function",
     "torch": "loading sets.torch_dataset",
-    "study": "cli studies.realness.analysis studies.realness.mixed",
+    "study": "cli studies.realness.analysis_report studies.realness.mixed",
     "review": "cli studies.contest.judge_page.server review.page.server review.status "
     "review.agreement_report review.hints.background review.hints.hints studies.realness.serving "
     "studies.realness.pilot",
     "build": "cli edition.create edition.doctor scoring.ensemble report.pages sets.arrays "
     "measure.compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
     "stages.score_crops stages.review_apply stages.export stages.count stages.report "
-    "studies.realness.analysis studies.realness.planning",
+    "studies.realness.analysis_report studies.realness.planning",
 }
 """By extra, "" being the core, the modules for which it is enough."""
 AFTER = {"evaluate": "torch", "build": "torch"}

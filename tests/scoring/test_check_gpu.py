@@ -64,9 +64,35 @@ def test_the_rates_are_a_table(done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.mark.exhaustive
 def test_the_most_important_rows_come_first(done: subprocess.CompletedProcess[str]) -> None:
-    marks = ["| float64 ", "Stored scores in float64", "| bfloat16 ", "Decoding, 8 images", " x 76 changes "]
+    marks = [
+        "| float64 ", "Stored scores in float64", "| bfloat16 ", "Decoding, 8 images", "Cores that keep", "Attacks on",
+        " x 76 changes ",
+    ]  # fmt: skip
     places = [done.stdout.index(mark) for mark in marks]
     assert places == sorted(places)
+
+
+@pytest.mark.exhaustive
+def test_the_cores_follow_from_the_rates(done: subprocess.CompletedProcess[str]) -> None:
+    found = tables(done.stdout)
+    ((title, rows),) = [(title, rows) for title, rows in found.items() if title.startswith("Cores that keep")]
+    rates = {row[0]: row[1] for title, rows in found.items() if title.startswith("test_byobnet, 8") for row in rows}
+    of_core = float(title.split()[-2].replace(",", ""))
+    assert [row[0] for row in rows] == list(rates) == ["float64", "bfloat16"]
+    for precision, *cores in rows:
+        forward = float(rates[precision].replace(",", ""))
+        for gpus, count in zip((1, 4, 8), cores, strict=True):
+            # each is rounded
+            assert float(count.replace(",", "")) == pytest.approx(gpus * forward / of_core, rel=0.05, abs=0.51)
+
+
+@pytest.mark.exhaustive
+def test_the_times_of_attacks_are_a_table(done: subprocess.CompletedProcess[str]) -> None:
+    ((title, rows),) = [(title, rows) for title, rows in tables(done.stdout).items() if title.startswith("Attacks on")]
+    assert title == "Attacks on test_byobnet in float32, 10 steps, on cpu"
+    assert [row[0] for row in rows[:2]] == ["pgd, seconds", "spsa, seconds"]
+    assert all(float(cell) > 0 for row in rows[:2] for cell in row[1:3])
+    assert all(float(row[1]) > 0 for row in rows[2:])
 
 
 @pytest.mark.exhaustive

@@ -18,7 +18,7 @@ from cleanset.measure.function import evaluate
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks import earlier_disk
 from cleanset.studies.attacks.study import AttackRequest
-from cleanset.studies.contest.files import ModelOfEdition
+from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.model_defences import ModelDefence
 from cleanset.studies.robustness import evaluation
 from cleanset.studies.training.run_params import Network

@@ -1,1 +1,1 @@
-"""ILSVRC2012: its names and numbers, labels, archives, and reading its images."""
+"""Images with their labels, as they are read: ILSVRC2012's, your own; further studies of labels; duplicates."""

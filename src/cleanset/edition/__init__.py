@@ -1,1 +1,1 @@
-"""An edition: its params, paths and models; making a new one, and repairing one."""
+"""An edition: its params, paths, models and pipeline; making one, repairing one, and what DVC and git keep of it."""

@@ -1,4 +1,4 @@
-"""`cleanset doctor`: repair files that a kill left broken, and find files whose bytes have changed on the disk.
+"""`cleanset doctor`: repair files of DVC that a kill left broken (`locks`), and find files that a disk has changed.
 
 A kill while DVC writes leaves an empty or cut dvc.lock, or a cut `.dvc/tmp/rwlock`. DVC hashes a file once and then
 trusts its size, time and inode; it never notices that a disk has changed it.

@@ -1,1 +1,1 @@
-"""Pixels: boxes, decoding, cropping, encoding, and the preprocessings of models."""
+"""Pixels: boxes, decoding, cropping, encoding, preprocessings of models, perceptual hashes and local features."""

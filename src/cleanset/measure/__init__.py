@@ -1,1 +1,1 @@
-"""The accuracy of any model on any finished set; the model does not join an ensemble."""
+"""Any model on any finished set: its measures, their tables and comparisons; studies of labels. No ensemble changes."""

@@ -29,7 +29,7 @@ from cleanset.measure.image_lists import LIST_SUFFIX, list_rows
 from cleanset.measure.multilabel import REASSESSED
 from cleanset.measure.sets import class_index_of
 from cleanset.measure.table import Cell, MeasureTable
-from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import one_set, read_set
 from cleanset.sets.manifest import MANIFEST
 

@@ -24,7 +24,7 @@ from cleanset.measure.multilabel import REASSESSED, SetLabels, labels_from
 from cleanset.measure.notes import MeasuredSet
 from cleanset.progress import found_in_threads
 from cleanset.sets.description import UNPUBLISHED, in_random_order, notices_of
-from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import one_set, read_image, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.validation import shown

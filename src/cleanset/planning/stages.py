@@ -1,4 +1,4 @@
-"""Which stages of a folder's dvc.yaml DVC finds up to date."""
+"""DVC in a plan: which stages it finds up to date, what one without a network takes, and starting what is needed."""
 
 import json
 import subprocess

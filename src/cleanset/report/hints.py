@@ -38,7 +38,7 @@ from cleanset.review.hints.ranked import (
 from cleanset.review.hints.text import can_read_text, lines_of_text
 from cleanset.review.hints.text_cache import TextCache, usual_text_cache
 from cleanset.review.terminal import grid
-from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_set
 from cleanset.sets.manifest import MANIFEST, check_not_empty
 from cleanset.validation import join_names

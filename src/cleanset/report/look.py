@@ -11,7 +11,7 @@ from cleanset.report.pages import page_environment
 from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
 from cleanset.report.thumbnails import PageImage, page_image
 from cleanset.sets.description import notices_of
-from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
 from cleanset.sets.manifest import Entry, check_not_empty, have_tiers
 

@@ -1,1 +1,1 @@
-"""Human verdicts: their files, the decisions that follow, the queue, agreement of reviewers."""
+"""People's verdicts: files, decisions, queue, agreement, audits, gold items, wrong labels; the page, and its hints."""

@@ -1,4 +1,4 @@
-"""`cleanset edition --accept`: write images.sha256 anew, and report verdicts and tables that no longer apply."""
+"""`cleanset edition --accept`: pin today's images of an edition, take new tables, remove verdicts on changed images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

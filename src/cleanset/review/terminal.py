@@ -1,4 +1,4 @@
-"""Tables for the terminal."""
+"""The form of the reviews' tables in a terminal: numbers to the right, the first columns to the left."""
 
 from collections.abc import Iterable, Sequence
 

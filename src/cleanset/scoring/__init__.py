@@ -1,1 +1,1 @@
-"""Models, their weights, and their scores of images."""
+"""Models, their weights and scores; the gate that all answers pass; long computations on any devices and machines."""

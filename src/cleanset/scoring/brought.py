@@ -1,4 +1,4 @@
-"""Scores without a network: a user's table of scores, or a random order."""
+"""Scores without a network: from a user's table, from a list of correctly classified images, or in a random order."""
 
 import hashlib
 import re

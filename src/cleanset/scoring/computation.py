@@ -1,4 +1,4 @@
-"""One engine for every long computation: its tasks are shards, and any worker may compute any of them.
+"""Tasks and workers of every long computation, and the engine local: any worker of this machine computes any shard.
 
 Worker: computes shards on one device. It is in this process, as the pipelines of `score` and the passes of changed
 images are, or in a process of its own (`WorkerProcess`), as those of attacks are, which use the process's global random

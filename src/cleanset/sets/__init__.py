@@ -1,1 +1,1 @@
-"""Finished sets: their manifest and description, checking, rebuilding, packing and loading them."""
+"""Finished sets: manifest and description, checking, rebuilding, packing, publishing, fetching, loading."""

@@ -1,4 +1,4 @@
-"""Pack a finished set: as a tar or as WebDataset shards, with a signature.
+"""The tar of a finished set, or its WebDataset shards, packed and unpacked; the set's signature, made and checked.
 
 Tars are the same byte for byte on any machine. Signatures are OpenSSH's (`ssh-keygen -Y`), which is on every machine
 already and which its authors keep. The signed file is `checksums.sha256`, which has the digests of all other

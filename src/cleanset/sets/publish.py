@@ -1,4 +1,4 @@
-"""The command `publish`: writes a finished set as a folder and a tar for a hub or an archive; uploads nothing."""
+"""The command `publish` of one finished set: a folder and a tar for a hub or an archive; uploads nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Statistics that several parts need: bootstrap, confidence intervals of shares, coverage, seeds."""
+"""Statistics that several parts need: intervals, tests, agreement, calibration, coverage, numberings, seeds."""

@@ -1,4 +1,4 @@
-"""The level of every interval, and the types of its arrays."""
+"""The level of every interval, the quantiles of Student's t, and the types of arrays in statistics."""
 
 import math
 from statistics import NormalDist

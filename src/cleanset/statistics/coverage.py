@@ -7,6 +7,7 @@ point, and a coverage of less than one image covers all of them. `plain` covers 
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -140,6 +141,35 @@ def confident_mistakes(
     inside = covered(confidence, names, coverage, ranking) & ~correct
     places: list[int] = np.flatnonzero(inside).tolist()
     return [names[place] for place in sorted(places, key=lambda at: (-confidence[at], names[at]))]
+
+
+CoverageSteps = list[tuple[int, int]]
+"""Images answered and mistakes among them, the most confident first; the last step has all answers."""
+
+
+def coverage_steps(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> CoverageSteps:
+    """The steps of a defence on a list of images; steps inside a stretch without mistakes are left out.
+
+    `correct` counts only where the defence does not abstain. Equally confident answers are one step, so that the order
+    of the list decides nothing; without `confidence` all are. Empty where the defence abstains on everything.
+    """
+    ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
+    answered = ranked[~abstains]
+    mistakes = ~correct[~abstains]
+    steps = [
+        (int((answered >= each).sum()), int(mistakes[answered >= each].sum())) for each in np.unique(answered)[::-1]
+    ]
+    around = zip([(0, 0), *steps], steps, [*steps[1:], None], strict=False)
+    return [step for before, step, after in around if after is None or not before[1] == step[1] == after[1]]
+
+
+def coverage_points(steps: Sequence[tuple[int, int]], images: int) -> list[tuple[float, float]]:
+    """Coverage and accuracy, 0 to 1, for each number of answers that the steps determine."""
+    found = []
+    for before, (covered, mistakes) in pairwise([(0, 0), *steps]):
+        first = before[0] + 1 if before[1] == mistakes else covered
+        found += [(count / images, 1 - mistakes / count) for count in range(first, covered + 1)]
+    return found
 
 
 ImageCount = Annotated[int, Field(ge=0, le=1_000_000_000)]

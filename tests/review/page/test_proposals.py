@@ -8,7 +8,7 @@ import pytest
 
 from cleanset.review.hints.background import NO_TEXT
 from cleanset.review.hints.text import TextLine, can_read_text
-from cleanset.review.page.tab import BOX_SEEN
+from cleanset.review.page.verdicts_of_tab import BOX_SEEN
 from tests.browser_tab import PATIENCE
 from tests.review.texts import sent
 

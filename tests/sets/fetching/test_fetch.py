@@ -20,7 +20,8 @@ from cleanset.cli import app
 from cleanset.edition.paths import Edition
 from cleanset.errors import system_error
 from cleanset.sets.fetching import repository
-from cleanset.sets.fetching.fetch import STALE_SECONDS, _revision_file
+from cleanset.sets.fetching.fetch import _revision_file
+from cleanset.sets.fetching.kept_set import STALE_SECONDS
 from tests.checkouts import files
 from tests.own_edition import KEYS
 from tests.sets.conftest import FILES, trial

@@ -20,7 +20,7 @@ from cleanset.edition.paths import Edition
 from cleanset.measure.sets import open_set
 from cleanset.sets import publish, verify
 from cleanset.sets.archive import write_tar
-from cleanset.sets.fetching import fetch as fetching
+from cleanset.sets.fetching import releases
 from cleanset.sets.fetching.repository import is_release, record_number
 from tests.measure.compare.command import cleanset as run_cleanset
 from tests.measure.compare.command import says
@@ -59,7 +59,7 @@ def web(publisher: Publisher, certificate: Path, monkeypatch: pytest.MonkeyPatch
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with serving(publisher.remote, context) as found:
-        monkeypatch.setattr(fetching, "ZENODO_API", f"{found.url}/api/records/")
+        monkeypatch.setattr(releases, "ZENODO_API", f"{found.url}/api/records/")
         yield found
 
 

@@ -7,21 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from cleanset.classes import imagenet
+from cleanset.studies.contest import history as history_module
 from cleanset.studies.contest import standing as standing_module
-from cleanset.studies.contest.files import (
+from cleanset.studies.contest.entries import (
     AnswerFile,
     Appeal,
     BoardDecision,
-    ContestFiles,
     Defence,
     DefenceRun,
     Stake,
-    Submission,
     SubmissionManifest,
 )
+from cleanset.studies.contest.files import ContestFiles, Submission
+from cleanset.studies.contest.history import PastStanding
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules, after, parse_instant, week_of_day
-from cleanset.studies.contest.standing import PastStanding, Standing
+from cleanset.studies.contest.standing import Standing
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"
@@ -233,4 +234,4 @@ def history(files: ContestFiles, on: datetime.date) -> list[PastStanding]:
     limits, days = files.rules.limits, days_of(files)
     days |= {after(one.date, limits.appeal_days) for each in files.answers for one in each.answers.values()}
     days |= {after(each.date, limits.unbroken_days) for each in files.stakes}
-    return standing_module.changed(standing_module.history(until(files, on), sorted(day for day in days if day <= on)))
+    return history_module.changed(history_module.history(until(files, on), sorted(day for day in days if day <= on)))

@@ -21,8 +21,10 @@ from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.images.codec import pixels_sha256
 from cleanset.sets.manifest import file_name, manifest_csv
-from cleanset.studies.contest.entering import draft_of, enter, sign_entries
-from cleanset.studies.contest.files import ContestFiles, team_of
+from cleanset.studies.contest.drafts import draft_of
+from cleanset.studies.contest.entering import enter, sign_entries
+from cleanset.studies.contest.entries import team_of
+from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.log import START, read_state
 from cleanset.studies.contest.log_lines import LOG, statement
 from cleanset.studies.contest.memory import seen_file

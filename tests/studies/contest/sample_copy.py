@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cleanset.studies.contest.log import read, signed_log
+from cleanset.studies.contest.log import read
 from cleanset.studies.contest.log_lines import LOG
+from cleanset.studies.contest.log_writing import signed_log
 from cleanset.studies.contest.memory import forget
 from tests.checkouts import Checkout
 

@@ -20,7 +20,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.contest import command_defences
 from cleanset.studies.contest.bubblewrap import Bubblewrap
 from cleanset.studies.contest.command_defences import SANDBOXES, CommandDefence, nameless_copy, parse_answers
-from cleanset.studies.contest.files import Defence
+from cleanset.studies.contest.entries import Defence
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.sandbox import Sandbox, can_start, scope
 from tests.conftest import without

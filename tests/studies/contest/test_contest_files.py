@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.statistics.coverage import Eligibility
-from cleanset.studies.contest.files import (
+from cleanset.statistics.coverage import Eligibility, coverage_points, coverage_steps
+from cleanset.studies.contest.entries import (
     Acceptance,
     AnswerFile,
     Appeal,
     BoardDecision,
-    ContestFiles,
     Defence,
     DefenceRun,
     Roster,
     SubmissionManifest,
-    coverage_steps,
-    points,
 )
+from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.validation import Section, first_problem
@@ -421,10 +419,10 @@ def test_without_a_confidence_there_is_one_step() -> None:
 def test_the_points() -> None:
     """Every number of answers between steps without a mistake in between; the second of ten images is one."""
     expected = [(0.1, 1), (0.2, 1), (0.3, 2 / 3), (0.4, 3 / 4), (0.5, 4 / 5), (0.6, 4 / 6)]
-    found = points([(2, 0), (3, 1), (5, 1), (6, 2)], 10)
+    found = coverage_points([(2, 0), (3, 1), (5, 1), (6, 2)], 10)
     assert np.array(found) == pytest.approx(np.array(expected))
-    assert np.array(points([(6, 2)], 10)) == pytest.approx(np.array([(0.6, 4 / 6)]))
-    assert points([], 10) == []
+    assert np.array(coverage_points([(6, 2)], 10)) == pytest.approx(np.array([(0.6, 4 / 6)]))
+    assert coverage_points([], 10) == []
 
 
 @examples(100)
@@ -432,7 +430,7 @@ def test_the_points() -> None:
 def test_every_confidence_is_found_again(drawn: list[tuple[float, bool, bool]]) -> None:
     """The accuracy of all answers that are at least so confident is among the points."""
     confidence, correct, abstains = (np.array(column) for column in zip(*drawn, strict=True))
-    found = points(coverage_steps(correct, abstains, confidence), len(drawn))
+    found = coverage_points(coverage_steps(correct, abstains, confidence), len(drawn))
     for lowest in (0.5, 0.6, 0.7):
         answered = [right for sure, right, abstain in drawn if sure >= lowest and not abstain]
         if answered:

@@ -17,7 +17,8 @@ import yaml
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entering import check, enter, image_entry, kind_of, sign_entries
+from cleanset.studies.contest.drafts import image_entry, kind_of
+from cleanset.studies.contest.entering import check, enter, sign_entries
 from cleanset.studies.contest.log_lines import LOG, entry_of
 from cleanset.studies.contest.report import notices
 from cleanset.studies.contest.rules import parse_instant

@@ -20,18 +20,12 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.file_locks import ChangedMeanwhileError
 from cleanset.studies.contest.commands import judges
-from cleanset.studies.contest.files import AnswerFile, ContestFiles
+from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judge_page.session import JudgeDraft, as_yaml, read_answers, save_answer
-from cleanset.studies.contest.judges import (
-    JudgeRecords,
-    JudgeScore,
-    JudgeTask,
-    check_drawn,
-    control_count,
-    drawn_controls,
-    score_table,
-)
-from cleanset.studies.contest.judges import tasks as tasks_of
+from cleanset.studies.contest.judge_tasks import JudgeTask, check_drawn, control_count, drawn_controls
+from cleanset.studies.contest.judge_tasks import tasks as tasks_of
+from cleanset.studies.contest.judges import JudgeRecords, JudgeScore, score_table
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from tests.studies.contest.made import (
     BIRD,

@@ -586,7 +586,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(written: int, made: OnDisk, monkey
         done.append(path)
         replace_file(path, data)
 
-    monkeypatch.setattr("cleanset.studies.contest.log.replace_file", until_full)
+    monkeypatch.setattr("cleanset.studies.contest.log_writing.replace_file", until_full)
     with pytest.raises(OSError, match="No space left"):
         enter(made.folder, [mail], key=key("staff"), at=parse_instant("2026-11-09T12:00:00Z"))
     monkeypatch.undo()

@@ -10,8 +10,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import NAMED, ResizeAndCrop
 from cleanset.scoring.logits import Groups
-from cleanset.studies.contest.entering import draft_of
-from cleanset.studies.contest.files import ModelOfEdition
+from cleanset.studies.contest.drafts import draft_of
+from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.model_defences import ModelDefence, group_columns, pixels_seen
 from cleanset.studies.contest.runs import recomputed, run_defence
 from cleanset.studies.contest.standing import standing

@@ -19,7 +19,8 @@ from cleanset.report.thumbnails import PageImage
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.warnings import WarningRecord
-from cleanset.studies.contest.files import ContestFiles, DefenceRun, WarningSign
+from cleanset.studies.contest.entries import DefenceRun, WarningSign
+from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.log import read
 from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.page import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.studies.contest.files import AnswerFile
+from cleanset.studies.contest.entries import AnswerFile
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.log import read, read_state

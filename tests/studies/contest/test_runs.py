@@ -12,7 +12,7 @@ from cleanset.studies.contest import command_defences
 from cleanset.studies.contest.command_defences import SANDBOXES
 from cleanset.studies.contest.eligibility_lists import list_digest, unpublished_list
 from cleanset.studies.contest.entering import check, enter_runs
-from cleanset.studies.contest.files import reasons_against
+from cleanset.studies.contest.entries import reasons_against
 from cleanset.studies.contest.log_lines import LOG
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.runs import run_defence

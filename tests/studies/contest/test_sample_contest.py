@@ -19,7 +19,8 @@ from cleanset.edition.create import make_edition
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.command_defences import CommandDefence
 from cleanset.studies.contest.entering import check, enter
-from cleanset.studies.contest.files import ContestFiles, DefenceRun
+from cleanset.studies.contest.entries import DefenceRun
+from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
 from cleanset.studies.contest.log import read, read_state
 from cleanset.studies.contest.log_lines import LOG

@@ -9,15 +9,11 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.files import (
-    AnswerFile,
-    ContestFiles,
-    DefenceRun,
-    Submission,
-    UnpublishedResult,
-)
+from cleanset.studies.contest.entries import AnswerFile, DefenceRun, UnpublishedResult
+from cleanset.studies.contest.files import ContestFiles, Submission
+from cleanset.studies.contest.history import history
 from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.standing import Standing, history
+from cleanset.studies.contest.standing import Standing
 from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,

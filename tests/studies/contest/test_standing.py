@@ -12,11 +12,12 @@ from rich.console import Console
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.coverage import Eligibility
-from cleanset.studies.contest.files import ContestFiles, UnpublishedResult, reasons_against
+from cleanset.studies.contest.defences_by_day import DefenceStanding
+from cleanset.studies.contest.entries import UnpublishedResult, reasons_against
+from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.report import as_json, as_table, as_text, notes_below
 from cleanset.studies.contest.rules import after, week_of_day
-from cleanset.studies.contest.standing import DefenceStanding
 from tests.studies.contest.made import (
     BIRD,
     FINAL,

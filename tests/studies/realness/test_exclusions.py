@@ -6,20 +6,9 @@ from pathlib import Path
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.analysis import AnalysisSettings, analyse
-from cleanset.studies.realness.ratings import (
-    IMAGE_KINDS,
-    Answer,
-    AnswerKind,
-    ExclusionLimits,
-    ShownSizes,
-    StudyAnswers,
-    View,
-    exclusions,
-    leave_out,
-    repeated_lists,
-    shown_sizes,
-)
+from cleanset.studies.realness.analysis import AnalysisSettings, ShownSizes, analyse, shown_sizes
+from cleanset.studies.realness.exclusions import ExclusionLimits, exclusions, leave_out, repeated_lists
+from cleanset.studies.realness.ratings import IMAGE_KINDS, Answer, AnswerKind, StudyAnswers, View
 from tests.studies.realness.conftest import ANSWER_HEADER, VIEW, command, path_of, rows
 
 

@@ -9,7 +9,7 @@ from cleanset.edition.paths import Edition
 from cleanset.review.opinions import read_look_again
 from cleanset.sets.folder import read_entries
 from cleanset.studies.realness.planning import source_of
-from cleanset.studies.realness.serving import ServeSettings, StudyServer
+from cleanset.studies.realness.study_server import ServeSettings, StudyServer
 from tests.studies.realness.conftest import ANSWER_HEADER, VIEW, command, rows
 
 

@@ -20,7 +20,7 @@ from cleanset.studies.realness.participants import (
     id_refusal,
 )
 from cleanset.studies.realness.plan_files import USUAL_TEXTS
-from cleanset.studies.realness.serving import PageVisit, ServeSettings, StudyServer
+from cleanset.studies.realness.study_server import PageVisit, ServeSettings, StudyServer
 from tests.browser_tab import PATIENCE, Server
 from tests.studies.realness.conftest import ANSWERABLE, rows
 from tests.studies.realness.test_serving import complete, give, opened, restarted

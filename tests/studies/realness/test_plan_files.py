@@ -10,7 +10,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.ratings import parse_key, read_ratings
-from cleanset.studies.realness.serving import StudyServer
+from cleanset.studies.realness.study_server import StudyServer
 from tests.studies.realness.conftest import ANSWER_HEADER, VIEW, command, rows
 
 EASY = ("--settings", "random=intercepts")

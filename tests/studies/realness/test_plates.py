@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
+from cleanset.studies.realness.exclusions import ExclusionLimits, exclusions
 from cleanset.studies.realness.plates import DEFICIENCIES, PLATE_DIGITS, Deficiency, on_digit, plate, plate_dots
 from cleanset.studies.realness.protocol import PROTOCOLS
-from cleanset.studies.realness.ratings import ExclusionLimits, View, exclusions, parse_key, read_ratings
-from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer
+from cleanset.studies.realness.ratings import View, parse_key, read_ratings
+from cleanset.studies.realness.study_server import GivenAnswer, ServeSettings, StudyServer
 from tests.browser_tab import PATIENCE, Server
 from tests.report.pages import violations
 from tests.studies.realness.conftest import ANSWER_HEADER, ANSWERABLE, FITS, VIEW, command, rows

@@ -19,7 +19,7 @@ from cleanset.studies.realness.participants import Participant
 from cleanset.studies.realness.plan import PlanRequest, StudyImage, make_plan
 from cleanset.studies.realness.protocol import PROTOCOLS, Protocol, protocol_in_words
 from cleanset.studies.realness.ratings import IMAGE_KINDS, View, parse_key, read_ratings, texts_of
-from cleanset.studies.realness.serving import GivenAnswer, ServeSettings, StudyServer
+from cleanset.studies.realness.study_server import GivenAnswer, ServeSettings, StudyServer
 from tests.browser_tab import PATIENCE, Server
 from tests.report.pages import violations
 from tests.studies.realness.conftest import ANSWERABLE, FITS, command, rows

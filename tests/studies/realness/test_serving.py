@@ -15,9 +15,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness import serving
+from cleanset.studies.realness import study_server
 from cleanset.studies.realness.ratings import View
-from cleanset.studies.realness.serving import GivenAnswer, PageVisit, ServeSettings, StudyServer, application
+from cleanset.studies.realness.serving import application
+from cleanset.studies.realness.study_server import GivenAnswer, PageVisit, ServeSettings, StudyServer
 from tests.browser_tab import Server
 from tests.studies.realness.conftest import command, rows
 
@@ -204,7 +205,7 @@ def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.M
     """Of the one place wanted, also after a restart; 60 minutes by default."""
     now = SimpleNamespace(wall=1_800_000_000.0, passed=0.0)
     clocks = SimpleNamespace(time=lambda: now.wall, monotonic=lambda: now.passed)
-    monkeypatch.setattr(serving, "time", clocks)
+    monkeypatch.setattr(study_server, "time", clocks)
     server = StudyServer(plan, ServeSettings(people=1))
     opened(server, "ada")
     now.wall -= 86_400

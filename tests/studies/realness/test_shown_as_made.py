@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Page, ViewportSize
 
-from cleanset.studies.realness.ratings import Answer, StudyAnswers, View, shown_sizes
+from cleanset.studies.realness.analysis import shown_sizes
+from cleanset.studies.realness.ratings import Answer, StudyAnswers, View
 from tests.browser_tab import PATIENCE, Server
 from tests.studies.realness.conftest import ANSWERABLE, SIZES, command, rows
 

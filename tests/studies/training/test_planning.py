@@ -18,6 +18,7 @@ from cleanset.files import sha256
 from cleanset.planning.work import Cost, Passes, PlannedWork, Work
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.fold_data import some_left_out
 from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
 from cleanset.studies.training.planning import RunSteps, StepTimes, planned_run
 from cleanset.studies.training.run_params import Run
@@ -29,7 +30,14 @@ pytestmark = pytest.mark.slow
 
 
 MEASURED = StepTimes(
-    step=0.5, validation=4.0, opening=2.0, steps_per_epoch=10, passes=Passes(forward=32, backward=24), validated=100
+    step=0.5,
+    validation=4.0,
+    opening=2.0,
+    steps_per_epoch=10,
+    passes=Passes(forward=32, backward=24),
+    validated=100,
+    testing=3.0,
+    tested=70,
 )
 WORK = Work(name="one", model="timm:a", stage="train@one")
 
@@ -41,18 +49,18 @@ def planned(*, finished_epochs: int = 0, **settings: Any) -> PlannedWork:
 
 
 def test_seconds_of_epochs() -> None:
-    """50 steps of .5 s, 5 validations and one test of 4 s, three times."""
+    """50 steps of .5 s, 5 validations of 4 s and tests of 3 s, three times."""
     found = planned()
-    assert found.cost == Cost(start=7 + 3 * 2, device=3 * (50 * 0.5 + 6 * 4), gpu=None)
-    assert found.work.passes == Passes(forward=3 * (50 * 32 + 6 * 100), backward=3 * 50 * 24)
+    assert found.cost == Cost(start=7 + 3 * 2, device=3 * (50 * 0.5 + 5 * 4 + 3), gpu=None)
+    assert found.work.passes == Passes(forward=3 * (50 * 32 + 5 * 100 + 70), backward=3 * 50 * 24)
     assert (found.work.images, found.work.bound) == (3 * 50 * 8, "exact")
 
 
 def test_seconds_of_steps() -> None:
-    """25 steps are two and a half epochs: three validations, and two tests."""
-    found = planned(epochs=None, steps=25, test=["original", "image_r"]).cost
+    """25 steps are two and a half epochs: three validations."""
+    found = planned(epochs=None, steps=25).cost
     assert found is not None
-    assert found.device == 3 * (25 * 0.5 + 5 * 4)
+    assert found.device == 3 * (25 * 0.5 + 3 * 4 + 3)
 
 
 def test_finished_epochs_are_not_counted() -> None:
@@ -61,7 +69,7 @@ def test_finished_epochs_are_not_counted() -> None:
     assert (found.work.images, found.work.finished, found.work.left) == (1200, 960, 240)
     assert found.work.passes.backward == 720
     assert found.cost is not None
-    assert found.cost.device == pytest.approx(0.2 * 147)
+    assert found.cost.device == pytest.approx(0.2 * 3 * 48)
 
 
 def test_a_fold_that_waits_for_its_stage_has_ended(tmp_path: Path) -> None:
@@ -71,7 +79,31 @@ def test_a_fold_that_waits_for_its_stage_has_ended(tmp_path: Path) -> None:
     (tmp_path / FINISHED_FILE).write_text('{"settings": {}, "files": {}}')
     assert (folder.has_ended(), folder.finished_epochs()) == (True, 0)
     run = Run.model_validate({"network": {"name": "a"}, "steps": 25, "batch": 8})
-    assert RunSteps.of(run, 10) == RunSteps(folds=1, steps=25, epochs=3, validations=4)
+    assert RunSteps.of(run, 10) == RunSteps(folds=1, steps=25, epochs=3)
+
+
+@pytest.mark.parametrize(
+    ("masks", "at_most", "chosen"),
+    [
+        ("mmmmm", None, "01234"),
+        ("mmmmm", 5, "01234"),
+        ("mmmmm", 3, "024"),
+        ("-m-mm", 2, "14"),
+        ("-m-mm", 4, "134"),
+        ("-----", 2, "04"),
+        ("xxxxx", 2, "04"),
+    ],
+)
+def test_the_images_left_out_that_a_plan_tests(masks: str, at_most: int | None, chosen: str) -> None:
+    """Spread over all, with a mask (m) that shows the class if any has one; x: a mask of another class."""
+    images = pd.DataFrame(
+        {
+            "file": list("01234"),
+            "mask": [None if each == "-" else "mask.png" for each in masks],
+            "left_out": ["other_class" if each == "x" else None for each in masks],
+        }
+    )
+    assert "".join(some_left_out(images, at_most)["file"]) == chosen
 
 
 def test_early_stopping_ends_a_run_earlier() -> None:

@@ -299,7 +299,7 @@ def test_a_worker_has_the_threads_of_the_params(
     monkeypatch.setattr(spread, "available_cores", lambda: cores)
     monkeypatch.setattr(computation, "available_cores", lambda: cores)
     monkeypatch.setattr(spread, "compute", count)
-    monkeypatch.setattr(spread, "further_workers", lambda _, devices, most, __: range(most - 1))
+    monkeypatch.setattr(spread, "WorkerProcess", lambda *_: None)
     folds = [spread.FoldOfRun("one", f"fold_{number:02d}") for number in range(1, 6)]
     spread.Trainings(inputs=StudyInputs.read(study), folds=folds, train=train.train_alone).run(lambda *_: None)
     assert counts == [workers]

@@ -1,1 +1,1 @@
-"""Results of models side by side; differences between two score tables, two exports, or scores and a published list."""
+"""Results of models side by side; differences between two score tables, two exports or two releases."""

@@ -11,7 +11,7 @@ from cleanset.classes import ClassTable
 from cleanset.files import sha256
 from cleanset.json_files import JsonObject
 from cleanset.sets.description import UNPUBLISHED, Rejection, Release, rejections
-from cleanset.sets.fetching.fetch import opened
+from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import REJECTED_CSV, one_set, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
 

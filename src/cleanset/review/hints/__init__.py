@@ -1,1 +1,1 @@
-"""Signs that an image may have been modified. They hint; people decide."""
+"""Signs that an image may have a flaw, such as an added text or a border. They hint; people decide."""

@@ -1,4 +1,4 @@
-"""All hints at an image: measure it, and say what is a sign of a flaw. People decide."""
+"""From one image to the hints at it: every kind of `kinds` measured, and asked whether it is a sign of a flaw."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The verdicts that were changed in a tab, key by key, so that they can be undone."""
+"""Writing a tab's verdicts, each key as one step, so that it can be undone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

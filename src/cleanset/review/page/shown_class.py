@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
-from cleanset.review.page.actions import Base, Mode, Overlay
+from cleanset.review.page.actions import ASKING_FILTER, Base, Mode, Overlay
 from cleanset.review.page.class_order import ClassOrder, lacks_box
 from cleanset.review.page.cursor import Cursor
 from cleanset.review.page.drafts import Draft
@@ -26,6 +27,21 @@ _STATE_LEFT = {
     "open": "has all your verdicts, and waits for other reviewers.",
 }
 """The notice about a class without further questions, by its state."""
+
+_NOTHING: Mapping[Mode, str] = MappingProxyType(
+    {
+        "class": "does nothing here; ? shows the keys.",
+        "zoom": "does nothing here; ? shows the keys.",
+        "end": "does nothing here: no class is shown; / and n go to one.",
+        "reason": "is not the key of a reason; Esc leaves the image as it is.",
+        "crop": "does nothing while a crop is drawn; Enter saves it, Esc leaves it.",
+        "filter": "is not the key of a filter.",
+        "filter_by_reason": "is not the key of a filter.",
+        "filter_by_hint": "is not the key of a filter.",
+        "back": "does nothing while you look back; Esc closes this.",
+    }
+)
+"""What the page says of a key without an action, by mode; in the help and the guidelines every key has one."""
 
 
 class NotShownError(CleansetError):
@@ -85,6 +101,18 @@ class ShownClass:
     def close(self) -> None:
         """Return from the help, a question or a dialog to what lies beneath."""
         self.over = None
+
+    def _tell_nothing(self, key: str, why: str | None = None) -> None:
+        """Tell that a key does nothing: by default, that its mode has no action for it. A filter's question ends so."""
+        why = why or _NOTHING[self.mode]
+        self.notice = Notice(f"{'Space' if key == ' ' else key} {why}")
+        if self.mode in ASKING_FILTER:
+            self.close()
+
+    def _leave_question(self) -> None:
+        """Leave the question for a reason or a filter, if one is open."""
+        self.draft = None
+        self.close()
 
     @contextmanager
     def _reporting_errors(self) -> Iterator[None]:

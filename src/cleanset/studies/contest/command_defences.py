@@ -23,7 +23,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.images.codec import decode
 from cleanset.measure.predictions import printed_answers
 from cleanset.studies.contest.bubblewrap import Bubblewrap
-from cleanset.studies.contest.files import DEFENCE_SIDE, Defence
+from cleanset.studies.contest.entries import DEFENCE_SIDE, Defence
 from cleanset.studies.contest.gvisor import Gvisor
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cleanset.files import write_text
 from cleanset.studies.contest.entering import sign_entries
-from cleanset.studies.contest.log import cosigned
 from cleanset.studies.contest.log_lines import COSIGN
+from cleanset.studies.contest.log_writing import cosigned
 
 
 def cosign_checkpoint(

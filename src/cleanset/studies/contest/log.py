@@ -1,4 +1,6 @@
-"""The log of a contest: an append-only file, signed by the organizers, and the objects that it names.
+"""Read the log of a contest, and check it: the chain of its lines, all signatures, what this machine has seen before.
+
+The log is an append-only file, signed by the organizers, and names objects; `log_writing` adds lines.
 
 Each line has the digest of the line before, and the last line of the file is the organizers' signature of the digest of
 the last entry, so that one signature covers all. Whoever keeps the digest of one line can prove any later change before
@@ -10,38 +12,28 @@ before. So a statement counts once, in the place that its author gave it.
 
 An entry counts from the instant at which the organizers entered it, whatever day anybody has written into it. A
 decision of the board counts if a quorum of its members has signed it, and a line that it voids is left out from then
-on. `state` is all that follows on a day, and everything else reads that.
+on. `log_state.state` is all that follows on a day, and everything else reads that.
 """
 
 import datetime
-import json
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.errors import CleansetError
-from cleanset.file_locks import locked
-from cleanset.files import read_text, replace_file, sha256, write_text
+from cleanset.files import read_text, sha256
 from cleanset.json_files import parse_json
 from cleanset.machine import without_garbage_collection
 from cleanset.sets.archive import SignatureError
 from cleanset.studies.contest.checkpoints import (
-    SIGNED_NOTE,
     MerkleTree,
     NoteParts,
     check_checkpoint,
     check_cosignature,
     checkpoint_text,
-    cosignature_line,
-    cosigned_text,
     cosigner_name,
     last_published,
-    note,
-    origin_of,
-    signature_line,
 )
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.log_lines import (
@@ -50,7 +42,6 @@ from cleanset.studies.contest.log_lines import (
     LOG,
     PUBLISH,
     RULES,
-    DraftLine,
     Line,
     LogSignature,
     Signature,
@@ -59,8 +50,8 @@ from cleanset.studies.contest.log_lines import (
 )
 from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.memory import SeenLine, last_seen, remember, seen_file
-from cleanset.studies.contest.objects import OBJECTS, Objects, read_content, refuse_link
-from cleanset.studies.contest.signatures import check_signature, raw_signature, signature_of
+from cleanset.studies.contest.objects import read_content, refuse_link
+from cleanset.studies.contest.signatures import check_signature
 from cleanset.studies.contest.signers import (
     GIVE_KEYS,
     check_signers,
@@ -78,7 +69,7 @@ SHORT_DIGEST = 12
 """Characters of a digest that are enough to name a line."""
 START = "0" * 64
 """`prev` of the first line."""
-_REMEDY = "take it from whoever has it unchanged, such as git checkout"
+LOG_REMEDY = "take it from whoever has it unchanged, such as git checkout"
 
 
 def read(contest: Path) -> list[Line]:
@@ -86,11 +77,12 @@ def read(contest: Path) -> list[Line]:
 
     Raises CleansetError, naming the line, for whatever was changed, and for a contest in the form of earlier versions.
     """
-    return _read(contest).lines
+    return checked_log(contest).lines
 
 
 @without_garbage_collection()
-def _read(contest: Path) -> "_Reader":
+def checked_log(contest: Path) -> "LogReader":
+    """The log as it was read, to which lines can be added. Raises CleansetError as `read`."""
     refuse_link(contest)
     path = contest / LOG
     refuse_link(path)
@@ -101,7 +93,7 @@ def _read(contest: Path) -> "_Reader":
             f"{path}.sig: a signature beside the log, as of earlier versions; expected it in the log's last line: "
             "begin the contest anew with cleanset contest enter contest.yaml"
         )
-    found = parse(read_text(path, _REMEDY), path)
+    found = parse(read_text(path, LOG_REMEDY), path)
     _check_named(contest / PARAMS, found.lines)
     remember(found.lines[0].digest, len(found.lines) - 1, found.lines[-1].digest)
     return found
@@ -127,12 +119,12 @@ def _check_named(path: Path, lines: Sequence[Line]) -> None:
     if named.contest not in ("", first):
         raise CleansetError(
             f"{path}: names the contest {named.contest[:12]}…, but the first line of {LOG} has the digest "
-            f"{first[:12]}…; expected the log of that contest: {_REMEDY}"
+            f"{first[:12]}…; expected the log of that contest: {LOG_REMEDY}"
         )
     if named.head and all(each.digest != named.head for each in lines):
         raise CleansetError(
             f"{path}: names the line {named.head[:12]}…, which is not in {LOG}, whose last line is {head[:12]}…; "
-            f"expected a log that goes on after it, not an older or a forked one: {_REMEDY}"
+            f"expected a log that goes on after it, not an older or a forked one: {LOG_REMEDY}"
         )
 
 
@@ -141,18 +133,18 @@ def check_since(lines: Sequence[Line], digest: str) -> None:
     if len(digest) < SHORT_DIGEST or not any(each.digest.startswith(digest) for each in lines):
         raise CleansetError(
             f"--since {digest[:12]}…: in no line of {LOG}, whose last line is {lines[-1].digest[:12]}…; expected a log "
-            f"that goes on after it, not an older or a forked one: {_REMEDY}"
+            f"that goes on after it, not an older or a forked one: {LOG_REMEDY}"
         )
 
 
-def _check_seen(log: "_Reader", seen: SeenLine | None, where: object) -> None:
+def _check_seen(log: "LogReader", seen: SeenLine | None, where: object) -> None:
     """Raise CleansetError for a log without the line that this machine has seen last."""
     lines = log.lines
     if seen is not None and not (seen.n < len(lines) and lines[seen.n].digest == seen.digest):
         raise CleansetError(
             f"{where}: its last line is {len(lines) - 1}, {lines[-1].digest[:12]}…; expected line {seen.n}, "
-            f"{seen.digest[:12]}…, in it, which this machine has seen: it is an older or a forked log: {_REMEDY}; or "
-            f"remove {seen_file(lines[0].digest)}"
+            f"{seen.digest[:12]}…, in it, which this machine has seen: it is an older or a forked log: {LOG_REMEDY}; "
+            f"or remove {seen_file(lines[0].digest)}"
         )
 
 
@@ -165,12 +157,12 @@ def _without_log(contest: Path) -> str:
     return f"{contest / LOG}: missing; expected the log of a contest: cleanset contest enter contest.yaml begins one"
 
 
-def parse(text: str, where: object) -> "_Reader":
+def parse(text: str, where: object) -> "LogReader":
     """The lines of the text of a log, whose last line is the organizers' signature. Raises CleansetError as `read`."""
     *texts, rest = text.split("\n")
     if rest or len(texts) < 2:
-        raise CleansetError(f"{where}: does not end with a whole line; expected the log of a contest: {_REMEDY}")
-    found = _Reader()
+        raise CleansetError(f"{where}: does not end with a whole line; expected the log of a contest: {LOG_REMEDY}")
+    found = LogReader()
     seen = last_seen(sha256(texts[0].encode()))
     for number, each in enumerate(texts[:-1]):
         # up to the line that was seen all signatures were verified before, if it is this line: see _check_seen
@@ -183,7 +175,7 @@ def parse(text: str, where: object) -> "_Reader":
     return found
 
 
-def _check_log_signature(log: "_Reader", signed: LogSignature, where: object) -> None:
+def _check_log_signature(log: "LogReader", signed: LogSignature, where: object) -> None:
     try:
         if signed.by not in log.lines[0].entry.signers:
             raise SignatureError("not by a signer")
@@ -191,11 +183,11 @@ def _check_log_signature(log: "_Reader", signed: LogSignature, where: object) ->
     except SignatureError as error:
         raise CleansetError(
             f"{where}: the signature in its last line is {error}; expected one of its entries by one of its signers: "
-            f"{_REMEDY}"
+            f"{LOG_REMEDY}"
         ) from None
 
 
-class _Reader:
+class LogReader:
     """The lines of a log so far, and what the next one is checked against."""
 
     def __init__(self) -> None:
@@ -230,7 +222,7 @@ class _Reader:
         if line.n != len(self.lines) or line.prev != prev:
             raise CleansetError(
                 f"{where}: number {line.n} after {line.prev[:12]}…; expected {len(self.lines)} after {prev[:12]}…, the "
-                f"line before: {_REMEDY}"
+                f"line before: {LOG_REMEDY}"
             )
         check_known("kind of entry", line.kind, ENTRIES)
         if (line.kind == RULES) != (not self.lines):
@@ -320,136 +312,3 @@ class _Reader:
 def read_state(contest: Path, on: datetime.date | None = None) -> ContestFiles:
     """All that counts at the end of a day. Raises CleansetError as `read` and `state` do."""
     return state(read(contest), on)
-
-
-Check = Callable[[Sequence[Line], int, Objects], list[str]]
-"""Raises CleansetError for a problem in the lines from a number on, and returns lines for the organizers."""
-
-
-def append(
-    contest: Path,
-    drafts: Sequence[DraftLine],
-    check: Check,
-    *,
-    key: Path | None,
-    at: datetime.datetime | None = None,
-) -> list[str]:
-    """Add entries to the log, sign it, and return the notes of `check`; without a key nothing is written.
-
-    `at`: the instant, for a made-up contest; otherwise this machine's clock.
-    """
-    if not contest.is_dir():
-        raise CleansetError(f"{contest}: no folder; expected the folder of a contest")
-    with locked(contest):
-        begins = [each.kind for each in drafts[:1]] == [RULES] and not (contest / LOG).exists()
-        log = _Reader() if begins else _read(contest)
-        new = len(log.lines)
-        for draft in drafts:
-            if draft.kind == PUBLISH and key is not None:
-                draft = replace(draft, data={"checkpoint": _signed_checkpoint(log, key)})
-            _add_draft(log, draft, at or _now())
-        if at is not None and not log.lines[0].entry.made_up:
-            raise CleansetError("--at: for a contest that is made up; expected the instant of the clock: leave it out")
-        objects = Objects(contest, {digest: path for each in drafts for digest, path in each.files.items()})
-        notes = check(log.lines, new, objects)
-        if key is not None:
-            _write(contest, log, objects, key)
-        return notes
-
-
-def _add_draft(log: _Reader, draft: DraftLine, at: datetime.datetime) -> None:
-    prev = log.lines[-1].digest if log.lines else START
-    content = {"n": len(log.lines), "at": f"{at:%FT%TZ}", "kind": draft.kind, "prev": prev, "data": draft.data}
-    if draft.signatures:
-        content["signatures"] = {name: each.model_dump() for name, each in draft.signatures.items()}
-    log.add(json.dumps(content, ensure_ascii=False, separators=(",", ":")), draft.kind)
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-
-
-def _signed_checkpoint(log: _Reader, key: Path) -> str:
-    text = log.checkpoint_text()
-    signed = raw_signature(text.encode(), key)
-    line = signature_line(origin_of(log.lines[0].digest), SIGNED_NOTE, signed.public, signed.signature)
-    return note(text, [line])
-
-
-def cosigned(contest: Path, team: str, key: Path, at: datetime.datetime | None = None) -> dict[str, str]:
-    """A team's cosignature of the last checkpoint, as its entry.
-
-    Reading the log has shown that it goes on after what this machine has seen. Raises CleansetError as `read`, and for
-    a log without a checkpoint.
-    """
-    log = _read(contest)
-    last = log.checkpoint()
-    if last is None:
-        raise CleansetError(f"{contest / LOG}: no week is published yet; expected one: its checkpoint is cosigned")
-    text = NoteParts.of(last.entry.checkpoint).text
-    seconds = int((at or _now()).timestamp())
-    signed = raw_signature(cosigned_text(text, seconds).encode(), key)
-    name = cosigner_name(log.lines[0].digest, team)
-    line = cosignature_line(name, signed.public, seconds, signed.signature)
-    return {"team": team, "checkpoint": last.digest, "signature": line}
-
-
-def sign_drafts(contest: Path, drafts: Sequence[DraftLine], name: str, key: Path) -> list[Signature]:
-    """The signatures of some entries by their author, in the order in which they are to be entered."""
-    log = _read(contest)
-    first, seen, mine = log.lines[0].digest, log.lines[-1].digest, log.signed[name]
-    return [
-        Signature(
-            seen=seen,
-            mine=number,
-            signature=signature_of(statement(first, seen, number, each.kind, each.data), key),
-        )
-        for number, each in enumerate(drafts, mine)
-    ]
-
-
-def signed_log(lines: Sequence[Line], keys: Mapping[str, str], key: Path) -> str:
-    """The text of a log, with the signature of an organizer in its last line.
-
-    `keys`: the public ones by name. Raises CleansetError for the key of somebody else.
-    """
-    signature = signature_of(log_statement(lines), key)
-    signers = lines[0].entry.signers
-    by = next((name for name in signers if _is_by(keys[name], log_statement(lines), signature)), None)
-    if by is None:
-        raise CleansetError(
-            f"{key}: not the key of a signer; expected the key of {', '.join(signers) or 'somebody'}, "
-            "as the log's first line names it"
-        )
-    signed = json.dumps({"by": by, "signature": signature}, separators=(",", ":"))
-    return "".join(f"{text}\n" for text in (*(each.text for each in lines), signed))
-
-
-def _is_by(key: str, text: bytes, signature: str) -> bool:
-    try:
-        check_signature(text, signature, key)
-    except SignatureError:
-        return False
-    return True
-
-
-def _write(contest: Path, log: _Reader, objects: Objects, key: Path) -> None:
-    text = signed_log(log.lines, log.keys, key)
-    (contest / OBJECTS).mkdir(exist_ok=True)
-    for digest in objects.new:
-        if not (contest / OBJECTS / digest).exists():
-            replace_file(contest / OBJECTS / digest, objects.read(digest))
-    # one file, so that a kill or a full disk leaves the old log or the new one
-    replace_file(contest / LOG, text.encode())
-    first, head = log.lines[0].digest, log.lines[-1].digest
-    remember(first, len(log.lines) - 1, head)
-    _name(contest / PARAMS, first, head)
-
-
-def _name(path: Path, first: str, head: str) -> None:
-    """Write the first and the last line of a log into a params.yaml that has keys for them."""
-    if path.is_file():
-        text = read_text(path, _REMEDY)
-        for key, digest in (("contest", first), ("head", head)):
-            text = re.sub(rf'(?m)^{key}: "[0-9a-f]*"', f'{key}: "{digest}"', text)
-        write_text(path, text)

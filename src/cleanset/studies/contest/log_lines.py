@@ -12,7 +12,7 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.studies.contest import files as entries
+from cleanset.studies.contest import entries
 from cleanset.studies.contest.rules import (
     ContestRules,
     Instant,

@@ -1,4 +1,4 @@
-"""All that follows from the lines of a log on a day.
+"""From the lines of a log to all that counts on a day: void lines left out, weeks published, controls drawn.
 
 A decision of the board counts if a quorum of its members has signed it, and a line that it voids is left out from then
 on.
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
 from cleanset.machine import without_garbage_collection
-from cleanset.studies.contest import files as entries
-from cleanset.studies.contest.files import ContestFiles, Submission, submitted_images, team_of
-from cleanset.studies.contest.judges import check_drawn
+from cleanset.studies.contest import entries
+from cleanset.studies.contest.entries import team_of
+from cleanset.studies.contest.files import Checkpoint, ContestFiles, Submission, Withdrawal, submitted_images
+from cleanset.studies.contest.judge_tasks import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.log_lines import COSIGN, ENTRIES, PUBLISH, Line, entered_twice
 from cleanset.studies.contest.rules import (
@@ -90,7 +91,7 @@ def _with_own_teams(member: BoardMember, key: str | None, teams: Iterable[str], 
     return member.model_copy(update={"teams": [*member.teams, *own]})
 
 
-def _withdrawal(lines: Sequence[Line], line: Line, by_number: Mapping[int, Line]) -> entries.Withdrawal:
+def _withdrawal(lines: Sequence[Line], line: Line, by_number: Mapping[int, Line]) -> Withdrawal:
     images: set[str] = set()
     teams: set[str] = set()
     for entry in (by_number[n].entry for n in voided_by(lines, line) if n in by_number):
@@ -98,7 +99,7 @@ def _withdrawal(lines: Sequence[Line], line: Line, by_number: Mapping[int, Line]
         teams |= {team_of(each) for each in (*named, *getattr(entry, "defences", ())) if each}
         images |= {*getattr(entry, "answers", ()), getattr(entry, "image", None)} - {None}
     members = line.signatures.keys()
-    return entries.Withdrawal(
+    return Withdrawal(
         line=str(line),
         date=line.day,
         members=frozenset(members),
@@ -107,7 +108,7 @@ def _withdrawal(lines: Sequence[Line], line: Line, by_number: Mapping[int, Line]
     )
 
 
-def _checkpoints(lines: Sequence[Line], rules: ContestRules) -> list[entries.Checkpoint]:
+def _checkpoints(lines: Sequence[Line], rules: ContestRules) -> list[Checkpoint]:
     """The checkpoints among some lines, each with the teams that have cosigned it."""
     without = {*rules.without_shares(), *rules.signers}
     teams: dict[str, set[str]] = {each.digest: set() for each in lines if each.kind == PUBLISH}
@@ -119,7 +120,7 @@ def _checkpoints(lines: Sequence[Line], rules: ContestRules) -> list[entries.Che
     for line in (each for each in lines if each.kind == PUBLISH):
         _, size, root, *_ = line.entry.checkpoint.split("\n")
         cosigned_by = tuple(sorted(teams[line.digest]))
-        found.append(entries.Checkpoint(day=line.day, size=int(size), root=root, teams=cosigned_by))
+        found.append(Checkpoint(day=line.day, size=int(size), root=root, teams=cosigned_by))
     return found
 
 

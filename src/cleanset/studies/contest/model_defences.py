@@ -21,7 +21,7 @@ from cleanset.images.codec import decode
 from cleanset.scoring.logits import Groups, ScoreColumns, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.eligibility_lists import EligibilityImage
-from cleanset.studies.contest.files import DEFENCE_SIDE, ModelOfEdition, WarningSign
+from cleanset.studies.contest.entries import DEFENCE_SIDE, ModelOfEdition, WarningSign
 from cleanset.studies.contest.rules import ABSTAIN
 
 PROBED = 8

@@ -17,23 +17,15 @@ from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage
+from cleanset.statistics.coverage import coverage_points
 from cleanset.studies.attacks.coverage_lines import limited_points
 from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import read_warnings
-from cleanset.studies.contest.files import (
-    MIN_COSIGNERS,
-    Appeal,
-    BoardDecision,
-    ContestFiles,
-    DefenceRun,
-    Submission,
-    SubmittedImage,
-    counted,
-    points,
-    submitted_images,
-)
-from cleanset.studies.contest.judges import ImageState
+from cleanset.studies.contest.entries import Appeal, BoardDecision, DefenceRun, SubmittedImage
+from cleanset.studies.contest.files import MIN_COSIGNERS, ContestFiles, Submission, counted, submitted_images
+from cleanset.studies.contest.history import PastStanding, changed, history
+from cleanset.studies.contest.image_course import ImageState
 from cleanset.studies.contest.judging import (
     FAULTS,
     STATEMENTS,
@@ -49,7 +41,7 @@ from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, SizeRule, after
 from cleanset.studies.contest.signers import may_void
-from cleanset.studies.contest.standing import PastStanding, Standing, changed, history, standing
+from cleanset.studies.contest.standing import Standing, standing
 from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -160,7 +152,7 @@ def run_and_line(runs: Sequence[DefenceRun]) -> tuple[DefenceRun | None, Coverag
     """The first run of a defence, which decides on its eligibility, and its first line of accuracy over coverage."""
     for run in runs:
         if run.coverage is not None:
-            steps = points([(covered, mistakes) for covered, mistakes in run.coverage], run.eligibility.images)
+            steps = coverage_points([(covered, mistakes) for covered, mistakes in run.coverage], run.eligibility.images)
             return runs[0], CoverageLine(run.defence, limited_points(steps))
     return (runs[0] if runs else None), None
 

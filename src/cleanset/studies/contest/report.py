@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.files import replacing, write_text
-from cleanset.studies.contest.files import ContestFiles, counted, submitted_images, team_of
-from cleanset.studies.contest.judges import ImageState
+from cleanset.studies.contest.entries import team_of
+from cleanset.studies.contest.files import ContestFiles, counted, submitted_images
+from cleanset.studies.contest.image_course import ImageState
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import Standing
 

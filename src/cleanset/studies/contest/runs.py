@@ -11,7 +11,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.statistics.basics import Flags, Floats
-from cleanset.statistics.coverage import eligibility
+from cleanset.statistics.coverage import coverage_steps, eligibility
 from cleanset.studies.contest.command_defences import CommandDefence
 from cleanset.studies.contest.eligibility_lists import (
     EligibilityImage,
@@ -20,15 +20,8 @@ from cleanset.studies.contest.eligibility_lists import (
     eligibility_list,
     list_digest,
 )
-from cleanset.studies.contest.files import (
-    ContestFiles,
-    DefenceRun,
-    Stake,
-    UnpublishedResult,
-    coverage_steps,
-    reasons_against,
-    submitted_images,
-)
+from cleanset.studies.contest.entries import DefenceRun, Stake, UnpublishedResult, reasons_against
+from cleanset.studies.contest.files import ContestFiles, submitted_images
 from cleanset.studies.contest.model_defences import ModelDefence
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN, ContestRules, after

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Container, Iterator, Sequence
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.files import team_of
+from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.log_lines import _BY_BOARD, RULES, Line, entered_twice
 from cleanset.studies.contest.rules import (
     BOARD,

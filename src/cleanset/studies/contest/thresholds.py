@@ -16,7 +16,7 @@ from cleanset.statistics.coverage import (
     threshold,
 )
 from cleanset.studies.contest.eligibility_lists import eligibility_list
-from cleanset.studies.contest.files import ModelOfEdition
+from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.log import read_state
 from cleanset.studies.contest.model_defences import ModelDefence
 from cleanset.validation import check_known

@@ -1,1 +1,1 @@
-"""The realness study, in which people rate images: its plan, page (static/study.js), server and analysis."""
+"""The realness study, in which people rate images: plan, page (static/study.js), server, simulated pilot, analysis."""

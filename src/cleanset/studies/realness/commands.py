@@ -117,8 +117,9 @@ def serve(
     recruiter's ids. With --public-url everyone may take part.
     """
     from cleanset.studies.realness import serving
+    from cleanset.studies.realness.study_server import ServeSettings
 
-    wanted = settings_of(serving.ServeSettings, settings, "--settings")
+    wanted = settings_of(ServeSettings, settings, "--settings")
     serving.run(plan, host, port, browser=browser, settings=wanted, public_url=public_url)
 
 
@@ -178,10 +179,11 @@ def analyse(
     A mixed model and two one-sided tests show whether modified images are
     rated like real ones; real images taken for modified are listed.
     """
-    from cleanset.studies.realness import analysis
-    from cleanset.studies.realness.ratings import ExclusionLimits
+    from cleanset.studies.realness import analysis_report
+    from cleanset.studies.realness.analysis import AnalysisSettings
+    from cleanset.studies.realness.exclusions import ExclusionLimits
 
     limits = settings_of(ExclusionLimits, exclude, "--exclude")
-    wanted = settings_of(analysis.AnalysisSettings, settings, "--settings", limits=limits, ordinal=ordinal)
-    found = analysis.run(ratings, wanted, plan, out)
-    show(analysis.as_json(found) if as_json else analysis.as_text(found))
+    wanted = settings_of(AnalysisSettings, settings, "--settings", limits=limits, ordinal=ordinal)
+    found = analysis_report.run(ratings, wanted, plan, out)
+    show(analysis_report.as_json(found) if as_json else analysis_report.as_text(found))

@@ -26,7 +26,8 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.progress import tracked
-from cleanset.studies.realness import analysis
+from cleanset.studies.realness import analysis_report
+from cleanset.studies.realness.analysis import AnalysisSettings
 from cleanset.studies.realness.plan_files import KEY, PLAN, read_plan
 from cleanset.studies.realness.planning import PUBLISHED_FIT
 from cleanset.studies.realness.ratings import parse_key
@@ -194,10 +195,10 @@ def _analysed(folder: Path) -> str:
     if not answers:
         return "no answers: nobody came to the first trial"
     try:
-        found = analysis.run(answers, analysis.AnalysisSettings(), folder / COPY, folder / ANALYSIS)
+        found = analysis_report.run(answers, AnalysisSettings(), folder / COPY, folder / ANALYSIS)
     except CleansetError as error:
         return str(error)
-    return _in_lines(analysis.as_text(found))
+    return _in_lines(analysis_report.as_text(found))
 
 
 def _in_lines(found: "RenderableType") -> str:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from cleanset.scoring.devices import to_device
 from cleanset.studies.training.batches import CROP_TRANSFORMS, ClassificationBatch, TrainingBatches, stacked_pixels
-from cleanset.studies.training.fold_data import FoldData
+from cleanset.studies.training.fold_data import FoldData, some_left_out
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, loaded
 from cleanset.studies.training.networks import build_network
 from cleanset.studies.training.pixels import TrainingPixels
@@ -94,14 +94,15 @@ class Classification:
     inner_name = "1"
     """The name of the library's network in its weights, behind the normalisation."""
 
-    def test_table(self, sheets: Path) -> pd.DataFrame:
+    def test_table(self, sheets: Path | None, at_most: int | None = None) -> pd.DataFrame:
         """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; empty without any.
 
-        A classifier has no `sheets`.
+        A classifier has no `sheets`. `at_most`: so many of the images, for a plan.
         """
         found = [pd.DataFrame(columns=list(TEST_COLUMNS))]
-        for scenario in self.data.run.tests if len(self.data.left_out) else []:
-            pixels = self.data.pixels(self.data.left_out, scenario)
+        left_out = some_left_out(self.data.left_out, at_most)
+        for scenario in self.data.run.tests if len(left_out) else []:
+            pixels = self.data.pixels(left_out, scenario)
             losses, correct = self.answers(pixels)
             classes = np.array(self.data.class_indices)[pixels.labels]
             answers = pd.DataFrame({"class_index": classes, "correct": correct, "loss": losses})

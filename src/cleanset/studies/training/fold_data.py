@@ -38,6 +38,15 @@ ALONE = ProcessShare()
 """The whole of each batch."""
 
 
+def some_left_out(images: pd.DataFrame, at_most: int | None) -> pd.DataFrame:
+    """At most so many of the rows of TRAINING_IMAGES, spread over all, and with masks if any has one; None: all."""
+    if at_most is None or len(images) <= at_most:
+        return images
+    masked = images[images["mask"].notna() & images["left_out"].isna()]
+    among = images if masked.empty else masked
+    return among.iloc[np.unique(np.linspace(0, len(among) - 1, at_most).round().astype(int))]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FoldData:
     """A fold of a run: its settings and its images, as rows of TRAINING_IMAGES."""

@@ -1,7 +1,8 @@
 """The plan of a training study: the steps of its runs, and what they take here.
 
 Measured are steps of the training loop itself, on the run's own images, after some that warm up; no file of a run is
-read or written. Validation after an epoch is measured too, and stands for each test scenario.
+read or written. Measured are, too, the reading of images that are then kept in memory, the validation after an epoch,
+and the tests of some of the images left out.
 """
 
 import math
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import torch
 from torch import Tensor, nn
@@ -27,14 +28,21 @@ from cleanset.studies.training.fold_data import ProcessShare, read_fold
 from cleanset.studies.training.loop import Batch, Outcome, Task, train
 from cleanset.studies.training.params import grid_runs
 from cleanset.studies.training.run_params import Run
+from cleanset.studies.training.spread import devices_of_folds
 from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.studies.training.train import deterministic, device_named, task_of
+
+if TYPE_CHECKING:
+    from cleanset.studies.training.classification import Classification
+    from cleanset.studies.training.segmentation.task import Segmentation
 
 WARM_UP_STEPS = 5
 """Steps that are not timed first: memory is allocated, and libraries choose their algorithms."""
 STEPS = 50
 """Steps that are timed."""
+TESTED = 8
+"""Images left out, at most, whose tests are timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +52,16 @@ class StepTimes:
     step: float
     validation: float
     opening: float
-    """Until the first step of a fold: images that are found, the network."""
+    """Until the first step of a fold: images that are found, and read where they are kept in memory, the network."""
     steps_per_epoch: int
     passes: Passes
     """Of a step."""
     validated: int = 0
     """Images of a validation."""
+    testing: float = 0.0
+    """Of all tests of a fold, at its end."""
+    tested: int = 0
+    """Images of these tests, each counted once for each scenario."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +73,22 @@ class RunSteps:
     """Of a fold."""
     epochs: int
     """Of a fold."""
-    validations: int
-    """Of a fold: one after each epoch, and one for each test scenario, which takes about as long."""
 
     @classmethod
     def of(cls, run: Run, steps_per_epoch: int) -> "RunSteps":
         """The steps of a run."""
         steps = run.steps or steps_per_epoch * (run.epochs or 0)
-        epochs = math.ceil(steps / steps_per_epoch)
-        return cls(folds=len(run.fold_names()), steps=steps, epochs=epochs, validations=epochs + len(run.tests))
+        return cls(folds=len(run.fold_names()), steps=steps, epochs=math.ceil(steps / steps_per_epoch))
 
     def cost(self, times: StepTimes, start: float) -> Cost:
         """The cost of all folds; `start`: seconds of the process."""
-        of_fold = self.steps * times.step + self.validations * times.validation
+        of_fold = self.steps * times.step + self.epochs * times.validation + times.testing
         return Cost(start=start + self.folds * times.opening, device=self.folds * of_fold, gpu=None)
 
     def passes(self, times: StepTimes) -> Passes:
         """The passes of all folds."""
-        validated = Passes(forward=self.validations * times.validated)
-        return (times.passes * self.steps + validated) * self.folds
+        evaluated = Passes(forward=self.epochs * times.validated + times.tested)
+        return (times.passes * self.steps + evaluated) * self.folds
 
 
 def plan(study: TrainingStudy, grid: str | None, steps: int = STEPS) -> Plan:
@@ -117,14 +126,15 @@ def _planned(inputs: StudyInputs, name: str, *, steps: int, states: StageStates,
     ended = sum(each.has_ended() for each in states_of_folds)
     if ended == len(states_of_folds):
         # its stage only takes over what is there
-        return PlannedWork(work=work, cost=Cost(start=_start(device)))
+        return PlannedWork(work=work, cost=Cost(start=_start(device, 1)))
     try:
         times = measure(inputs, name, steps)
     except CleansetError as error:
         return PlannedWork(work=work, remark=f"{name}: {error}")
     epochs = sum(each.finished_epochs() for each in states_of_folds)
     epochs += ended * RunSteps.of(run, times.steps_per_epoch).epochs
-    return planned_run(work, run, times, start=_start(device), finished_epochs=epochs)
+    workers = len(devices_of_folds(inputs.params, len(states_of_folds) - ended))
+    return planned_run(work, run, times, start=_start(device, workers), finished_epochs=epochs)
 
 
 def planned_run(work: Work, run: Run, times: StepTimes, *, start: float, finished_epochs: int = 0) -> PlannedWork:
@@ -148,8 +158,13 @@ def planned_run(work: Work, run: Run, times: StepTimes, *, start: float, finishe
     return PlannedWork(work=work, cost=replace(cost, device=share * cost.device))
 
 
-def _start(device: Device) -> float:
-    return seconds_of_code("import cleanset.studies.training.train", is_separate=device.is_separate)
+def _start(device: Device, workers: int) -> float:
+    """The seconds that the processes of some workers take until they open a fold.
+
+    A server starts all but the first. Beside a GPU it does so while the first one opens its fold.
+    """
+    starts = 2 if workers > 1 and not device.is_separate else 1
+    return starts * seconds_of_code("import cleanset.studies.training.train", is_separate=device.is_separate)
 
 
 def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
@@ -165,16 +180,31 @@ def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
         # mypy infers no type of batch from a union
         watched = _Timed(task, device)  # type: ignore[misc]
         train(watched, settings, StateFolder(Path(folder), {}), watched.count)
+        testing = _seconds_of_tests(task, device)
     # the first validation may read its images, too
     validation = watched.validations[-1] if watched.validations else 0.0
     return StepTimes(
         step=mean(watched.steps[WARM_UP_STEPS:]),
         validation=validation,
-        opening=opening.seconds,
+        opening=opening.seconds + watched.reading,
         steps_per_epoch=watched.steps_per_epoch,
         passes=watched.passes_of_step,
         validated=watched.validated,
+        testing=testing,
+        tested=len(task.data.left_out) * len(run.tests),
     )
+
+
+def _seconds_of_tests(task: "Classification | Segmentation", device: Device) -> float:
+    """The seconds that all tests of a fold take, from those of some images."""
+    images = len(task.data.left_out)
+    if not images:
+        return 0.0
+    # what is done once is done now: libraries are imported, photographs decoded
+    task.test_table(None, 1)
+    with timed(device) as taken:
+        task.test_table(None, TESTED)
+    return taken.seconds * images / min(images, TESTED)
 
 
 class _Timed(Generic[Batch]):
@@ -196,6 +226,7 @@ class _Timed(Generic[Batch]):
         self.validations: list[float] = []
         self.passes_of_step = Passes()
         self.validated = 0
+        self.reading = 0.0
         self.network.register_forward_hook(self._see)
 
     def _see(self, _: nn.Module, inputs: "tuple[Tensor, ...]", __: object) -> None:
@@ -204,8 +235,14 @@ class _Timed(Generic[Batch]):
         self._seen += Passes(forward=images, backward=images if torch.is_grad_enabled() else 0)
 
     def batches(self, epoch: int) -> Iterable[Batch]:
-        """The task's batches."""
-        return self._task.batches(epoch)
+        """The task's batches; those of the first epoch are timed until they can be taken."""
+        begin = now(self._device)
+        found = self._task.batches(epoch)
+        seconds = now(self._device) - begin
+        self.reading += seconds
+        # the first step does not count it
+        self._last += seconds
+        return found
 
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
         """The task's loss."""

@@ -22,8 +22,8 @@ from cleanset.scoring.computation import (
     Task,
     Tasks,
     Worker,
+    WorkerProcess,
     compute,
-    further_workers,
     worker_devices,
 )
 from cleanset.scoring.decoding import worker_processes
@@ -32,6 +32,7 @@ from cleanset.scoring.scorer import ignore
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
 from cleanset.studies.training.commands import INSTRUCTIONS
 from cleanset.studies.training.finished import CODE, LIBRARIES_BY_TASK, study_facts
+from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 
 MODULES = ("cleanset.studies.training.train", "cleanset.studies.training.segmentation.task")
@@ -128,19 +129,16 @@ class Trainings:
         return self.inputs.params.engine or read_params(self.inputs.study.edition.folder).engine
 
     def _on_this_machine(self, tasks: Sequence[Task], keep: Callable[[FoldOfRun, Ended], None]) -> None:
-        devices = devices_named(self.inputs.params.device)
-        most = len(tasks)
-        if not devices[0].is_separate:
-            # each trains with the threads of the params, on which the weights depend
-            most = min(most, max(1, available_cores() // self.inputs.params.threads))
-        count = len(worker_devices(devices, most))
+        devices = devices_of_folds(self.inputs.params, len(tasks))
+        first = devices[0]
+        count = len(devices)
         if count > 1:
             worker_processes(MODULES)
-        here = FoldTrainer(inputs=self.inputs, device=devices[0], train=self.train, is_alone=count == 1)
-        devices[0].prepare()
+        here = FoldTrainer(inputs=self.inputs, device=first, train=self.train, is_alone=count == 1)
+        first.prepare()
         workers: list[Worker[Ended]] = [here]
         if count > 1:
-            workers += further_workers(self._elsewhere(devices[0]), devices, most, MODULES)
+            workers += [WorkerProcess(self._elsewhere(first), each, MODULES) for each in devices[1:]]
         if count == 1:
             compute(workers, tasks, self._by_number(keep))
             return
@@ -197,6 +195,15 @@ def _facts(inputs: StudyInputs, runs: Sequence[str], device: Device) -> JsonObje
         "versions": library_versions(LIBRARIES_BY_TASK["segmentation"]),
         "device": device.name,
     }
+
+
+def devices_of_folds(params: TrainingParams, folds: int) -> list[Device]:
+    """The device of each worker of this machine, when so many folds are to be trained."""
+    devices = devices_named(params.device)
+    if not devices[0].is_separate:
+        # each trains with the threads of the params, on which the weights depend
+        folds = min(folds, max(1, available_cores() // params.threads))
+    return worker_devices(devices, folds)
 
 
 def devices_named(name: str) -> list[Device]:

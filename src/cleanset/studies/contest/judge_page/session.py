@@ -18,8 +18,8 @@ from cleanset.errors import CleansetError, cut
 from cleanset.file_locks import ChangedMeanwhileError, locked
 from cleanset.files import replace_file, write_text
 from cleanset.images.codec import decode
-from cleanset.studies.contest.files import AnswerFile
-from cleanset.studies.contest.judges import JudgeTask, tasks
+from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.judge_tasks import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
     MAX_CORNERS,

@@ -23,7 +23,7 @@ from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.params import GENERATED
 from cleanset.studies.robustness.scenarios.photographs import decode_photograph
-from cleanset.studies.training.fold_data import FoldData
+from cleanset.studies.training.fold_data import FoldData, some_left_out
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.pixels import generated_file, photographs_for
@@ -172,15 +172,19 @@ class Segmentation:
             "mean_iou": float(np.nanmean(intersection_over_unions(counts))),
         }
 
-    def test_table(self, sheets: Path) -> pd.DataFrame:
+    def test_table(self, sheets: Path | None, at_most: int | None = None) -> pd.DataFrame:
         """Rows of SEGMENTATION_TEST_COLUMNS, empty without images left out; writes sheets of the best and worst images.
 
-        Raises CleansetError for an image or mask that has changed, and as `Scenes` does.
+        `sheets`: None for none. `at_most`: so many of the images, for a plan. Raises CleansetError for an image or mask
+        that has changed, and as `Scenes` does.
         """
         indices = [BACKGROUND_CLASS, *self.read.classes]
         totals = {name: np.zeros((self.read.labels, len(COUNTS)), np.int64) for name in self.scenarios}
         rows = []
-        for file in self.left_out:
+        left_out = self.left_out
+        if at_most is not None:
+            left_out = segmented_files(self.data.inputs, some_left_out(self.data.left_out, at_most))
+        for file in left_out:
             original = self.read(file)
             for scenario in self.scenarios:
                 example = self.scenes(original, file.file, scenario)
@@ -190,9 +194,10 @@ class Segmentation:
                 rows.append((scenario, file.file, file.class_index, float(own)))
         if not rows:
             return pd.DataFrame(columns=list(SEGMENTATION_TEST_COLUMNS))
-        self._write_sheets(sheets, shown_images(pd.DataFrame(rows, columns=list(IMAGE_COLUMNS))))
-        of_class = Counter(file.class_index for file in self.left_out)
-        images = [len(self.left_out), *(of_class[each] for each in self.read.classes)]
+        if sheets is not None:
+            self._write_sheets(sheets, shown_images(pd.DataFrame(rows, columns=list(IMAGE_COLUMNS))))
+        of_class = Counter(file.class_index for file in left_out)
+        images = [len(left_out), *(of_class[each] for each in self.read.classes)]
         parts = [
             pd.DataFrame(counts, columns=list(COUNTS)).assign(scenario=name, class_index=indices, images=images)
             for name, counts in totals.items()

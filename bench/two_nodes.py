@@ -1,0 +1,243 @@
+"""How far the devices of two machines make a computation faster than one device, through a Ray cluster.
+
+The two machines are network namespaces of this one, joined by a cable: what they have in common are its cores, which
+also do the work of Ray and make all changed images. Devices are the stand-in ones of `engine.py`, half of them on each
+node. Rates are taken from the moment when every worker has finished a shard until the first one has finished its last.
+
+Needs root, iproute2 and Ray: `make .venv-ray/.ready`, then
+`PYTHONPATH=sample:. .venv-ray/bin/python bench/two_nodes.py`.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cleanset.errors import CleansetError
+from cleanset.scoring.cluster import RayJob, compute_on_ray
+from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, Worker
+from cleanset.scoring.engine import DevicePipeline, Settings
+from cleanset.scoring.engines import SHARDS_PER_GPU_TASK
+from cleanset.scoring.validity import MadeFrom
+from cleanset.studies.robustness.one_pass import Kept
+from engine import (
+    ANSWERS,
+    ATTACKS,
+    BATCH,
+    COMPUTATIONS,
+    CPU,
+    LIMIT,
+    PREPROCESSING,
+    StandIn,
+    attack_tasks,
+    changed_alone,
+    changed_images,
+    drawn,
+    open_attack,
+    pass_tasks,
+    pass_worker,
+    same,
+    score_tasks,
+    score_worker,
+)
+from measuring import print_machine, print_table, scratch
+from tests.scoring.cluster import WITH_TOKEN, Node, lack_of_namespaces, two_nodes
+
+DEVICES = (1, 2, 4, 8)
+TASKS_PER_DEVICE = 3
+"""What a worker is sent together, so many times: several shards of scores or of answers, or a group of an attack."""
+ATTACKED_GROUPS_PER_DEVICE = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A shard, as the worker that computed it tells of it."""
+
+    worker: str
+    """The address of its node, and its process."""
+
+    images: int
+    seconds: float
+    """When it was finished, by a clock that all processes of the machine share."""
+
+    busy: float
+    """Processor seconds of the whole machine until then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Of a computation on two nodes."""
+
+    images: float
+    """A second of the clock."""
+
+    cores: float
+    """The number of cores that the machine kept busy."""
+
+    workers: Sequence[int]
+    """On each node."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--devices", type=int, nargs="+", default=list(DEVICES))
+    parser.add_argument("--only", nargs="+", default=[*COMPUTATIONS], choices=COMPUTATIONS)
+    arguments = parser.parse_args()
+    if reason := lack_of_namespaces():
+        sys.exit(reason)
+    # where the workers of Ray find what they are sent
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    os.environ.update(WITH_TOKEN)
+    rates: dict[str, list[Rate]] = {name: [] for name in arguments.only}
+    made = []
+    with scratch() as folder:
+        for count in arguments.devices:
+            if ANSWERS in arguments.only:
+                made.append(changed_alone(folder, count).by_clock)
+            with two_nodes() as nodes:
+                for node, gpus in zip(nodes, shared_out(count), strict=True):
+                    if gpus:
+                        node.start(cpus=gpus, gpus=gpus)
+                for name in arguments.only:
+                    rates[name].append(driven(nodes[0], folder, name, count))
+                    print(f"{name}, {count} devices: {rates[name][-1].images:.2f} images/s", file=sys.stderr)
+    print_machine("torch", "timm", "ray")
+    rows: list[tuple[str, ...]] = []
+    for name, found in rates.items():
+        alone = found[0].images / arguments.devices[0]
+        rows.append((name, *(f"{rate.images:,.1f}" for rate in found)))
+        rows.append((f"{name}, workers on each node", *(" + ".join(map(str, rate.workers)) for rate in found)))
+        rows.append((f"{name}, cores of the machine that are busy", *(f"{rate.cores:.2f}" for rate in found)))
+        linear = [rate.images / count / alone for rate, count in zip(found, arguments.devices, strict=True)]
+        rows.append((f"{name}, of linear, at least {LIMIT}", *(f"{each:.2f}" for each in linear)))
+        if name == ANSWERS:
+            rows.append(("changed images made without a device", *(f"{each:,.1f}" for each in made)))
+    print_table(
+        "Images a second by the number of stand-in devices on two nodes", ("what", *map(str, arguments.devices)), rows
+    )
+
+
+def shared_out(devices: int) -> tuple[int, int]:
+    """The devices of each node."""
+    return (devices + 1) // 2, devices // 2
+
+
+def driven(node: Node, folder: Path, name: str, devices: int) -> Rate:
+    """The rate of a computation that is started on a node of a cluster."""
+    command = [sys.executable, "-c", "import two_nodes; two_nodes.drive()", str(folder), name, str(devices)]
+    with node.run(command, stdout=subprocess.PIPE) as process:
+        output = process.communicate()[0]
+    if process.returncode:
+        raise CleansetError(f"{name} with {devices} devices ended with exit code {process.returncode}")
+    return Rate(**json.loads(output))
+
+
+def drive() -> None:
+    """Compute on the cluster that RAY_ADDRESS names, and print the rate as JSON."""
+    folder, name, devices = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    tasks = tasks_of(folder, name, devices)
+    elsewhere = Elsewhere(name=name, open=partial(opened, folder, name, devices), made_from=MadeFrom({"bench": name}))
+    sent = 1 if name in ATTACKS else SHARDS_PER_GPU_TASK
+    finished: list[Finished] = []
+    job = RayJob(elsewhere=elsewhere, on_gpus=True, tasks_at_a_time=sent)
+    compute_on_ray(job, tasks, lambda _, found: finished.append(found))
+    print(json.dumps(asdict(rate_of(finished))))
+
+
+def tasks_of(folder: Path, name: str, devices: int) -> Sequence[Task]:
+    """The shards of a computation."""
+    if name in ATTACKS:
+        return attack_tasks(name, devices * ATTACKED_GROUPS_PER_DEVICE)
+    shards = devices * TASKS_PER_DEVICE * SHARDS_PER_GPU_TASK
+    return pass_tasks(changed_images(folder), shards) if name == ANSWERS else score_tasks(shards)
+
+
+def opened(folder: Path, name: str, devices: int, place: Place) -> "Opened[Finished]":
+    """A computation on the stand-in device of a worker, whatever device it was given."""
+    stands_in = Place(StandIn(CPU), place.cores)
+    worker = Telling(worker_of(folder, name, len(tasks_of(folder, name, devices)), stands_in))
+    return Opened(worker=worker, made_from=MadeFrom({"bench": name}))
+
+
+def worker_of(folder: Path, name: str, shards: int, place: Place) -> Worker[Any]:
+    """The worker of a computation, for the life of a process."""
+    if name in ATTACKS:
+        return open_attack(folder, name, shards, "", place).worker
+    settings = Settings([place.device], "float32", BATCH, place.cores)
+    if name == ANSWERS:
+        images = changed_images(folder)
+        worker = pass_worker(images, settings)
+        worker.kept = Kept(images, settings)
+        return worker
+    return score_worker(DevicePipeline(partial(same, drawn(0)), PREPROCESSING, settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A worker that tells when it has finished a shard, in place of what it found."""
+
+    worker: Worker[Any]
+
+    def results(self, tasks: Tasks) -> Generator[tuple[int, Finished], None, None]:
+        """The number of each shard, and when it was finished."""
+        sizes: dict[int, int] = {}
+
+        def noted() -> Generator[Task, None, None]:
+            for task in tasks:
+                sizes[task.number] = len(task.ids)
+                yield task
+
+        name = f"{os.environ['NODE']} {os.getpid()}"
+        with closing(self.worker.results(Tasks(noted()))) as results:
+            for number, _ in results:
+                yield (
+                    number,
+                    Finished(worker=name, images=sizes[number], seconds=time.monotonic(), busy=busy_seconds()),
+                )
+
+    def stop(self) -> None:
+        """End the worker."""
+        self.worker.stop()
+
+
+def busy_seconds() -> float:
+    """Processor seconds of all processes of the machine since it was started."""
+    user, nice, system = map(int, Path("/proc/stat").read_text().split()[1:4])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+def rate_of(finished: Sequence[Finished]) -> Rate:
+    """The rate while all workers compute; of a shard that one has not finished, as much as has passed counts."""
+    by_worker = defaultdict[str, list[Finished]](list)
+    for each in sorted(finished, key=lambda each: each.seconds):
+        by_worker[each.worker].append(each)
+    begin = max(of_worker[0].seconds for of_worker in by_worker.values())
+    end = min(of_worker[-1].seconds for of_worker in by_worker.values())
+    images = 0.0
+    for of_worker in by_worker.values():
+        seconds = [each.seconds for each in of_worker]
+        done = np.cumsum([each.images for each in of_worker])
+        images += float(np.subtract(*np.interp([end, begin], seconds, done)))
+    everything = sorted(finished, key=lambda each: each.seconds)
+    busy = np.interp([end, begin], [each.seconds for each in everything], [each.busy for each in everything])
+    nodes = sorted({name.split()[0] for name in by_worker})
+    return Rate(
+        images=images / (end - begin),
+        cores=float(np.subtract(*busy)) / (end - begin),
+        workers=[sum(name.split()[0] == node for name in by_worker) for node in nodes],
+    )
+
+
+if __name__ == "__main__":
+    main()

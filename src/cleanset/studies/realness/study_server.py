@@ -1,0 +1,412 @@
+"""Who gets which list of a plan, and every answer saved at once: the state behind the page, without the web.
+
+`people.csv` in the plan's folder has a row for each person who began: the id that a recruiting service gave them, the
+key of their browser for coming back, their pseudonym and their list. The files in `answers/` have the pseudonym alone.
+Nothing of it is ever rewritten: rows are appended, and on the disk before the browser hears of it.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cleanset.csv_files import csv_text, parse_rows, read_rows
+from cleanset.errors import CleansetError
+from cleanset.file_locks import take_lock
+from cleanset.files import append_line, cut_torn_line, read_text, sha256, write_text
+from cleanset.studies.realness.participants import (
+    MAX_ID,
+    EndAddresses,
+    Participant,
+    Refusal,
+    State,
+    after,
+    id_refusal,
+    is_participant_id,
+)
+from cleanset.studies.realness.plan import Trial
+from cleanset.studies.realness.plan_files import KEY, TEXTS, TRIALS, USUAL_TEXTS, read_plan, read_texts
+from cleanset.studies.realness.ratings import (
+    ANSWER_COLUMNS,
+    SCREENING_KINDS,
+    TRIAL_COLUMNS,
+    VIEW_COLUMNS,
+    View,
+    choices_of,
+    parse_key,
+)
+from cleanset.validation import normal_text, shown
+
+ANSWERS_FOLDER = "answers"
+"""The folder of a plan with a file of answers for each person."""
+
+PEOPLE = "people.csv"
+"""The file of a plan with a row for each person who began."""
+
+STUDY_ID = "study_id"
+"""The file of a plan with a random name of the study, under which browsers keep their keys."""
+
+PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
+RESTORE_FILE = "restore the file that cleanset wrote"
+_KEY = re.compile(r"[0-9a-f]{32}")
+_STUDY_ID = re.compile(r"[0-9a-f]{32}")
+# it becomes part of the name of a file: from a changed people.csv, ../ must not
+_PERSON = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings(EndAddresses):
+    """The organiser's settings."""
+
+    id_parameter: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
+    """Parameter of the address with the recruiter's id; None: `person`, which may be missing."""
+
+    ids: Path | None = None
+    """File with the ids of those invited, one a line; None: everybody is."""
+
+    people: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Number of complete lists that are wanted; None: one of each list."""
+
+    minutes: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    """Time without an answer after which a list is given to somebody else."""
+
+    consent: Path | None = None
+    """File with a piece of HTML, shown before a person begins."""
+
+    instructions: Path | None = None
+    """File with a piece of HTML, shown before the first trial."""
+
+
+class PageVisit(BaseModel):
+    """A browser that opens the page: the recruiter's id in its address, and whether the person begins.
+
+    `key`: a secret that the browser drew when the person began; only with it can the person return.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    id: Annotated[str, Field(max_length=200)] = ""
+    key: Annotated[str, Field(max_length=200)] = ""
+    begins: bool = False
+
+
+class GivenAnswer(BaseModel):
+    """The answer to one trial, as the browser sends it."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    key: Annotated[str, Field(max_length=200)]
+    position: Annotated[int, Field(ge=1)]
+    stimulus: str
+    answer: str | int
+    milliseconds: Annotated[int, Field(ge=0, lt=10**10)]
+    view: View
+    revises: bool = False
+    """Whether the person has gone back to the trial, and may have changed the answer."""
+
+
+def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
+    return int(cells["list"]), Trial(**{column: cells[column] for column in TRIAL_COLUMNS[2:]})
+
+
+class StudyServer:
+    """The lists of a plan, the people who have them, and the answers so far. Thread-safe."""
+
+    def __init__(self, plan: Path, settings: ServeSettings | None = None) -> None:
+        """Raises CleansetError unless `plan` is the folder of a plan that nobody else serves."""
+        self.plan = plan
+        self.settings = settings or ServeSettings()
+        found = read_plan(plan, images=True)
+        self.shown_milliseconds = found.shown_milliseconds
+        self.layout = found.layout
+        self.protocol = found.protocol
+        self.examples = found.examples
+        self.trials: dict[int, list[Trial]] = {}
+        for _, (number, trial) in parse_rows(
+            found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
+        ):
+            self.trials.setdefault(number, []).append(trial)
+        key = parse_key(found.key, str(plan / KEY)).values()
+        self.correct = {
+            kind: {each.stimulus: each.expected for each in key if each.kind == kind} for kind in SCREENING_KINDS
+        }
+        self.wanted = self.settings.people or len(self.trials)
+        pieces = {name: getattr(self.settings, name) for name in ("consent", "instructions")}
+        self.pieces = {name: path and read_text(path, "expected a piece of HTML") for name, path in pieces.items()}
+        texts = plan / TEXTS
+        self.texts = read_texts(texts if texts.exists() else USUAL_TEXTS)
+        self._invited = None if self.settings.ids is None else _read_ids(self.settings.ids)
+        self._lock = Lock()
+        self.kinds = sorted({each.kind for trials in self.trials.values() for each in trials})
+        (plan / ANSWERS_FOLDER).mkdir(exist_ok=True)
+        is_new = not (plan / PEOPLE).exists()
+        self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # until this process ends: a second server would give out the same lists
+            take_lock(self._file, plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise CleansetError(f"{plan}: served by another process; expected one at a time: end that one") from None
+        self.study_id = _study_id(plan / STUDY_ID, is_new=is_new)
+        self._by_key: dict[str, Participant] = {}
+        self._read_people()
+
+    def close(self) -> None:
+        """Let another server have the plan."""
+        os.close(self._file)
+
+    def _read_people(self) -> None:
+        path = self.plan / PEOPLE
+        cut_torn_line(path)
+        lists = {str(each): each for each in self.trials}
+        for where, row in read_rows(path, PEOPLE_COLUMNS, dict[str, str], RESTORE_FILE) if path.stat().st_size else ():
+            if row["list"] not in lists or not _PERSON.fullmatch(row["person"]) or not row["began"].isdecimal():
+                raise CleansetError(f"{where}: not a person of this plan: {RESTORE_FILE}")
+            one = Participant(row["id"], row["key"], row["person"], number=lists[row["list"]], active=0.0)
+            seen = float(row["began"])
+            answered = self.plan / ANSWERS_FOLDER / one.file
+            if answered.exists():
+                cut_torn_line(answered)
+                for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], RESTORE_FILE):
+                    if (given["person"], given["list"]) != (one.person, row["list"]):
+                        raise CleansetError(f"{at}: of another person or list; {RESTORE_FILE}")
+                    _note_answer(one, given, at)
+                seen = max(seen, answered.stat().st_mtime)
+            one.active = time.monotonic() - max(0.0, time.time() - seen)
+            self._note_screening(one)
+            self._note_complete(one)
+            self._by_key[one.key] = one
+
+    @property
+    def complete(self) -> int:
+        """Number of people who answered their whole list."""
+        return sum(each.state == "complete" for each in self._by_key.values())
+
+    def visit(self, visit: PageVisit) -> dict[str, object]:
+        """The page for a browser: the reply has the state of the participant; at an end, the text and the address."""
+        identity = normal_text(visit.id)
+        if (refusal := id_refusal(identity)) is not None:
+            return self._refused(refusal, identity)
+        with self._lock:
+            known = self._by_key.get(visit.key)
+            # the link's id counts more than a key, which may be another person's
+            if known is None or identity not in ("", known.id):
+                return self._newcomer(visit, identity)
+            return self._returned(known)
+
+    def _returned(self, known: Participant) -> dict[str, object]:
+        if known.state == "refused":
+            return self._screened_out(known)
+        if known.state == "complete":
+            return _end("complete", "done", self.settings.completion)
+        if self._resume(known):
+            return self._opened(known)
+        return _end("expired", "expired", self.settings.expired)
+
+    def _refused(self, refusal: Refusal, identity: str) -> dict[str, object]:
+        return _end(after("invited", "is_refused"), refusal, self.settings.of_refusal(refusal)) | {"id": identity}
+
+    def save(self, given: GivenAnswer) -> dict[str, object] | None:
+        """Save an answer; on the disk when this returns. The reply is the end of a participant, if this is one.
+
+        Raises ValueError, with a message for that person, for an answer that is not the next one of their list.
+        """
+        with self._lock:
+            known = self._by_key.get(given.key)
+            if known is None:
+                raise ValueError("unknown key; expected one that this study gave: open the study's link again")
+            if known.state in ("begun", "expired") and not self._resume(known):
+                raise ValueError(str(self.texts["expired"][1]))
+        with known.lock:
+            # also if the reply was lost, and the answer is sent again
+            if known.state != "refused":
+                self._append(known, given)
+            return self._screened_out(known) if known.state == "refused" else None
+
+    def _append(self, known: Participant, given: GivenAnswer) -> None:
+        trials = self.trials[known.number]
+        done = len(known.answers)
+        answer = str(given.answer)
+        if given.position <= done:
+            # sent twice, as when a reply of the server was lost
+            before = known.answers[given.position - 1]
+            if given.revises and self.protocol.revision and trials[given.position - 1].kind not in SCREENING_KINDS:
+                self._revise(known, given, before)
+            elif before != (given.stimulus, answer):
+                raise ValueError(f"trial {given.position} is answered already, perhaps in another tab: load it again")
+            return
+        if given.position != done + 1 or done >= len(trials) or trials[done].stimulus != given.stimulus:
+            raise ValueError(f"trial {given.position}; expected number {done + 1} of the list: load the page again")
+        self._write(known, given, trials[done])
+        known.answers.append((given.stimulus, answer))
+        self._note_screening(known)
+        self._note_complete(known)
+
+    def _revise(self, known: Participant, given: GivenAnswer, before: tuple[str, str]) -> None:
+        """Write a changed answer behind the one before: the last one counts."""
+        trial = self.trials[known.number][given.position - 1]
+        if trial.stimulus != given.stimulus:
+            raise ValueError(f"trial {given.position} has another stimulus: load the page again")
+        if before[1] != str(given.answer):
+            self._write(known, given, trial)
+            known.answers[given.position - 1] = (given.stimulus, str(given.answer))
+
+    def _write(self, known: Participant, given: GivenAnswer, trial: Trial) -> None:
+        answer = str(given.answer)
+        known_answers = choices_of(trial.kind)
+        if answer not in known_answers:
+            raise ValueError(f"answer {answer[:20]!r}; expected one of {', '.join(known_answers)}")
+        if given.milliseconds < self.shown_milliseconds:
+            least = self.shown_milliseconds
+            raise ValueError(f"an answer after {given.milliseconds} ms; expected one after {least} ms: answer again")
+        view = [f"{getattr(given.view, name):g}" for name in VIEW_COLUMNS]
+        row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds, *view)
+        append_line(self.plan / ANSWERS_FOLDER / known.file, *_lines(ANSWER_COLUMNS, row))
+
+    def _note_screening(self, one: Participant) -> None:
+        """Refuse a person who has failed a screening: before the main part begins."""
+        if one.state == "begun" and self._failed_screening(one) is not None:
+            one.move("is_refused")
+
+    def _failed_screening(self, one: Participant) -> Refusal | None:
+        """The screening that a person has gone through to its end, and failed."""
+        protocol = self.protocol
+        if self._failed(one, "plate", protocol.plates) > 0:
+            return "colour_vision"
+        if protocol.min_correct_pairs and self._failed(one, "pair", protocol.pairs) > protocol.failed_pairs_allowed:
+            return "screened_out"
+        return None
+
+    def _failed(self, one: Participant, kind: str, asked: int) -> int:
+        """Number of failed trials of a kind; 0 until all of them are answered."""
+        correct = self.correct[kind]
+        given = [each for each in one.answers if each[0] in correct]
+        return sum(answer != correct[stimulus] for stimulus, answer in given) if len(given) == asked else 0
+
+    def _screened_out(self, one: Participant) -> dict[str, object]:
+        return self._refused(self._failed_screening(one) or "screened_out", one.id)
+
+    def _note_complete(self, one: Participant) -> None:
+        if one.state != "refused" and len(one.answers) >= len(self.trials[one.number]):
+            one.move("answers_all")
+
+    def _holds(self, one: Participant) -> bool:
+        """Whether the list is theirs: they answered it, or were active in the last minutes."""
+        if one.state in ("complete", "refused"):
+            return one.state == "complete"
+        return time.monotonic() - one.active <= 60 * self.settings.minutes
+
+    def _free_lists(self) -> list[int]:
+        """The lists that the fewest people hold; none while as many people as are wanted hold one."""
+        held = Counter(each.number for each in self._by_key.values() if self._holds(each))
+        fewest = min(held[number] for number in self.trials)
+        return sorted(number for number in self.trials if held[number] == fewest and held.total() < self.wanted)
+
+    def _resume(self, one: Participant) -> bool:
+        """Let a person go on, also after the set time as long as nobody else needs the list."""
+        if not self._holds(one) and one.number not in self._free_lists():
+            if one.state == "begun":
+                one.move("is_away")
+            return False
+        if one.state == "expired":
+            one.move("returns")
+        one.active = time.monotonic()
+        return True
+
+    def _refusal(self, identity: str) -> Refusal | None:
+        """Why somebody whom the server does not know cannot begin now; None: they can."""
+        # whoever knows an id does not get its key
+        if identity and any(each.id == identity for each in self._by_key.values()):
+            return "elsewhere"
+        if self.settings.id_parameter and not identity:
+            return "no_id"
+        if self._invited is not None and identity not in self._invited:
+            return "not_invited" if identity else "no_id"
+        if self.complete >= self.wanted:
+            return "full"
+        return None if self._free_lists() else "taken"
+
+    def _newcomer(self, visit: PageVisit, identity: str) -> dict[str, object]:
+        if (refusal := self._refusal(identity)) is not None:
+            return self._refused(refusal, identity)
+        if not visit.begins:
+            return {
+                "state": after("invited", "opens"),
+                "consent": self.pieces["consent"],
+                "instructions": self.pieces["instructions"],
+                "kinds": self.kinds,
+                "declined": self.settings.of_refusal("declined"),
+            }
+        # the browser's own, so that it may ask again if the reply is lost; another one if that is somebody's
+        is_free = _KEY.fullmatch(visit.key) and visit.key not in self._by_key
+        key = visit.key if is_free else secrets.token_urlsafe(16)
+        # not the key itself: whoever reads published answers must not be able to continue a list. Nor a digest of it
+        # alone: a browser that comes with the key of another study would have one name in both
+        person = sha256(f"{self.study_id} {key}".encode())[:16]
+        one = Participant(identity, key, person, number=self._free_lists()[0], active=time.monotonic())
+        row = (f"{time.time():.0f}", one.id, one.key, one.person, one.number)
+        append_line(self.plan / PEOPLE, *_lines(PEOPLE_COLUMNS, row))
+        self._by_key[one.key] = one
+        return self._opened(one)
+
+    def _opened(self, one: Participant) -> dict[str, object]:
+        return {
+            "state": one.state,
+            "key": one.key,
+            "trials": [each.data() for each in self.trials[one.number]],
+            "answered": len(one.answers),
+            # to be shown to those who go back
+            "given": [answer for _, answer in one.answers] if self.protocol.revision else [],
+            "instructions": self.pieces["instructions"],
+            "kinds": self.kinds,
+        }
+
+
+def _note_answer(one: Participant, given: Mapping[str, str], at: str) -> None:
+    """Note a row of a file of answers: of the next trial, or of one that was answered before."""
+    answer = (given["stimulus"], given["answer"])
+    place = int(given["position"]) - 1 if given["position"].isdecimal() else -1
+    if not 0 <= place <= len(one.answers):
+        raise CleansetError(f"{at}: position {shown(given['position'])} after {len(one.answers)}; {RESTORE_FILE}")
+    one.answers[place : place + 1] = [answer]
+
+
+def _end(state: State, text: str, address: str | None) -> dict[str, object]:
+    """The reply at an end: `text` is the name of one of the page's texts."""
+    return {"state": state, "text": text, "address": address}
+
+
+def _study_id(path: Path, *, is_new: bool) -> str:
+    """The random name of a study, in a file: drawn for one that is new, in which no browser has a key yet."""
+    if is_new or not path.exists():
+        write_text(path, secrets.token_hex(16) + "\n")
+    found = read_text(path, RESTORE_FILE).strip()
+    if not _STUDY_ID.fullmatch(found):
+        raise CleansetError(f"{path}: {shown(found)}; expected 32 hexadecimal digits: {RESTORE_FILE}")
+    return found
+
+
+def _read_ids(path: Path) -> frozenset[str]:
+    lines = read_text(path, "expected an id a line").removeprefix("\ufeff").splitlines()
+    ids = [normal_text(each) for each in lines]
+    given = [each for each in ids if each]
+    if invalid := [each for each in given or [""] if not is_participant_id(each)]:
+        raise CleansetError(
+            f"{path}: {shown(invalid[0])}; expected an id a line, of letters, digits, spaces and . _ - @ +, at most "
+            f"{MAX_ID} characters"
+        )
+    return frozenset(given)
+
+
+def _lines(header: tuple[str, ...], row: tuple[object, ...]) -> tuple[str, str]:
+    head, line = csv_text(header, [row]).splitlines(keepends=True)
+    return line, head
