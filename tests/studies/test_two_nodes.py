@@ -65,7 +65,7 @@ from pathlib import Path
 # nothing that this process itself asks is held
 os.environ["NODE"] = "driver"
 from cleanset.studies.attacks import earlier_disk
-from cleanset.studies.attacks.attacking import run_attack
+from cleanset.studies.attacks.attack_stage import run_attack
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness import answering, digests
 from cleanset.scoring.shards import Shards
