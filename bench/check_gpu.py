@@ -363,7 +363,7 @@ def decoded_by(arguments: argparse.Namespace, kind: str, whole: Path, measured: 
 
 def in_process(kind: str, folder: Path, arguments: argparse.Namespace) -> Any:
     """The result of a way of this file or of bench/score.py, in a process of its own."""
-    return score.in_process(kind, folder, arguments, way if kind in ("same", "wait", "loader") else None)
+    return score.in_process(kind, folder, arguments, way if kind in ("same", "wait", "attacks", "loader") else None)
 
 
 def with_options(arguments: argparse.Namespace, **changes: object) -> argparse.Namespace:

@@ -32,6 +32,7 @@ def test_a_folder_without_a_plan(repository: Path) -> None:
         kind_of_folder(repository / "studies" / "contest")
 
 
+@pytest.mark.exhaustive
 def test_imagenet_without_its_images(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """50,000 images for each network, of random weights: nothing is downloaded."""
     monkeypatch.setattr(of_edition, "stage_states", lambda _: StageStates(changed=None))

@@ -440,7 +440,7 @@ DEFENCES = (
 )  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_defence_in_small(repository: Path, checkout: Checkout) -> None:
     """With 3 images in place of 12, of which the block's model gives the first sign of its row in the table."""
     params = checkout.folder / "docs" / "defences.yaml"

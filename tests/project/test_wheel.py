@@ -202,7 +202,7 @@ def test_the_set_of_the_sample(
     assert done.stdout == f"{tmp_path}/shards: 34 images in shards: 1\n"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_editions_of_both_kinds(complete: Environment, tmp_path: Path) -> None:
     """One of own images from images to set, in an empty folder; after a clone, doctor finds the code again."""
     for position in range(8):

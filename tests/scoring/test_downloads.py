@@ -112,6 +112,7 @@ for path, kind, *words in (each.split() for each in sys.argv[1:]):
 """
 
 
+@pytest.mark.exhaustive
 def test_copies_in_the_users_caches_where_nobody_answers(tmp_path: Path, home: Path) -> None:
     """Of the hub and of torch; then with both copies damaged, which are not taken."""
     data = content(1000)

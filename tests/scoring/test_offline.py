@@ -103,7 +103,7 @@ def test_the_block_of_connections_works(edition: Path, home: Path) -> None:
     assert done.stderr.startswith("socket.getaddrinfo ")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_pages_that_lie_there_and_nothing_to_be_had(
     edition: Path, home: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:

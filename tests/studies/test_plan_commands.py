@@ -106,6 +106,7 @@ def test_robustness_evaluate(edition: Edition, tmp_path: Path) -> None:
     assert rows(command) == [("corruptions", "finished", 12, 0, 0)]
 
 
+@pytest.mark.exhaustive
 def test_attacks_evaluate(edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two images of each attack, three of the search for signs, and the files of all of them judged anew."""
     # a process that bubblewrap begins imports torch anew, which takes seconds

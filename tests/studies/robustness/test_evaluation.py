@@ -341,6 +341,7 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
     assert (edition.folder / "build" / "robustness" / "metrics" / "corruptions" / "error" / "fog.json").is_file()
 
 
+@pytest.mark.exhaustive
 def test_the_documented_lines_of_imagenet_c_bar(edition: Edition, repository: Path) -> None:
     """All ten are made; without AlexNet's errors on them there is no mCE."""
     (edition.folder / "build").mkdir(exist_ok=True)

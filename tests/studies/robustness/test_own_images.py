@@ -96,7 +96,7 @@ def test_a_folder_without_manifest_has_the_classes_of_the_named_edition(own: Edi
     assert (code, "12 images of 3 classes" in shown) == (0, True)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_study_of_attacks(own: Edition, folder: Path) -> None:
     """Its stages have the classes of their edition; a further model of a module is judged anew in a fresh process."""
