@@ -1,4 +1,4 @@
-"""The fate of each candidate, for each model that had it: a place in the set, or the reason for its rejection."""
+"""The candidates of each class in the order that pages show them, each with its fate: a place in a set, or a reason."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Texts of card, licence and catalogues on images and publishers, for ImageNet or your own; BibTeX of set and works."""
+"""Fills in the texts of card, licence and catalogues, from templates/imagenet.yaml or own.yaml; BibTeX entries."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Serving a local page: address, guard, announcement, NiceGUI's set-up; tabs and their keys (sent by view.js)."""
+"""Serving a local page: address and usual port, guard, announcement, NiceGUI; tabs and their keys (sent by view.js)."""
 
 import asyncio
 import hmac

@@ -1,4 +1,4 @@
-"""`contest.yaml`: its days, teams, board and classes, what a team may submit, and when a judge is left out."""
+"""`contest.yaml`: days, teams, board and classes, all limits on teams, and the rules for judges."""
 
 import datetime
 import re

@@ -17,8 +17,7 @@ from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound, Eq
 from cleanset.studies.realness.exclusions import ExclusionLimits, Exclusions, exclusions, leave_out
 from cleanset.studies.realness.mixed import Degrees, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal
-from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
-from cleanset.studies.realness.protocol import Protocol
+from cleanset.studies.realness.protocol import SHOWN_MILLISECONDS, Protocol
 from cleanset.studies.realness.published_formula import PublishedFormula, published_formula
 from cleanset.studies.realness.ratings import IMAGE_KINDS, SCALE, Answer, AnswerKind, ImageKind, StudyAnswers
 

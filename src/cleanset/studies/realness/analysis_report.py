@@ -27,8 +27,8 @@ from cleanset.studies.realness.analysis import (
 from cleanset.studies.realness.equivalence import interval
 from cleanset.studies.realness.exclusions import CHECK_RULES
 from cleanset.studies.realness.mixed import Effect
-from cleanset.studies.realness.plan_files import KEY, SHOWN_MILLISECONDS, TRIALS, read_plan
-from cleanset.studies.realness.protocol import protocol_in_words
+from cleanset.studies.realness.plan_files import KEY, TRIALS, read_plan
+from cleanset.studies.realness.protocol import SHOWN_MILLISECONDS, protocol_in_words
 from cleanset.studies.realness.ratings import (
     IMAGE_KINDS,
     TRIAL_COLUMNS,

@@ -1,4 +1,4 @@
-"""Excluding people: for failed or missing checks, missing or careless answers, and images seen at other sizes.
+"""Leaving whole people out: for failed or missing checks, missing or careless answers, images seen at other sizes.
 
 No rule looks at whether a rating is correct. Attention and comprehension checks, and plates of colour vision where
 there are some, always apply; the others do where a limit is given.

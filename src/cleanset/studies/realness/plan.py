@@ -21,9 +21,8 @@ from cleanset.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.layout import ImageLayout
-from cleanset.studies.realness.plan_files import SHOWN_MILLISECONDS
 from cleanset.studies.realness.plates import DEFICIENCIES, PLATE_DIGITS, Deficiency
-from cleanset.studies.realness.protocol import SCALE_LABELS, Protocol, ScaleName
+from cleanset.studies.realness.protocol import SCALE_LABELS, SHOWN_MILLISECONDS, Protocol, ScaleName
 from cleanset.studies.realness.ratings import IMAGE_KINDS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
 
 MAX_FAILED = 100

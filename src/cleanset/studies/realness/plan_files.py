@@ -34,8 +34,6 @@ TEXTS = "texts.yaml"
 USUAL_TEXTS = Path(__file__).parent / "static" / TEXTS
 """Those in English."""
 PAGE_IMAGES = f"{PAGE_FOLDER}/images"
-SHOWN_MILLISECONDS = 300
-"""Time for which all images of a trial have been visible before it can be answered."""
 _EXPECTED = "expected the folder that cleanset study plan wrote"
 
 

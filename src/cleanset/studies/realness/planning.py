@@ -57,7 +57,6 @@ from cleanset.studies.realness.plan_files import (
     PAGE_FOLDER,
     PAGE_IMAGES,
     PLAN,
-    SHOWN_MILLISECONDS,
     TEXTS,
     TRIALS,
     USUAL_TEXTS,
@@ -66,7 +65,7 @@ from cleanset.studies.realness.plan_files import (
 )
 from cleanset.studies.realness.plates import MIN_SIDE
 from cleanset.studies.realness.plates import plate as draw_plate
-from cleanset.studies.realness.protocol import Protocol, check_parts, parts_of, protocol_in_words
+from cleanset.studies.realness.protocol import SHOWN_MILLISECONDS, Protocol, check_parts, parts_of, protocol_in_words
 from cleanset.studies.realness.ratings import ImageKind, read_ratings, texts_of
 
 MAX_SIDE = 2048

@@ -1,4 +1,6 @@
-"""The protocol of a study: how people are instructed, screened and asked. Ours, and that of the published ratings.
+"""The protocol of a study: how people are instructed, screened and asked, and how early they may answer.
+
+There is ours, and that of the published ratings.
 
 Theirs is that of SCOOTER's page (github.com/DrenFazlija/SCOOTER, ui/, at 23a3d87). Each part is a setting, so that the
 two can be mixed.
@@ -24,6 +26,10 @@ SCALE_LABELS: Mapping[ScaleName, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The words of each scale for the ratings -2 to 2."""
+
+
+SHOWN_MILLISECONDS = 300
+"""Time for which all images of a trial have been visible before it can be answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
