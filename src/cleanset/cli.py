@@ -1,4 +1,4 @@
-"""The command line: one command per stage and tool. Each imports its libraries only when it runs."""
+"""The command line: commands, options and their defaults. Each command imports its libraries only when it runs."""
 
 import io
 import os

@@ -1,4 +1,6 @@
-"""The tables and the page of `evaluate`: which columns they have, in a terminal of 80 columns and in papers.
+"""The tables and the page of `evaluate`, and of differences between models: their columns and digits.
+
+Tables fit a terminal of 80 columns, and papers.
 
 The page is one file without external resources; predictions made elsewhere give the same page.
 """

@@ -1,4 +1,4 @@
-"""The command `compare` of two score tables or two exports: their differences, for people or as JSON."""
+"""The command `compare` of two score tables or two exports, not of results: what differs, for people or as JSON."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace

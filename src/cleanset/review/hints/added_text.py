@@ -1,4 +1,4 @@
-"""The sign of text that was added to an image, as against text that was photographed."""
+"""The sign of text added to an image, as against photographed text: limits of score, length, slope and place."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""The kinds of hints: one class for each, with its measured values, its words, its docs, and any limit.
+"""The kinds of hints: one class for each, with its measured values, its words, its docs, and its limit.
+
+That of text is in `added_text`.
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds several objects, a
 wrong class, a drawing, a small object in a large image, large words across the middle, text written at an angle, a

@@ -104,10 +104,6 @@ class Withdrawal:
     """The teams that the void lines name."""
 
 
-MIN_COSIGNERS = 2
-"""The number of teams that have to cosign each checkpoint: one of them may be the organizers' friend."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """The log as it was when a week was published."""

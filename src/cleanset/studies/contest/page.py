@@ -23,7 +23,7 @@ from cleanset.studies.attacks.page import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.entries import Appeal, BoardDecision, DefenceRun, SubmittedImage
-from cleanset.studies.contest.files import MIN_COSIGNERS, ContestFiles, Submission, counted, submitted_images
+from cleanset.studies.contest.files import ContestFiles, Submission, counted, submitted_images
 from cleanset.studies.contest.history import PastStanding, changed, history
 from cleanset.studies.contest.image_course import ImageState
 from cleanset.studies.contest.judging import (
@@ -39,7 +39,7 @@ from cleanset.studies.contest.judging import (
 from cleanset.studies.contest.log_lines import Line
 from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.objects import Objects
-from cleanset.studies.contest.rules import ABSTAIN, SIZE_RULES, SizeRule, after
+from cleanset.studies.contest.rules import ABSTAIN, MIN_COSIGNERS, SIZE_RULES, SizeRule, after
 from cleanset.studies.contest.signers import may_void
 from cleanset.studies.contest.standing import Standing, standing
 from cleanset.tables import read_table

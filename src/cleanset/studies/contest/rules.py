@@ -76,6 +76,9 @@ PublicKey = Annotated[
 ]
 """A public SSH key of kind ed25519 on one line, as in ~/.ssh/id_ed25519.pub."""
 
+MIN_COSIGNERS = 2
+"""The number of teams that have to cosign each checkpoint: one of them may be the organizers' friend."""
+
 
 class JudgingRules(Section):
     """The rules of judging."""

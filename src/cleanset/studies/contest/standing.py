@@ -9,9 +9,10 @@ from cleanset.machine import without_garbage_collection
 from cleanset.studies.contest.cross_checks import check_files
 from cleanset.studies.contest.defences_by_day import DefencesByDay, DefenceStanding, Shares
 from cleanset.studies.contest.entries import team_of
-from cleanset.studies.contest.files import MIN_COSIGNERS, Checkpoint, ContestFiles, counted, repeats
+from cleanset.studies.contest.files import Checkpoint, ContestFiles, counted, repeats
 from cleanset.studies.contest.image_course import ImageState
 from cleanset.studies.contest.judges import left_out
+from cleanset.studies.contest.rules import MIN_COSIGNERS
 
 
 @dataclass(frozen=True, slots=True)

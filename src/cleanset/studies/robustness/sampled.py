@@ -1,4 +1,4 @@
-"""Statistics of all images and of each bootstrap resample: means, ratios and differences, with intervals.
+"""Statistics of all images and of each bootstrap resample: means, ratios and differences; 95 % intervals.
 
 CE is the ratio of two mean errors, mCE a mean of CEs, FR the ratio of two FPs: each is computed in every resample as
 it is of all images. Models that are compared must be resampled together (one `Resamples` for all of them).

@@ -1,4 +1,4 @@
-"""The training loop: any task, optimizer and schedule of timm, and early stopping."""
+"""The training loop: any task, optimizer and schedule of timm; early stopping, and when the state is saved."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The state of a training that may be killed: written after each epoch, and read to continue."""
+"""The file with the state of a training that may be killed: its format and checks, writing and reading it."""
 
 import io
 import json
