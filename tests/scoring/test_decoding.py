@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -139,3 +140,17 @@ def test_an_elongated_image_is_refused_before_it_takes_gigabytes(size: tuple[int
 
 def test_an_image_may_be_rather_elongated() -> None:
     assert pixels_of("a", {"a": jpeg(Image.new("RGB", (40, 9000)))}.__getitem__, RES256CROP224).shape == (3, 224, 224)
+
+
+def test_processes_that_were_left_half_way_are_refused() -> None:
+    """Their answers to the rest are still to come, and would be taken for those to other images."""
+    images = ten_images()
+    names = sorted(images)
+    groups = [[name] for name in names]
+    with SharedBatches(images.__getitem__, SMALL, 1, 1) as shared:
+        assert [batch.image_ids for batch in shared.batches(groups)] == groups
+        assert [batch.image_ids for batch in shared.batches(groups[:2])] == groups[:2]
+        with closing(shared.batches(groups)) as batches:
+            assert next(batches).image_ids == groups[0]
+        with pytest.raises(CleansetError, match="the processes that decode images have been left half way"):
+            next(shared.batches(groups))

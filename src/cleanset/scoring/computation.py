@@ -124,7 +124,7 @@ def compute(
     keep: Callable[[int, Found], None],
     limit: Limit | None = None,
 ) -> None:
-    """Compute tasks on this machine, as far as `limit` allows: each worker takes the next one when it has finished one.
+    """Compute tasks on this machine, as far as `limit` allows: each worker takes the next one, some of them ahead.
 
     The first worker runs in this thread, the others in threads of their own; those that have not begun when no task is
     left are not waited for. `keep` is called with one result at a time. The error of one worker ends all, and is

@@ -135,6 +135,7 @@ class SharedBatches:
         raw = context.RawArray("B", int(np.prod(shape)))
         self._taken = context.Array("i", PREFETCHED_BATCHES + 1)  # images of each batch that a worker has taken
         self.memory: NDArray[np.uint8] = np.frombuffer(raw, np.uint8).reshape(shape)
+        self._has_ended_early = False
         self._workers: list[tuple[BaseProcess, Connection[tuple[int, Sequence[Hashable]], Exception | None]]] = []
         # consecutive images to one worker: they may be made of the same file
         portion = -(-batch_size // (PORTIONS * workers))
@@ -161,7 +162,13 @@ class SharedBatches:
             process.join()
 
     def batches(self, groups: Iterable[Sequence[Hashable]]) -> Generator[PixelBatch, None, None]:
-        """A batch for each group of image ids, in order. Raises CleansetError as `pixels_of` does."""
+        """A batch for each group of image ids, in order. Raises CleansetError as `pixels_of` does.
+
+        Who ends it early gets no further batches from these processes, whose answers to the rest are still to come.
+        """
+        if self._has_ended_early:
+            raise CleansetError("the processes that decode images have been left half way; expected others: run again")
+        self._has_ended_early = True
         pending: deque[PixelBatch] = deque()
         for number, group in zip(count(), groups):
             if number > PREFETCHED_BATCHES:
@@ -178,6 +185,7 @@ class SharedBatches:
             pending.append(batch)
         while pending:
             yield self._filled(pending.popleft())
+        self._has_ended_early = False
 
     def _filled(self, batch: PixelBatch) -> PixelBatch:
         for process, pipe in self._workers:
