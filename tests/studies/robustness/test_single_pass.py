@@ -2,11 +2,13 @@
 
 import hashlib
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from multiprocessing import active_children
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +25,7 @@ from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness.digests import NAMED_DIGESTS, TakenDigests, digests_in
 from cleanset.studies.robustness.images import ChangeName
-from cleanset.studies.robustness.one_pass import ModelInPass, OnePass, PassWorker, squares
+from cleanset.studies.robustness.one_pass import ModelInPass, OnePass, PassTask, PassWorker, squares
 from cleanset.tables import SCORES, Table
 from tests.scoring.networks import CPU, Linear, linear
 from tests.scoring.sharded import score_shards
@@ -44,8 +46,12 @@ class Drawn:
 
     log: Path
     broken: str = ""
+    held: Path | None = None
+    """While it is there, images after the first shard wait."""
 
     def __call__(self, name: ChangeName) -> Image.Image:
+        while self.held is not None and self.held.exists() and name not in NAMES[:8]:
+            time.sleep(0.01)
         if str(name) == self.broken:
             raise CleansetError(f"{name}: cannot be made")
         with self.log.open("a") as file:
@@ -162,16 +168,37 @@ def test_an_image_that_cannot_be_made(tmp_path: Path) -> None:
         OnePass(models=models, images=Drawn(tmp_path / "log", "30.png fog 01"), settings=settings()).answer()
 
 
-@pytest.mark.parametrize("shards", [1, 2])
-def test_what_is_ended_early_leaves_nothing_running(tmp_path: Path, shards: int) -> None:
-    """The images of the next shard are made meanwhile."""
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_what_is_ended_early_shows_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stopped: bool
+) -> None:
+    """The images of the next shard are in the making then; nothing runs afterwards, and the shard after is not made."""
     before = {*threading.enumerate(), *active_children()}
+    held = tmp_path / "held"
+    held.touch()
     model = lacking(sized(32), shards_in(tmp_path / "one"))
-    whole = OnePass(models={"one": model}, images=Drawn(tmp_path / "log"), settings=settings())
+    whole = OnePass(models={"one": model}, images=Drawn(tmp_path / "log", held=held), settings=settings())
     worker = PassWorker(models=whole.models, images=whole.images, settings=settings(), takes_digests=True)
+    blocks = list[str]()
+    monkeypatch.setattr(PassWorker, "_block", recorded(blocks))
     with closing(worker.results(Tasks(whole.tasks()))) as results:
-        found = [next(results) for _ in range(shards)]
-    assert [(number, list(shown.digests)) for number, shown in found] == [
-        (number, list(model.shards.image_ids(number))) for number in range(shards)
-    ]
-    assert {*threading.enumerate(), *active_children()} == before
+        number, shown = next(results)
+        assert (number, list(shown.digests)) == (0, list(model.shards.image_ids(0)))
+        # only after the end: closing waits for the images in the making
+        threading.Timer(0.5, held.unlink).start()
+        if is_stopped:
+            worker.stop()
+            assert list(results) == []
+    assert blocks == ["0"]
+    assert not {*threading.enumerate(), *active_children()} - before
+
+
+def recorded(numbers: list[str]) -> Callable[..., object]:
+    """PassWorker._block, which notes the number of each shard."""
+    block = PassWorker._block
+
+    def noting(worker: PassWorker, task: PassTask, *others: Any) -> object:
+        numbers.append(str(task.number))
+        return block(worker, task, *others)
+
+    return noting

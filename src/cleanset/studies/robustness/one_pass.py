@@ -6,11 +6,11 @@ go into shards of their own for each model; whoever comes later finds them finis
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -110,7 +110,7 @@ class OnePass:
     engine: Engine = "local"
 
     def answer(self) -> dict[str, Exception]:
-        """Compute the shards that each model lacks; each device takes the next one when it has finished one.
+        """Compute the shards that each model lacks; each device takes the next ones as it goes on.
 
         Returns the problem of each model that failed, by name: it is shown no further images, the others are. Raises
         CleansetError for an image that cannot be made; the shards that are finished then stay.
@@ -192,6 +192,9 @@ class PassWorker:
     failed: set[str] = field(default_factory=set)
     """Filled with the models that failed, which are shown no further images; the workers of a process share it."""
 
+    stopped: threading.Event = field(default_factory=threading.Event)
+    """Set by `stop`."""
+
     kept: "Kept | None" = None
     """What serves all calls of `results`; None: each call starts processes of its own."""
 
@@ -215,8 +218,8 @@ class PassWorker:
 
     def _blocks(self, changing: SharedBatches, tasks: Tasks, pool: Executor) -> "Generator[_Block, None, None]":
         """The changed images of each shard, made and prepared while models are shown those of the one before."""
-        stopped = threading.Event()
-        made = _made(changing, tasks, stopped)
+        closed = threading.Event()
+        made = _made(changing, tasks, lambda: closed.is_set() or self.stopped.is_set())
 
         def following() -> _Block | None:
             task, pixels = next(made, (None, None))
@@ -225,21 +228,29 @@ class PassWorker:
         with ThreadPoolExecutor(1) as ahead:
             try:
                 coming = ahead.submit(following)
-                while (block := coming.result()) is not None:
+                while (block := coming.result()) is not None and not self.stopped.is_set():
                     coming = ahead.submit(following)
                     yield block
             finally:
-                stopped.set()
+                closed.set()
 
     def _block(self, task: PassTask, pixels: Pixels, pool: Executor) -> "_Block":
         """The changed images of a shard, prepared for the models that lack it."""
-        sides = {self.models[name].model.preprocessing.size for name in task.lacking} - {BASE_SIZE}
-        prepare = partial(_prepared, sides=sorted(sides), takes_digest=self.takes_digests)
-        prepared = list(pool.map(prepare, pixels))
+        shown = [name for name in task.lacking if name not in self.failed]
+        sides = {self.models[name].model.preprocessing.size for name in shown} - {BASE_SIZE}
+        by_side = {side: np.empty((len(pixels), 3, side, side), np.uint8) for side in sides}
+
+        def prepare(place: int) -> str:
+            rows = np.ascontiguousarray(pixels[place].transpose(1, 2, 0))
+            for side, resized in by_side.items():
+                resized[place] = squares(side)(Image.fromarray(rows))
+            return sha256(rows.tobytes()) if self.takes_digests else ""
+
+        digests = zip(task.ids, pool.map(prepare, range(len(pixels))), strict=True)
         return _Block(
             task=task,
-            by_side={BASE_SIZE: pixels} | {side: np.stack([each.by_side[side] for each in prepared]) for side in sides},
-            digests={name: each.digest for name, each in zip(task.ids, prepared, strict=True) if each.digest},
+            digests={name: digest for name, digest in digests if digest},
+            by_side={BASE_SIZE: pixels} | by_side,
         )
 
     def _changing(self, stack: ExitStack) -> SharedBatches:
@@ -249,7 +260,8 @@ class PassWorker:
         return stack.enter_context(open_changing(self.images, self.settings.workers))
 
     def stop(self) -> None:
-        """Wait for the end of the shard."""
+        """Show models no further shard."""
+        self.stopped.set()
 
     def _shown(self, block: "_Block", waiting: WaitingTime) -> ShownShard:
         answers = dict[str, pd.DataFrame]()
@@ -281,8 +293,8 @@ class PassWorker:
         return to_table(scored)
 
 
-def _made(changing: SharedBatches, tasks: Tasks, stopped: threading.Event) -> Iterator[tuple[PassTask, Pixels]]:
-    """The changed images of each shard, until `stopped`; the processes make some of the next ones meanwhile."""
+def _made(changing: SharedBatches, tasks: Tasks, is_over: Callable[[], bool]) -> Iterator[tuple[PassTask, Pixels]]:
+    """The changed images of each shard, while it is not over; the processes make some of the next ones meanwhile."""
     begun: deque[PassTask] = deque()
 
     def groups() -> Iterator[Sequence[ChangeName]]:
@@ -293,33 +305,13 @@ def _made(changing: SharedBatches, tasks: Tasks, stopped: threading.Event) -> It
 
     parts: list[Pixels] = []
     for batch in changing.batches(groups()):
-        if stopped.is_set():
+        if is_over():
             return
         # the next batch overwrites this one's memory
         parts.append(batch.pixels[: len(batch.image_ids)].copy())
         if sum(map(len, parts)) == len(begun[0].ids):
             yield begun.popleft(), np.concatenate(parts)
             parts = []
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
-    """A changed image as models are shown it."""
-
-    by_side: Mapping[int, Pixels]
-    """The image by the length of its side."""
-
-    digest: str
-    """As stage digests stores it; empty if it is not wanted."""
-
-
-def _prepared(pixels: Pixels, sides: Sequence[int], *, takes_digest: bool) -> _Prepared:
-    """A changed image in all sizes that models want, and its digest; `pixels` are of shape (3, n, n)."""
-    rows = np.ascontiguousarray(pixels.transpose(1, 2, 0))
-    return _Prepared(
-        by_side={side: squares(side)(Image.fromarray(rows)) for side in sides},
-        digest=sha256(rows.tobytes()) if takes_digest else "",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
