@@ -3,22 +3,29 @@
 import json
 import re
 import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import timm
+import torch
 import yaml
 from ruamel.yaml import YAML
+from torch import nn
 from torchvision import models
 
 from cleanset.classes import imagenet
 from cleanset.files import sha256
+from cleanset.planning import clock
 from cleanset.planning.work import Cost, Passes, PlannedWork, Work
+from cleanset.scoring.devices import Device
+from cleanset.studies.training import planning
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.fold_data import some_left_out
+from cleanset.studies.training.loop import Outcome, train
 from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
 from cleanset.studies.training.planning import RunSteps, StepTimes, planned_run
 from cleanset.studies.training.run_params import Run
@@ -80,6 +87,70 @@ def test_a_fold_that_waits_for_its_stage_has_ended(tmp_path: Path) -> None:
     assert (folder.has_ended(), folder.finished_epochs()) == (True, 0)
     run = Run.model_validate({"network": {"name": "a"}, "steps": 25, "batch": 8})
     assert RunSteps.of(run, 10) == RunSteps(folds=1, steps=25, epochs=3)
+
+
+def test_folds_that_have_ended_are_not_opened() -> None:
+    """One of three folds is left: its images are read, and two thirds of the epochs are done."""
+    run = Run.model_validate({"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3})
+    found = planned_run(WORK, run, MEASURED, start=7.0, finished_epochs=10, folds_left=1).cost
+    assert found is not None
+    assert found.start == 9
+    assert found.device == pytest.approx(48)
+
+
+@dataclass
+class ClockedTask:
+    """A task whose parts take known seconds of a clock: 3 to read, 2 a step, 5 a validation, 4 a tested image."""
+
+    seconds: float = 0.0
+    testing_processes: int = 4
+    name: str = "one, fold_01"
+    steps_per_epoch: int = 2
+    chosen_by: str = "loss"
+    network: nn.Module = field(default_factory=lambda: nn.Linear(1, 1))
+
+    def batches(self, epoch: int) -> list[int]:
+        self.seconds += 3 if epoch == 1 else 0
+        return [1, 2]
+
+    def loss(self, network: nn.Module, batch: int, epoch: int) -> Outcome:
+        self.seconds += 2
+        return Outcome(network(torch.ones(32, 1)).sum(), 32)
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        self.seconds += 5
+        return {}
+
+    def tested_images(self, at_most: int | None = None) -> int:
+        return 2 * (at_most or 25)
+
+    def test_table(self, sheets: Path | None, at_most: int | None = None) -> None:
+        self.seconds += 4 * self.tested_images(at_most)
+
+
+class Separate(Device):
+    """A device beside the processor."""
+
+    is_separate = True
+
+
+@pytest.mark.parametrize(("device", "at_once"), [(Device, 1), (Separate, 4)])
+def test_the_parts_of_a_training_are_timed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: type[Device], at_once: int
+) -> None:
+    task = ClockedTask()
+    monkeypatch.setattr(planning, "now", lambda _: task.seconds)
+    monkeypatch.setattr(clock, "now", lambda _: task.seconds)
+    on = device(torch.device("cpu"))
+    watched: Any = planning._Timed(task, on)
+    run = Run.model_validate({"network": {"name": "a"}, "steps": 6, "batch": 8})
+    train(watched, run, StateFolder(tmp_path, {}), watched.count)
+    assert watched.reading == 3
+    assert watched.steps[1:] == [2] * 5
+    assert watched.validations == [5] * 3
+    assert watched.passes_of_step == Passes(forward=32, backward=32)
+    # 50 images, of which 16 are tested
+    assert planning._seconds_of_tests(task, on) == pytest.approx(50 * 4 / at_once)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from cleanset.scoring.devices import to_device
 from cleanset.studies.training.batches import CROP_TRANSFORMS, ClassificationBatch, TrainingBatches, stacked_pixels
-from cleanset.studies.training.fold_data import FoldData, some_left_out
+from cleanset.studies.training.fold_data import FoldData, shown_in, some_left_out
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, loaded
 from cleanset.studies.training.networks import build_network
 from cleanset.studies.training.pixels import TrainingPixels
@@ -84,10 +84,11 @@ class Classification:
         """Mean loss and accuracy on the images to validate on; from the first attack on, those under attack, too."""
         if self.validated is None:
             return {}
-        losses, correct = self.answers(self.validated)
+        workers = self.training.workers
+        losses, correct = self.answers(self.validated, workers=workers)
         found = {LOSS: float(losses.mean()), "accuracy": float(correct.mean())}
         if self.data.run.is_attacked and epoch > self.training.recipe.clean_epochs:
-            losses, correct = self.answers(self.validated, is_attacked=True)
+            losses, correct = self.answers(self.validated, workers=workers, is_attacked=True)
             found |= {ROBUST_LOSS: float(losses.mean()), "robust_accuracy": float(correct.mean())}
         return found
 
@@ -97,13 +98,14 @@ class Classification:
     def test_table(self, sheets: Path | None, at_most: int | None = None) -> pd.DataFrame:
         """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; empty without any.
 
-        A classifier has no `sheets`. `at_most`: so many of the images, for a plan.
+        A classifier has no `sheets`. `at_most`: so many of the images, which are read in this process, for a plan.
         """
+        workers = self.training.workers if at_most is None else 0
         found = [pd.DataFrame(columns=list(TEST_COLUMNS))]
         left_out = some_left_out(self.data.left_out, at_most)
         for scenario in self.data.run.tests if len(left_out) else []:
             pixels = self.data.pixels(left_out, scenario)
-            losses, correct = self.answers(pixels)
+            losses, correct = self.answers(pixels, workers=workers)
             classes = np.array(self.data.class_indices)[pixels.labels]
             answers = pd.DataFrame({"class_index": classes, "correct": correct, "loss": losses})
             table = answers.groupby("class_index", as_index=False).agg(
@@ -112,8 +114,18 @@ class Classification:
             found.append(table.assign(scenario=scenario)[list(TEST_COLUMNS)])
         return pd.concat(found[1:] or found, ignore_index=True)
 
+    @property
+    def testing_processes(self) -> int:
+        """The number of processes that read the images of the tests."""
+        return max(1, self.training.workers)
+
+    def tested_images(self, at_most: int | None = None) -> int:
+        """The images of the tests, each counted once for each scenario that has it; `at_most` as for `test_table`."""
+        left_out = some_left_out(self.data.left_out, at_most)
+        return sum(len(shown_in(left_out, scenario)) for scenario in self.data.run.tests)
+
     def answers(
-        self, pixels: TrainingPixels, *, is_attacked: bool = False
+        self, pixels: TrainingPixels, *, workers: int, is_attacked: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Cross-entropy (float64) and correctness of each image, in evaluation mode; under the attack if asked for."""
         self.network.eval()
@@ -122,7 +134,7 @@ class Classification:
         # the same starts at every epoch, so that epochs can be compared
         generator = torch.Generator(self.data.device).manual_seed(self.data.run.seed)
         groups = np.split(np.arange(len(pixels)), range(TESTED_AT_A_TIME, len(pixels), TESTED_AT_A_TIME))
-        images_of = loaded(partial(stacked_pixels, pixels), groups, self.training.workers)
+        images_of = loaded(partial(stacked_pixels, pixels), groups, workers)
         for places, group in zip(groups, images_of, strict=True):
             wanted = torch.from_numpy(pixels.labels[places])
             images = to_device(group, self.data.device).float() / 255

@@ -38,11 +38,21 @@ ALONE = ProcessShare()
 """The whole of each batch."""
 
 
+def shown_in(images: pd.DataFrame, scenario: str) -> pd.DataFrame:
+    """The rows of TRAINING_IMAGES that a scenario has; all of them for originals."""
+    return images if scenario == ORIGINAL else with_masks(images)
+
+
+def with_masks(images: pd.DataFrame) -> pd.DataFrame:
+    """The rows of TRAINING_IMAGES whose mask shows an object of their class."""
+    return images[images["mask"].notna() & images["left_out"].isna()]
+
+
 def some_left_out(images: pd.DataFrame, at_most: int | None) -> pd.DataFrame:
     """At most so many of the rows of TRAINING_IMAGES, spread over all, and with masks if any has one; None: all."""
     if at_most is None or len(images) <= at_most:
         return images
-    masked = images[images["mask"].notna() & images["left_out"].isna()]
+    masked = with_masks(images)
     among = images if masked.empty else masked
     return among.iloc[np.unique(np.linspace(0, len(among) - 1, at_most).round().astype(int))]
 
@@ -95,7 +105,7 @@ class FoldData:
 
         `whole`: whether images stay uncropped. Raises CleansetError without any row.
         """
-        found = images if scenario == ORIGINAL else images[images["mask"].notna() & images["left_out"].isna()]
+        found = shown_in(images, scenario)
         if found.empty:
             raise CleansetError(
                 f"{scenario}: no training image has a mask that shows an object; expected some in data.masks"

@@ -80,10 +80,14 @@ class RunSteps:
         steps = run.steps or steps_per_epoch * (run.epochs or 0)
         return cls(folds=len(run.fold_names()), steps=steps, epochs=math.ceil(steps / steps_per_epoch))
 
-    def cost(self, times: StepTimes, start: float) -> Cost:
-        """The cost of all folds; `start`: seconds of the process."""
+    def cost(self, times: StepTimes, start: float, opened: int | None = None) -> Cost:
+        """The cost of all folds, of which so many are opened, None for all; `start`: seconds of the process."""
         of_fold = self.steps * times.step + self.epochs * times.validation + times.testing
-        return Cost(start=start + self.folds * times.opening, device=self.folds * of_fold, gpu=None)
+        return Cost(
+            start=start + (self.folds if opened is None else opened) * times.opening,
+            device=self.folds * of_fold,
+            gpu=None,
+        )
 
     def passes(self, times: StepTimes) -> Passes:
         """The passes of all folds."""
@@ -134,13 +138,24 @@ def _planned(inputs: StudyInputs, name: str, *, steps: int, states: StageStates,
     epochs = sum(each.finished_epochs() for each in states_of_folds)
     epochs += ended * RunSteps.of(run, times.steps_per_epoch).epochs
     workers = len(devices_of_folds(inputs.params, len(states_of_folds) - ended))
-    return planned_run(work, run, times, start=_start(device, workers), finished_epochs=epochs)
+    return planned_run(
+        work, run, times, start=_start(device, workers), finished_epochs=epochs, folds_left=len(states_of_folds) - ended
+    )
 
 
-def planned_run(work: Work, run: Run, times: StepTimes, *, start: float, finished_epochs: int = 0) -> PlannedWork:
+def planned_run(
+    work: Work,
+    run: Run,
+    times: StepTimes,
+    *,
+    start: float,
+    finished_epochs: int = 0,
+    folds_left: int | None = None,
+) -> PlannedWork:
     """The plan of a run whose steps were measured.
 
-    `start`: seconds of the process until it reads images; `finished_epochs`: of all folds of an interrupted run.
+    `start`: seconds of the process until it reads images; `finished_epochs`: of all folds of an interrupted run;
+    `folds_left`: those that have not ended, None for all.
     """
     found = RunSteps.of(run, times.steps_per_epoch)
     images = found.folds * found.steps * run.batch
@@ -154,7 +169,7 @@ def planned_run(work: Work, run: Run, times: StepTimes, *, start: float, finishe
         bytes_read=(images - finished) * IMAGE_BYTES,
         bound="at most" if run.early_stopping else "exact",
     )
-    cost = found.cost(times, start)
+    cost = found.cost(times, start, folds_left)
     return PlannedWork(work=work, cost=replace(cost, device=share * cost.device))
 
 
@@ -191,20 +206,22 @@ def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
         passes=watched.passes_of_step,
         validated=watched.validated,
         testing=testing,
-        tested=len(task.data.left_out) * len(run.tests),
+        tested=task.tested_images(),
     )
 
 
 def _seconds_of_tests(task: "Classification | Segmentation", device: Device) -> float:
     """The seconds that all tests of a fold take, from those of some images."""
-    images = len(task.data.left_out)
-    if not images:
+    timed_images = task.tested_images(TESTED)
+    if not timed_images:
         return 0.0
     # what is done once is done now: libraries are imported, photographs decoded
     task.test_table(None, 1)
     with timed(device) as taken:
         task.test_table(None, TESTED)
-    return taken.seconds * images / min(images, TESTED)
+    # beside a GPU most of it is reading, which several processes do at once
+    at_once = task.testing_processes if device.is_separate else 1
+    return taken.seconds * task.tested_images() / timed_images / at_once
 
 
 class _Timed(Generic[Batch]):
@@ -239,7 +256,8 @@ class _Timed(Generic[Batch]):
         begin = now(self._device)
         found = self._task.batches(epoch)
         seconds = now(self._device) - begin
-        self.reading += seconds
+        if epoch == 1:
+            self.reading = seconds
         # the first step does not count it
         self._last += seconds
         return found

@@ -181,9 +181,7 @@ class Segmentation:
         indices = [BACKGROUND_CLASS, *self.read.classes]
         totals = {name: np.zeros((self.read.labels, len(COUNTS)), np.int64) for name in self.scenarios}
         rows = []
-        left_out = self.left_out
-        if at_most is not None:
-            left_out = segmented_files(self.data.inputs, some_left_out(self.data.left_out, at_most))
+        left_out = self._tested_files(at_most)
         for file in left_out:
             original = self.read(file)
             for scenario in self.scenarios:
@@ -203,6 +201,18 @@ class Segmentation:
             for name, counts in totals.items()
         ]
         return pd.concat(parts, ignore_index=True)[list(SEGMENTATION_TEST_COLUMNS)]
+
+    testing_processes: ClassVar = 1
+    """The number of processes that read the images of the tests."""
+
+    def tested_images(self, at_most: int | None = None) -> int:
+        """The images of the tests, each counted once for each scenario; `at_most` as for `test_table`."""
+        return len(self._tested_files(at_most)) * len(self.scenarios)
+
+    def _tested_files(self, at_most: int | None) -> list[SegmentedFile]:
+        if at_most is None:
+            return self.left_out
+        return segmented_files(self.data.inputs, some_left_out(self.data.left_out, at_most))
 
     def _write_sheets(self, folder: Path, chosen: pd.DataFrame) -> None:
         """Write tiles as JPEG and sheets.csv for rows of SHEET_COLUMNS; the images are predicted again."""
