@@ -262,7 +262,7 @@ def waiting_shares(arguments: argparse.Namespace) -> Any:
 
 
 def attack_times(arguments: argparse.Namespace) -> Any:
-    """The table of attacks in float32 beside plain loops of torch, and of the work for a candidate.s file."""
+    """The table of attacks in float32 beside plain loops of torch, and of the work for a candidate's file."""
     import torch
 
     import attack_speed
@@ -281,13 +281,15 @@ def attack_times(arguments: argparse.Namespace) -> Any:
                 continue
             seconds = [[clocked(run, device.torch) for run in (case.ours, case.theirs)] for _ in range(2)]
             ours, theirs = (min(each) for each in zip(*seconds, strict=True))
-            rows.append((f"{case.name}, seconds", f"{ours:.2f}", f"{theirs:.2f}", f"{MAX_OF_PLAIN:g} times"))
+            rows.append(
+                (f"{case.name}, seconds", f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", f"{MAX_OF_PLAIN:g}")
+            )
     for what, processes in (("there", 0), ("by other processes", available_cores())):
         found = attack_speed.file_milliseconds(processes)
         limit = f"{attack_speed.FILE_LIMIT:g} ms" if processes else ""
-        rows.append((f"the file of a candidate made {what}, ms of the device's process", f"{found:.1f}", "", limit))
+        rows.append((f"the file of a candidate made {what}, ms of the device's process", f"{found:.1f}", "", "", limit))
     title = f"Attacks on {arguments.model} in float32, {ATTACK_STEPS} steps, on {arguments.device}"
-    return title, ("what", "cleanset", "a plain loop", "limit"), rows
+    return title, ("what", "cleanset", "a plain loop", "ratio", "limit"), rows
 
 
 def clocked(run: Callable[[], object], device: Any) -> float:
@@ -316,7 +318,7 @@ def print_cores(arguments: argparse.Namespace, forward: Mapping[str, float | Non
         for precision, found in forward.items()
         if found
     ]
-    title = f"Cores that keep as many devices busy, each of which decodes {of_core:,.0f} images/s"
+    title = f"Cores that keep 1, 4 and 8 devices busy; a core decodes {of_core:,.0f} images/s"
     print_table(title, ("precision", *map(str, GPUS)), rows)
 
 

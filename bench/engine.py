@@ -16,7 +16,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -59,6 +60,9 @@ from measuring import print_machine, print_table, scratch
 
 DEVICES = (1, 2, 4, 8)
 SHARDS_PER_DEVICE = 12
+ANSWERED_SHARDS_PER_DEVICE = 24
+AHEAD = 6
+"""Shards of answers for which images may have been made while the workers waited for each other: they do not count."""
 SHARDS_PER_CORE = {"pgd": 4, "spsa": 12}
 SCORED_SHARD = 64
 """Images in a shard of scores."""
@@ -231,8 +235,8 @@ def processor_seconds() -> float:
     return process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task]) -> Rate:
-    """The rate while all workers compute."""
+def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task], skipped: int = 1) -> Rate:
+    """The rate while all workers compute, each from its shard number `skipped` on."""
     finished: list[Finished] = []
 
     def keep(number: int, worker: int) -> None:
@@ -241,30 +245,47 @@ def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task]) -> Rate:
 
     barrier = threading.Barrier(len(workers))
     compute([Timed(number, each, barrier) for number, each in enumerate(workers)], tasks, keep)
-    begin = finished[len(workers) - 1]
-    later = finished[len(workers) :]
-    last = {each.worker: each for each in later}
-    # where one got no second shard, until the end
-    end = min(last.values(), key=lambda each: each.seconds) if len(last) == len(workers) else later[-1]
-    images = sum(
-        images_until(end.seconds, begin.seconds, [each for each in later if each.worker == worker]) for worker in last
+    span = span_of([(each.worker, each.seconds, each.images) for each in finished], len(workers), skipped)
+    processor = np.interp(
+        [span.end, span.begin], [each.seconds for each in finished], [each.processor_seconds for each in finished]
     )
-    return Rate(
-        by_clock=images / (end.seconds - begin.seconds),
-        by_processor=images / max(end.processor_seconds - begin.processor_seconds, 1e-9),
-    )
+    return Rate(by_clock=span.rate, by_processor=span.images / max(float(np.subtract(*processor)), 1e-9))
 
 
-def images_until(seconds: float, begin: float, finished: Sequence[Finished]) -> float:
-    """The images that a worker has computed until a moment, of the shard that it computes then as much as has passed.
+@dataclass(frozen=True)
+class Span:
+    """A time in which all workers compute, and the images that they compute in it."""
 
-    Whole shards alone would be up to one too few for each worker but one: a sixth, where two finish three each.
+    begin: float
+    end: float
+    images: float
+
+    @property
+    def rate(self) -> float:
+        """Images a second."""
+        return self.images / (self.end - self.begin)
+
+
+def span_of(finished: Sequence[tuple[Hashable, float, int]], workers: int, skipped: int = 1) -> Span:
+    """The time from when each worker has finished `skipped` shards until the first one has finished its last.
+
+    `finished`: worker, second and number of images of each shard, in their order. Of a shard that is in progress as
+    much counts as has passed of its time. Exits where there is no such time.
     """
-    images = 0.0
-    for each in finished:
-        images += each.images * min(1.0, max(0.0, (seconds - begin) / (each.seconds - begin)))
-        begin = each.seconds
-    return images
+    by_worker = defaultdict[Hashable, list[tuple[float, int]]](list)
+    for worker, seconds, images in finished:
+        by_worker[worker].append((seconds, images))
+    if len(by_worker) < workers or any(len(each) <= skipped for each in by_worker.values()):
+        sys.exit(f"{len(by_worker)} of {workers} workers took more than {skipped} shards: give them more")
+    begin = max(each[skipped - 1][0] for each in by_worker.values())
+    end = min(each[-1][0] for each in by_worker.values())
+    if end <= begin:
+        sys.exit("a worker ended before another had begun: give them more shards")
+    done = 0.0
+    for each in by_worker.values():
+        times, counts = zip(*each, strict=True)
+        done += float(np.subtract(*np.interp([end, begin], times, np.cumsum(counts))))
+    return Span(begin=begin, end=end, images=done)
 
 
 def scored(devices: int) -> Rate:
@@ -299,7 +320,7 @@ def answered(folder: Path, devices: int) -> Rate:
     settings = Settings([StandIn(CPU)] * devices, "float32", BATCH, available_cores())
     workers = [pass_worker(images, each) for each in settings.by_device()]
     with arithmetic("float32"):
-        return measured(workers, pass_tasks(images, devices * SHARDS_PER_DEVICE))
+        return measured(workers, pass_tasks(images, devices * ANSWERED_SHARDS_PER_DEVICE), AHEAD)
 
 
 def pass_worker(images: ChangedImages, settings: Settings) -> PassWorker:
@@ -334,7 +355,8 @@ def changed_alone(folder: Path, devices: int) -> Rate:
 def changed_images(folder: Path) -> ChangedImages:
     """Changed images of a photograph of usual size under some names."""
     path = folder / "photograph.JPEG"
-    path.write_bytes(drawn(0, side=400))
+    with replacing(path) as temporary:
+        temporary.write_bytes(drawn(0, side=400))
     digest = sha256(path.read_bytes())
     files = {
         f"{number:05d}.JPEG": StudyFile(path, digest, f"ILSVRC2012_val_{number + 1:08d}") for number in range(2048)

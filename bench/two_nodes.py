@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -50,6 +49,7 @@ from engine import (
     same,
     score_tasks,
     score_worker,
+    span_of,
 )
 from measuring import print_machine, print_table, scratch
 from tests.scoring.cluster import WITH_TOKEN, Node, lack_of_namespaces, two_nodes
@@ -122,7 +122,10 @@ def main() -> None:
         linear = [rate.images / count / alone for rate, count in zip(found, arguments.devices, strict=True)]
         rows.append((f"{name}, of linear, at least {LIMIT}", *(f"{each:.2f}" for each in linear)))
         if name == ANSWERS:
+            limits = [min(count * alone, made_alone) for count, made_alone in zip(arguments.devices, made, strict=True)]
+            of_limit = [rate.images / limit for rate, limit in zip(found, limits, strict=True)]
             rows.append(("changed images made without a device", *(f"{each:,.1f}" for each in made)))
+            rows.append((f"{name}, of linear or of these, at least {LIMIT}", *(f"{each:.2f}" for each in of_limit)))
     print_table(
         "Images a second by the number of stand-in devices on two nodes", ("what", *map(str, arguments.devices)), rows
     )
@@ -152,7 +155,7 @@ def drive() -> None:
     finished: list[Finished] = []
     job = RayJob(elsewhere=elsewhere, on_gpus=True, tasks_at_a_time=sent)
     compute_on_ray(job, tasks, lambda _, found: finished.append(found))
-    print(json.dumps(asdict(rate_of(finished))))
+    print(json.dumps(asdict(rate_of(finished, devices))))
 
 
 def tasks_of(folder: Path, name: str, devices: int) -> Sequence[Task]:
@@ -217,25 +220,16 @@ def busy_seconds() -> float:
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
 
 
-def rate_of(finished: Sequence[Finished]) -> Rate:
-    """The rate while all workers compute; of a shard that one has not finished, as much as has passed counts."""
-    by_worker = defaultdict[str, list[Finished]](list)
-    for each in sorted(finished, key=lambda each: each.seconds):
-        by_worker[each.worker].append(each)
-    begin = max(of_worker[0].seconds for of_worker in by_worker.values())
-    end = min(of_worker[-1].seconds for of_worker in by_worker.values())
-    images = 0.0
-    for of_worker in by_worker.values():
-        seconds = [each.seconds for each in of_worker]
-        done = np.cumsum([each.images for each in of_worker])
-        images += float(np.subtract(*np.interp([end, begin], seconds, done)))
-    everything = sorted(finished, key=lambda each: each.seconds)
-    busy = np.interp([end, begin], [each.seconds for each in everything], [each.busy for each in everything])
-    nodes = sorted({name.split()[0] for name in by_worker})
+def rate_of(finished: Sequence[Finished], workers: int) -> Rate:
+    """The rate while all workers compute."""
+    in_order = sorted(finished, key=lambda each: each.seconds)
+    span = span_of([(each.worker, each.seconds, each.images) for each in in_order], workers)
+    busy = np.interp([span.end, span.begin], [each.seconds for each in in_order], [each.busy for each in in_order])
+    nodes = [name.split()[0] for name in {each.worker for each in finished}]
     return Rate(
-        images=images / (end - begin),
-        cores=float(np.subtract(*busy)) / (end - begin),
-        workers=[sum(name.split()[0] == node for name in by_worker) for node in nodes],
+        images=span.rate,
+        cores=float(np.subtract(*busy)) / (span.end - span.begin),
+        workers=[nodes.count(node) for node in sorted(set(nodes))],
     )
 
 

@@ -92,7 +92,7 @@ def test_the_times_of_attacks_are_a_table(done: subprocess.CompletedProcess[str]
     ((title, rows),) = [(title, rows) for title, rows in tables(done.stdout).items() if title.startswith("Attacks on")]
     assert title == "Attacks on test_byobnet in float32, 10 steps, on cpu"
     assert [row[0] for row in rows[:2]] == ["pgd, seconds", "spsa, seconds"]
-    assert all(float(cell) > 0 for row in rows[:2] for cell in row[1:3])
+    assert all(float(cell) > 0 for row in rows[:2] for cell in row[1:4])
     assert all(float(row[1]) > 0 for row in rows[2:])
 
 
