@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from cleanset.classes import imagenet
 from cleanset.files import replacing, sha256
-from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
 from cleanset.machine import available_cores
 from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, Worker, compute, further_workers
 from cleanset.scoring.decoding import worker_processes
@@ -325,7 +325,8 @@ def answered(folder: Path, devices: int) -> Rate:
 
 def pass_worker(images: ChangedImages, settings: Settings) -> PassWorker:
     """The worker of a pass of the waiting network over changed images."""
-    model = LoadedModel(Waiting(SCORE_MILLISECONDS), squares(SIDE), "", classes=1000)
+    # as most models see them
+    model = LoadedModel(Waiting(SCORE_MILLISECONDS), squares(BASE_SIZE), "", classes=1000)
     asked = AskedModel(model=model, read_off=ReadAnswers(range(1000), dict.fromkeys(images.files, 0)))
     return PassWorker(models={"model": asked}, images=images, settings=settings, takes_digests=True)
 

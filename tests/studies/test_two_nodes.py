@@ -137,15 +137,15 @@ def made(folder: Path, engine: str) -> Held:
     study = AttackStudy(folder / "studies" / "attacks")
     for each in (study.folder, study.robustness.folder):
         each.mkdir(parents=True)
-    (folder / "held.py").write_text(HELD_MODEL)
+    (folder / "held_on_a_node.py").write_text(HELD_MODEL)
     params = {
         "root": ".", "protocol": "as_written", "dataset": {"images": "a.tar", "label": "real"},
-        "models": {ROLE: {"source": "module", "name": "held:network"}}, "engine": engine,
+        "models": {ROLE: {"source": "module", "name": "held_on_a_node:network"}}, "engine": engine,
         "score": {"device": "cpu", "precision": "float64", "batch_size": 4}, "count": {"published_top1": {}},
     }  # fmt: skip
     (folder / "params.yaml").write_text(json.dumps(params))
     digest = load_member(read_params(folder).network(ROLE), folder, imagenet()).weights_sha256
-    params["models"] = {ROLE: {"source": "module", "name": "held:network", "sha256": digest}}
+    params["models"] = {ROLE: {"source": "module", "name": "held_on_a_node:network", "sha256": digest}}
     (folder / "params.yaml").write_text(json.dumps(params))
     corruptions = "{names: [contrast, gaussian_noise], severities: [3]}"
     study.robustness.params_yaml.write_text(f"jpeg: null\ncorruptions: {corruptions}\n")
