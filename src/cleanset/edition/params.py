@@ -1,4 +1,4 @@
-"""The schema of an edition's `params.yaml`, and reading it."""
+"""The schema of an edition's `params.yaml`, with the limits and the default of every key, and reading it."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""Crop boxes: their one type, its conversions, and its checks (inside the image, smallest side)."""
+"""Crop boxes: their one type, its conversions, and its checks (inside the image, no side below the given limit)."""
 
 from collections.abc import Iterable
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Decoding JPEGs and PNGs, cropping, encoding PNGs; JPEG segments, and the EXIF orientation in them.
+"""Decoding JPEGs and PNGs, whose EXIF orientation is not applied; cropping, encoding PNGs; JPEG segments.
 
 Pillow parses metadata on opening, fails on damaged metadata, and takes an orientation from XMP; so it is given the file
 without it.
