@@ -195,10 +195,10 @@ def test_what_is_ended_early_shows_and_leaves_nothing(
 
 def recorded(numbers: list[str]) -> Callable[..., object]:
     """PassWorker._block, which notes the number of each shard."""
-    block = PassWorker._block
+    prepare = PassWorker._block
 
     def noting(worker: PassWorker, task: PassTask, *others: Any) -> object:
         numbers.append(str(task.number))
-        return block(worker, task, *others)
+        return prepare(worker, task, *others)
 
     return noting
