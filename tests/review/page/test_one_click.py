@@ -8,7 +8,7 @@ from tests.browser_tab import PATIENCE
 from tests.review.texts import GOLDFISH
 
 from .conftest import Open, Serve
-from .reviewing import Reviewing, reviews
+from .reviewing import LOOK_SECONDS, Reviewing, reviews
 from .test_typing_ahead import wait_for
 
 
@@ -71,7 +71,7 @@ def test_a_class_or_a_question_that_has_only_just_come_is_not_answered(
     assert [next(iter(each.values()))["reason"] for each in reviews(edition).values()] == ["filter"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_reason_that_had_been_on_a_card_is_saved(edition: Path, start: Serve, visit: Open) -> None:
     """Though the rejection of another card has changed it a moment before the key or click."""
     at = visit(start())
@@ -80,7 +80,7 @@ def test_the_reason_that_had_been_on_a_card_is_saved(edition: Path, start: Serve
         "[...document.querySelectorAll('[data-likeliest]')].every(each => each.dataset.likeliest)", timeout=PATIENCE
     )
     at.stop_clock()
-    at.look()
+    at.look_for_long(LOOK_SECONDS)
     reasons = [at.page.get_attribute(f"[data-card='{each}']", "data-likeliest") for each in shown]
     at.press("Shift+KeyF")
     changed = [
@@ -88,7 +88,7 @@ def test_the_reason_that_had_been_on_a_card_is_saved(edition: Path, start: Serve
         and at.page.get_attribute(f"[data-card='{each}']", "data-likeliest") == "filter" != reasons[place]
     ]  # fmt: skip
     second, third = changed[:2]
-    at.page.clock.run_for(60)
+    at.look_for_long(0.06)
     before = int(at.of_view("pressed"))
     at.page.keyboard.press(f"Shift+Digit{second + 1}")
     at.page.click(f"[data-card='{shown[third]}']", modifiers=["Shift"])
