@@ -21,7 +21,7 @@ from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import active_children
 from pathlib import Path
 from time import perf_counter, process_time
@@ -132,9 +132,18 @@ class Timed:
     def results(self, tasks: Tasks) -> Generator[tuple[int, int], None, None]:
         """The number of each shard, and of this worker."""
         with closing(self.worker.results(tasks)) as results:
-            for place, (number, _) in enumerate(results):
-                if place == 0:
-                    self.all_ready.wait()
+            first = None
+            try:
+                first = next(results, None)
+            finally:
+                if first is None:
+                    # the others, who have taken all tasks ahead, would wait forever
+                    self.all_ready.abort()
+            if first is None:
+                return
+            with suppress(threading.BrokenBarrierError):
+                self.all_ready.wait()
+            for number, _ in chain([first], results):
                 yield number, self.number
 
     def stop(self) -> None:
@@ -216,9 +225,9 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """A shard, when it was finished: by the clock, and by the processor seconds of this process and its children."""
+    """A shard, when it was finished: by the clock, and by the processor seconds of all workers until then."""
 
-    worker: int
+    worker: Hashable
     images: int
     seconds: float
     processor_seconds: float
@@ -245,47 +254,48 @@ def measured(workers: Sequence[Worker[Any]], tasks: Sequence[Task], skipped: int
 
     barrier = threading.Barrier(len(workers))
     compute([Timed(number, each, barrier) for number, each in enumerate(workers)], tasks, keep)
-    span = span_of([(each.worker, each.seconds, each.images) for each in finished], len(workers), skipped)
-    processor = np.interp(
-        [span.end, span.begin], [each.seconds for each in finished], [each.processor_seconds for each in finished]
-    )
-    return Rate(by_clock=span.rate, by_processor=span.images / max(float(np.subtract(*processor)), 1e-9))
+    span = span_of(finished, len(workers), skipped)
+    return Rate(by_clock=span.images / span.seconds, by_processor=span.images / max(span.processor_seconds, 1e-9))
 
 
 @dataclass(frozen=True)
 class Span:
     """A time in which all workers compute, and the images that they compute in it."""
 
-    begin: float
-    end: float
+    seconds: float
+    processor_seconds: float
     images: float
 
-    @property
-    def rate(self) -> float:
-        """Images a second."""
-        return self.images / (self.end - self.begin)
 
-
-def span_of(finished: Sequence[tuple[Hashable, float, int]], workers: int, skipped: int = 1) -> Span:
+def span_of(finished: Sequence[Finished], workers: int, skipped: int = 1) -> Span:
     """The time from when each worker has finished `skipped` shards until the first one has finished its last.
 
-    `finished`: worker, second and number of images of each shard, in their order. Of a shard that is in progress as
-    much counts as has passed of its time. Exits where there is no such time.
+    Of a shard that is in progress as much counts as has passed of its time. Where there is no such time it is from the
+    first shard to the last, and said so. Exits where a worker has finished none.
     """
-    by_worker = defaultdict[Hashable, list[tuple[float, int]]](list)
-    for worker, seconds, images in finished:
-        by_worker[worker].append((seconds, images))
-    if len(by_worker) < workers or any(len(each) <= skipped for each in by_worker.values()):
-        sys.exit(f"{len(by_worker)} of {workers} workers took more than {skipped} shards: give them more")
-    begin = max(each[skipped - 1][0] for each in by_worker.values())
-    end = min(each[-1][0] for each in by_worker.values())
+    in_order = sorted(finished, key=lambda each: each.seconds)
+    by_worker = defaultdict[Hashable, list[Finished]](list)
+    for each in in_order:
+        by_worker[each.worker].append(each)
+    if len(by_worker) < workers:
+        sys.exit(f"{len(by_worker)} of {workers} workers took shards: give them more")
+    begin = max(shards[min(skipped, len(shards)) - 1].seconds for shards in by_worker.values())
+    end = min(shards[-1].seconds for shards in by_worker.values())
     if end <= begin:
-        sys.exit("a worker ended before another had begun: give them more shards")
-    done = 0.0
-    for each in by_worker.values():
-        times, counts = zip(*each, strict=True)
-        done += float(np.subtract(*np.interp([end, begin], times, np.cumsum(counts))))
-    return Span(begin=begin, end=end, images=done)
+        print("not all workers compute at once: give them more shards", file=sys.stderr)
+        begin, end = in_order[0].seconds, in_order[-1].seconds
+
+    def between(shards: Sequence[Finished], values: Sequence[float]) -> float:
+        """By how much a number that is known at the end of each shard grows from `begin` to `end`."""
+        return float(np.subtract(*np.interp([end, begin], [each.seconds for each in shards], values)))
+
+    return Span(
+        seconds=end - begin,
+        processor_seconds=between(in_order, [each.processor_seconds for each in in_order]),
+        images=sum(
+            between(shards, np.cumsum([each.images for each in shards]).tolist()) for shards in by_worker.values()
+        ),
+    )
 
 
 def scored(devices: int) -> Rate:

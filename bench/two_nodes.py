@@ -21,8 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cleanset.errors import CleansetError
 from cleanset.scoring.cluster import RayJob, compute_on_ray
 from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, Worker
@@ -38,6 +36,7 @@ from engine import (
     CPU,
     LIMIT,
     PREPROCESSING,
+    Finished,
     StandIn,
     attack_tasks,
     changed_alone,
@@ -58,21 +57,6 @@ DEVICES = (1, 2, 4, 8)
 TASKS_PER_DEVICE = 3
 """What a worker is sent together, so many times: several shards of scores or of answers, or a group of an attack."""
 ATTACKED_GROUPS_PER_DEVICE = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """A shard, as the worker that computed it tells of it."""
-
-    worker: str
-    """The address of its node, and its process."""
-
-    images: int
-    seconds: float
-    """When it was finished, by a clock that all processes of the machine share."""
-
-    busy: float
-    """Processor seconds of the whole machine until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,14 +153,14 @@ def tasks_of(folder: Path, name: str, devices: int) -> Sequence[Task]:
 def opened(folder: Path, name: str, devices: int, place: Place) -> "Opened[Finished]":
     """A computation on the stand-in device of a worker, whatever device it was given."""
     stands_in = Place(StandIn(CPU), place.cores)
-    worker = Telling(worker_of(folder, name, len(tasks_of(folder, name, devices)), stands_in))
+    worker = Telling(worker_of(folder, name, devices, stands_in))
     return Opened(worker=worker, made_from=MadeFrom({"bench": name}))
 
 
-def worker_of(folder: Path, name: str, shards: int, place: Place) -> Worker[Any]:
+def worker_of(folder: Path, name: str, devices: int, place: Place) -> Worker[Any]:
     """The worker of a computation, for the life of a process."""
     if name in ATTACKS:
-        return open_attack(folder, name, shards, "", place).worker
+        return open_attack(folder, name, len(tasks_of(folder, name, devices)), "", place).worker
     settings = Settings([place.device], "float32", BATCH, place.cores)
     if name == ANSWERS:
         images = changed_images(folder)
@@ -204,10 +188,8 @@ class Telling:
         name = f"{os.environ['NODE']} {os.getpid()}"
         with closing(self.worker.results(Tasks(noted()))) as results:
             for number, _ in results:
-                yield (
-                    number,
-                    Finished(worker=name, images=sizes[number], seconds=time.monotonic(), busy=busy_seconds()),
-                )
+                # by a clock that all processes of the machine share
+                yield number, Finished(name, sizes[number], time.monotonic(), busy_seconds())
 
     def stop(self) -> None:
         """End the worker."""
@@ -222,13 +204,12 @@ def busy_seconds() -> float:
 
 def rate_of(finished: Sequence[Finished], workers: int) -> Rate:
     """The rate while all workers compute."""
-    in_order = sorted(finished, key=lambda each: each.seconds)
-    span = span_of([(each.worker, each.seconds, each.images) for each in in_order], workers)
-    busy = np.interp([span.end, span.begin], [each.seconds for each in in_order], [each.busy for each in in_order])
-    nodes = [name.split()[0] for name in {each.worker for each in finished}]
+    span = span_of(finished, workers)
+    # a worker is named by its node and its process
+    nodes = [str(name).split()[0] for name in {each.worker for each in finished}]
     return Rate(
-        images=span.rate,
-        cores=float(np.subtract(*busy)) / (span.end - span.begin),
+        images=span.images / span.seconds,
+        cores=span.processor_seconds / span.seconds,
         workers=[nodes.count(node) for node in sorted(set(nodes))],
     )
 

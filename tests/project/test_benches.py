@@ -54,7 +54,7 @@ MINIATURES = {
         ("--devices", "1", "2"),
         {
             "engine": {
-                "SHARDS_PER_DEVICE": "3", "SCORED_SHARD": "4", "BATCH": "4", "GROUP": "1", "SCORE_MILLISECONDS": "1.0",
+                "SHARDS_PER_DEVICE": "8", "SCORED_SHARD": "4", "BATCH": "4", "GROUP": "1", "SCORE_MILLISECONDS": "1.0",
                 "QUERY_MILLISECONDS": "0.1", "PGD_STEPS": "1", "SPSA_STEPS": "1",
                 "SHARDS_PER_CORE": '{"pgd": 3, "spsa": 3}',
                 "NETWORK": '"test_byobnet"',
