@@ -135,7 +135,7 @@ class SharedBatches:
         raw = context.RawArray("B", int(np.prod(shape)))
         self._taken = context.Array("i", PREFETCHED_BATCHES + 1)  # images of each batch that a worker has taken
         self.memory: NDArray[np.uint8] = np.frombuffer(raw, np.uint8).reshape(shape)
-        self._has_ended_early = False
+        self._is_unfinished = False
         self._workers: list[tuple[BaseProcess, Connection[tuple[int, Sequence[Hashable]], Exception | None]]] = []
         # consecutive images to one worker: they may be made of the same file
         portion = -(-batch_size // (PORTIONS * workers))
@@ -166,9 +166,9 @@ class SharedBatches:
 
         Who ends it early gets no further batches from these processes, whose answers to the rest are still to come.
         """
-        if self._has_ended_early:
+        if self._is_unfinished:
             raise CleansetError("the processes that decode images have been left half way; expected others: run again")
-        self._has_ended_early = True
+        self._is_unfinished = True
         pending: deque[PixelBatch] = deque()
         for number, group in zip(count(), groups):
             if number > PREFETCHED_BATCHES:
@@ -185,7 +185,7 @@ class SharedBatches:
             pending.append(batch)
         while pending:
             yield self._filled(pending.popleft())
-        self._has_ended_early = False
+        self._is_unfinished = False
 
     def _filled(self, batch: PixelBatch) -> PixelBatch:
         for process, pipe in self._workers:

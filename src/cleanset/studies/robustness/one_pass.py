@@ -222,8 +222,8 @@ class PassWorker:
         made = _made(changing, tasks, lambda: closed.is_set() or self.stopped.is_set())
 
         def following() -> _Block | None:
-            task, pixels = next(made, (None, None))
-            return None if task is None or pixels is None else self._block(task, pixels, pool)
+            shard = next(made, None)
+            return None if shard is None else self._block(*shard, pool)
 
         with ThreadPoolExecutor(1) as ahead:
             try:
