@@ -92,7 +92,7 @@ def test_a_fold_that_waits_for_its_stage_has_ended(tmp_path: Path) -> None:
 def test_folds_that_have_ended_are_not_opened() -> None:
     """One of three folds is left: its images are read, and two thirds of the epochs are done."""
     run = Run.model_validate({"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3})
-    found = planned_run(WORK, run, MEASURED, start=7.0, finished_epochs=10, folds_left=1).cost
+    found = planned_run(WORK, run, MEASURED, start=7.0, finished_epochs=10, ended_folds=2).cost
     assert found is not None
     assert found.start == 9
     assert found.device == pytest.approx(48)

@@ -98,7 +98,7 @@ class Classification:
     def test_table(self, sheets: Path | None, at_most: int | None = None) -> pd.DataFrame:
         """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; empty without any.
 
-        A classifier has no `sheets`. `at_most`: so many of the images, which are read in this process, for a plan.
+        A classifier has no `sheets`. `at_most`: the number of images that a plan tests, which are read in this process.
         """
         workers = self.training.workers if at_most is None else 0
         found = [pd.DataFrame(columns=list(TEST_COLUMNS))]

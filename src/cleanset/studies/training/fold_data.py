@@ -49,7 +49,7 @@ def with_masks(images: pd.DataFrame) -> pd.DataFrame:
 
 
 def some_left_out(images: pd.DataFrame, at_most: int | None) -> pd.DataFrame:
-    """At most so many of the rows of TRAINING_IMAGES, spread over all, and with masks if any has one; None: all."""
+    """Rows of TRAINING_IMAGES, `at_most` as many, spread evenly, and with masks if any row has one; None: all rows."""
     if at_most is None or len(images) <= at_most:
         return images
     masked = with_masks(images)

@@ -80,14 +80,11 @@ class RunSteps:
         steps = run.steps or steps_per_epoch * (run.epochs or 0)
         return cls(folds=len(run.fold_names()), steps=steps, epochs=math.ceil(steps / steps_per_epoch))
 
-    def cost(self, times: StepTimes, start: float, opened: int | None = None) -> Cost:
-        """The cost of all folds, of which so many are opened, None for all; `start`: seconds of the process."""
+    def cost(self, times: StepTimes, start: float, ended: int = 0) -> Cost:
+        """The cost of all folds, without opening those that have `ended`; `start`: seconds of the process."""
         of_fold = self.steps * times.step + self.epochs * times.validation + times.testing
-        return Cost(
-            start=start + (self.folds if opened is None else opened) * times.opening,
-            device=self.folds * of_fold,
-            gpu=None,
-        )
+        opening = (self.folds - ended) * times.opening
+        return Cost(start=start + opening, device=self.folds * of_fold, gpu=None)
 
     def passes(self, times: StepTimes) -> Passes:
         """The passes of all folds."""
@@ -138,9 +135,8 @@ def _planned(inputs: StudyInputs, name: str, *, steps: int, states: StageStates,
     epochs = sum(each.finished_epochs() for each in states_of_folds)
     epochs += ended * RunSteps.of(run, times.steps_per_epoch).epochs
     workers = len(devices_of_folds(inputs.params, len(states_of_folds) - ended))
-    return planned_run(
-        work, run, times, start=_start(device, workers), finished_epochs=epochs, folds_left=len(states_of_folds) - ended
-    )
+    start = _start(device, workers)
+    return planned_run(work, run, times, start=start, finished_epochs=epochs, ended_folds=ended)
 
 
 def planned_run(
@@ -150,12 +146,12 @@ def planned_run(
     *,
     start: float,
     finished_epochs: int = 0,
-    folds_left: int | None = None,
+    ended_folds: int = 0,
 ) -> PlannedWork:
     """The plan of a run whose steps were measured.
 
     `start`: seconds of the process until it reads images; `finished_epochs`: of all folds of an interrupted run;
-    `folds_left`: those that have not ended, None for all.
+    `ended_folds`: those that are not opened again.
     """
     found = RunSteps.of(run, times.steps_per_epoch)
     images = found.folds * found.steps * run.batch
@@ -169,7 +165,7 @@ def planned_run(
         bytes_read=(images - finished) * IMAGE_BYTES,
         bound="at most" if run.early_stopping else "exact",
     )
-    cost = found.cost(times, start, folds_left)
+    cost = found.cost(times, start, ended_folds)
     return PlannedWork(work=work, cost=replace(cost, device=share * cost.device))
 
 

@@ -175,8 +175,8 @@ class Segmentation:
     def test_table(self, sheets: Path | None, at_most: int | None = None) -> pd.DataFrame:
         """Rows of SEGMENTATION_TEST_COLUMNS, empty without images left out; writes sheets of the best and worst images.
 
-        `sheets`: None for none. `at_most`: so many of the images, for a plan. Raises CleansetError for an image or mask
-        that has changed, and as `Scenes` does.
+        `sheets`: None for none. `at_most`: the number of images that a plan tests. Raises CleansetError for an image or
+        mask that has changed, and as `Scenes` does.
         """
         indices = [BACKGROUND_CLASS, *self.read.classes]
         totals = {name: np.zeros((self.read.labels, len(COUNTS)), np.int64) for name in self.scenarios}
