@@ -70,7 +70,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
 PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # lint and types on one core while the tests are collected on the other
-test: setup  ## lint, type check, tests (13 minutes on two cores); with LONG=1 as .ci/run does (18 to 31), with ALL=1 all, as the workflow does (45)
+test: setup  ## lint, type check, most tests (6 minutes on two cores); with LONG=1 those over a second, too, as .ci/run does (15 to 25), with ALL=1 all, as the workflow does (45)
 	@$(MAKE) --no-print-directory --jobs=2 lint tests
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run

@@ -32,6 +32,7 @@ sys.exit(3)
 """
 
 
+@pytest.mark.long
 def test_a_worker_is_what_python_c_starts(tmp_path: Path) -> None:
     """With what was imported before, random states of its own, and the fork server of all workers.
 

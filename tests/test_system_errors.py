@@ -50,6 +50,7 @@ def test_an_error_of_reading_names_what_is_read(read: Callable[[Path], object], 
     assert system_error(raised.value) == f"{tmp_path / 'photo.jpg'}: {FAULT}"
 
 
+@pytest.mark.long
 def test_a_full_disk_is_named_by_what_is_written(tmp_path: Path) -> None:
     """Not by the source of a copy: the table is copied into the new edition."""
     for seed, name in enumerate(("cat/1.png", "dog/2.png")):
@@ -102,6 +103,7 @@ def test_a_pipe_that_is_closed_early_ends_quietly(arguments: tuple[str, ...], re
     assert done.returncode in (1, 141)  # 1: typer's own, where it finds it out first
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", COMMANDS[2:])
 def test_output_to_a_full_device(arguments: tuple[str, ...], results: Path) -> None:
     with Path("/dev/full").open("w") as full:
@@ -112,6 +114,7 @@ def test_output_to_a_full_device(arguments: tuple[str, ...], results: Path) -> N
     assert done.returncode == 1
 
 
+@pytest.mark.long
 def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     """Of 512 MiB for a file of 250 MB, which is read as bytes, and then as text."""
     (tmp_path / "a.json").write_bytes(b"[" + b" " * 250_000_000 + b"]")

@@ -116,6 +116,7 @@ def test_without_pdq(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.notice.startswith("near-duplicates are not looked for: pip install ")
 
 
+@pytest.mark.long
 def test_in_processes_as_without(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ImageOps.mirror(detailed(4)).save(images / "cat/mirrored.png")
     alone = find_duplicates(*read(images))

@@ -51,6 +51,7 @@ def test_only_the_new_model_and_the_joint_stages_run(checkout: Checkout) -> None
     assert [line for line in status if " metrics/" in line] == []
 
 
+@pytest.mark.long
 def test_a_model_in_one_file_only_is_noticed_before_it_is_scored(checkout: Checkout) -> None:
     """As after a kill between the two files: in an edition that has its index already."""
     path = Path(checkout.folder) / "params.yaml"
@@ -66,6 +67,7 @@ def test_a_model_in_one_file_only_is_noticed_before_it_is_scored(checkout: Check
     assert not (checkout.folder / "data" / "scores" / "further.parquet").exists()
 
 
+@pytest.mark.long
 def test_weights_have_to_be_pinned_before_anything_is_scored(checkout: Checkout) -> None:
     checkout.run("cleanset", "models", "--add", "another=timm:test_byobnet.r160_in1k")
     done = checkout.run("dvc", "repro", check=False)

@@ -61,6 +61,7 @@ def test_own_images_of_a_network_and_a_random_order(tmp_path: Path) -> None:
     assert params.review.min_crop_pixels == 10
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_is_what_dvc_works_in(tmp_path: Path) -> None:
     """Outside of any git repository, with a cache of its own."""

@@ -124,6 +124,7 @@ def test_a_pipeline_can_be_read_aloud(project: str, limit: int, repository: Path
     assert len((repository / project / "dvc.yaml").read_text().splitlines()) < limit
 
 
+@pytest.mark.long
 def test_the_command_checks_and_writes(clone: Checkout) -> None:
     path = clone.folder / "dvc.yaml"
     committed = path.read_text()
@@ -136,6 +137,7 @@ def test_the_command_checks_and_writes(clone: Checkout) -> None:
     assert clone.run("cleanset", "pipelines", "--check").stdout == ""
 
 
+@pytest.mark.long
 def test_an_edition_elsewhere_made_before_a_module_moved(clone: Checkout, tmp_path: Path) -> None:
     names = "dvc.yaml", "studies/contest/dvc.yaml"
     for name in names:
@@ -148,6 +150,7 @@ def test_an_edition_elsewhere_made_before_a_module_moved(clone: Checkout, tmp_pa
     assert [(tmp_path / name).read_bytes() for name in names] == [(clone.folder / name).read_bytes() for name in names]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "old", "new", "project", "stage"),
     [

@@ -174,6 +174,7 @@ class TestLocks:
             lock.write_bytes(b"")
             assert repair_locks(edition) == [f"{lock}: empty or cut off, put back from git"]
 
+    @pytest.mark.long
     def test_a_newer_lock_that_was_cut_is_kept_beside(self, edition: Path) -> None:
         lock = edition / "dvc.lock"
         repair_locks(edition)
@@ -186,6 +187,7 @@ class TestLocks:
         assert (lock.read_text(), (edition / "dvc.lock.damaged").read_text()) == (older, newer[:at])
         assert repair_locks(edition) == []
 
+    @pytest.mark.long
     def test_a_damaged_newer_lock_is_left_alone(self, edition: Path) -> None:
         lock = edition / "dvc.lock"
         repair_locks(edition)
@@ -250,6 +252,7 @@ class TestRot:
         assert findings.hashed == 2 + 3 + 4
         assert as_text(findings) == "9 files hashed, 0 with other bytes than dvc.lock says"
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("bad", "remote"),
         [
@@ -342,6 +345,7 @@ class TestRot:
         expected = [edition / "data/export/standard.partial", edition / "params.yaml.partial"]
         assert examine(edition, quick=False).leftovers == expected
 
+    @pytest.mark.long
     def test_the_command(self, hashed: Path) -> None:
         edition = hashed
         flip(edition / "one")

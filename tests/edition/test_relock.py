@@ -21,12 +21,14 @@ def lock_of(checkout: Checkout, project: str = ".") -> dict[str, dict[str, list[
     return stages
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("project", [".", "studies/robustness", "studies/contest"])
 def test_a_lock_that_is_up_to_date_keeps_its_bytes(project: str, clone: Checkout) -> None:
     assert relock(clone.folder / project) == []
     assert clone.run("git", "status", "--porcelain").stdout == ""
 
 
+@pytest.mark.long
 def test_a_refactoring_is_entered_without_data(clone: Checkout) -> None:
     """Only the stages that name the module change, and only its digest."""
     path = clone.folder / CODE
@@ -43,6 +45,7 @@ def test_a_refactoring_is_entered_without_data(clone: Checkout) -> None:
     assert CODE not in clone.run("dvc", "status", "intersect", check=False).stdout
 
 
+@pytest.mark.long
 def test_the_command_relocks_only_where_it_may_write(clone: Checkout) -> None:
     path = clone.folder / CODE
     path.write_text(path.read_text() + "\n# refactored\n")
@@ -57,6 +60,7 @@ def test_the_command_relocks_only_where_it_may_write(clone: Checkout) -> None:
     assert CODE not in clone.run("dvc", "status", "intersect", check=False).stdout
 
 
+@pytest.mark.long
 def test_a_stage_that_never_ran_is_refused(clone: Checkout) -> None:
     path = clone.folder / "dvc.lock"
     lock = yaml.safe_load(path.read_text())
@@ -82,6 +86,7 @@ def test_outside_of_a_repository(repository: Path, tmp_path: Path) -> None:
         relock(tmp_path)
 
 
+@pytest.mark.long
 def test_an_unknown_digest_is_refused(clone: Checkout) -> None:
     path = clone.folder / "dvc.yaml"
     read = "      - data/shared.parquet\n      - data/scores/"
@@ -90,6 +95,7 @@ def test_an_unknown_digest_is_refused(clone: Checkout) -> None:
         relock(clone.folder)
 
 
+@pytest.mark.long
 def test_a_raised_version_keeps_its_stages_out_of_date(clone: Checkout) -> None:
     """It says that the outputs change, which only running the stages gives."""
     (clone.folder / "src" / "cleanset" / "sets" / "VERSION").write_text("999\n")

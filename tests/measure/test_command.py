@@ -214,6 +214,7 @@ def test_a_card_for_the_hub(mine: str, folder: Path, tmp_path: Path) -> None:
         run(NOWHERE, Wanted(str(folder), names, hub=Path("card.md")))
 
 
+@pytest.mark.long
 def test_an_interrupted_evaluation_is_continued(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """600 images are two shards; the power cut comes in the second one."""
     for number in range(600):
@@ -238,6 +239,7 @@ def test_an_interrupted_evaluation_is_continued(mine: str, tmp_path: Path, monke
     assert not list((tmp_path / "out").glob("*partial*"))
 
 
+@pytest.mark.long
 def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_path: Path) -> None:
     """Another image, other code with the same weights, changed predictions, another precision.
 
@@ -388,6 +390,7 @@ def test_a_model_that_no_zoo_has(name: str, folder: Path) -> None:
         run(NOWHERE, Wanted(str(folder), [name]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "role", [pytest.param(role, marks=[] if role == "norm_robust" else pytest.mark.long) for role in ROLES]
 )
@@ -410,6 +413,7 @@ def test_the_sample_s_models_on_its_sets(role: str, built: Checkout, tmp_path: P
     assert dict(zip(table["file"], table["confidence"], strict=True)) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_file_of_weights_is_the_role_s_model(built: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built.folder)
     weights = "sample/weights/standard.safetensors"

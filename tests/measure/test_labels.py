@@ -96,6 +96,7 @@ def test_a_role_goes_with_a_list(edition: Edition) -> None:
         tool.labelled_set("standard", edition, "standard")
 
 
+@pytest.mark.long
 def test_the_program_apart_finds_the_same(tmp_path: Path) -> None:
     """bench/labels_apart.py, which imports nothing of cleanset, on small files about published images."""
     chosen = selected_images(select_images(PublishedChoice()).filled.selection)

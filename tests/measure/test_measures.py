@@ -87,6 +87,7 @@ def ece_of_guo(confidences: Sequence[float], correct: Sequence[bool]) -> float:
     return error
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.floats(2**-10, 1, width=32), st.booleans()), min_size=1, max_size=60))
 def test_the_calibration_error_is_that_of_its_authors(rows: list[tuple[float, bool]]) -> None:
     confidences, correct = zip(*rows, strict=True)
@@ -131,6 +132,7 @@ def test_no_renumbering_explains_chance(kind: str) -> None:
     assert found.overall.is_at_chance(1000) == (kind != "few")
 
 
+@pytest.mark.long
 def test_the_debiased_error_is_nearer_to_the_truth() -> None:
     """Of 200 sets of 100 images: a calibrated model, and one that is .1 too confident in every image."""
     random = np.random.default_rng(0)

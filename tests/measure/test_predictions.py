@@ -208,6 +208,7 @@ def test_a_damaged_parquet_file(folder: Path, tmp_path: Path) -> None:
         read_predictions(tmp_path / "p.parquet", images_of(folder))
 
 
+@pytest.mark.long
 def test_the_command_without_torch_and_pyarrow(folder: Path, tmp_path: Path) -> None:
     """What a slim installation does: table, JSON and checked predictions."""
     (tmp_path / "p.csv").write_text(KNOWN)

@@ -143,6 +143,7 @@ def test_a_role_without_an_export(edition: Edition) -> None:
         open_set("gone", edition, ["other"])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_torch_is_not_imported_before_a_model_runs(folder: Path) -> None:
     program = (

@@ -91,6 +91,7 @@ def test_a_folder_has_the_classes_of_the_edition_that_is_named(own: Edition, tmp
         assert (of_own.accuracy, of_imagenet.accuracy) == (1.0, 2 / 3)
 
 
+@pytest.mark.long
 def test_in_threads(sets: dict[str, Path], tmp_path: Path) -> None:
     """Each as alone, however the steps of the two fall together."""
     alone = {name: everything(two_mistakes(folder), tmp_path / name) for name, folder in sets.items()}

@@ -54,6 +54,7 @@ def test_imagenet_without_its_images(repository: Path, monkeypatch: pytest.Monke
     assert "ATEN_CPU_CAPABILITY" not in os.environ
 
 
+@pytest.mark.long
 def test_a_model_on_a_set(sample_set: Path) -> None:
     """Its images once forward, with random weights; a budget that is too small refuses on one line."""
     command = ["plan", "evaluate", str(sample_set), "--model", "timm:test_vit.r160_in1k", "--json"]

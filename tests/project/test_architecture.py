@@ -15,6 +15,7 @@ def draw(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_the_drawing_is_current(repository: Path) -> None:
     done = draw(repository, "--check")
     assert (done.returncode, done.stdout) == (0, "")

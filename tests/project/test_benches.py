@@ -117,8 +117,18 @@ NOT_RUN = {
     "masking": "needs the built sample",
     "planned": "needs the built sample, and minutes for each study",
 }
-LONG = {"effort", "presses", "score"}
-EXHAUSTIVE = {"attack_speed", "engine", "full_size", "growth", "steps", "waiting"}
+LONG = {"audit", "contest", "realness"}
+EXHAUSTIVE = {
+    "attack_speed",
+    "effort",
+    "engine",
+    "full_size",
+    "growth",
+    "presses",
+    "score",
+    "steps",
+    "waiting",
+}
 """These take more than six seconds of processor time each."""
 MARKS = {"long": LONG, "exhaustive": EXHAUSTIVE}
 

@@ -154,6 +154,7 @@ def asked_for(repository: Path) -> set[str]:
     return found
 
 
+@pytest.mark.long
 def test_a_test_runs_every_block_of_commands(repository: Path) -> None:
     """A block is marked sh, or console if it cannot run unchanged; NOT_RUN then has the reason."""
     commands = [each for each in all_blocks(repository) if each.language == "sh"]
@@ -304,6 +305,7 @@ def test_using_a_published_set(repository: Path, installed: Path, published: Che
     assert loaded == f"34 RGB 1 1 {installed}/packages/cleanset/__init__.py"
 
 
+@pytest.mark.long
 def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
     """DVC writes nothing into the home folder; cleanset keeps thumbnails there."""
     clone, enter, repro, test = block(repository, "git clone https://…/cleanset.git").splitlines()
@@ -350,6 +352,7 @@ def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> 
     assert "metrics/classes/n02782093.json" in done.stdout
 
 
+@pytest.mark.long
 def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
     """Without the archives it ends with one line that says so."""
     done = shell(checkout, block(repository, "mkdir -p imagenet/data/raw"), ARCHIVES=str(tmp_path))
@@ -363,6 +366,7 @@ def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
     assert (checkout.folder / "editions" / "mine" / "params.yaml").is_file()
 
 
+@pytest.mark.long
 def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, "python - <<'END'"))
     assert done.returncode == 0, done.stderr
@@ -370,6 +374,7 @@ def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
     assert re.search(r"^ *all models +10 +1 +1 +0 +1 +1 *$", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_comparing(repository: Path, checkout: Checkout) -> None:
     scores, exports = block(repository, COMPARE).splitlines()
     of_scores = shell(checkout, scores)
@@ -476,6 +481,7 @@ def test_defences_and_honest_models(name: str, repository: Path, checkout: Check
     assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
 
 
+@pytest.mark.long
 def test_a_model_of_ones_own(repository: Path, checkout: Checkout) -> None:
     """The module and the command of docs/own_model.md; the network is that of the role."""
     (module,) = blocks(repository, "python", "docs/own_model.md")
@@ -536,7 +542,7 @@ def test_arrays(repository: Path, checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "build")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_published_study_of_ratings(repository: Path, checkout: Checkout) -> None:
     """The figures in docs/study.md."""
     done = shell(checkout, block(repository, STUDY), COLUMNS="80")
@@ -602,6 +608,7 @@ def test_every_path_of_the_tree_is_there(repository: Path) -> None:
         assert name in ("data/", "report/") or (repository / name).exists(), name
 
 
+@pytest.mark.long
 def test_the_progress_of_a_team(checkout: Checkout, repository: Path) -> None:
     """Of the sample's reviewers, as if they were a team: only what is not settled is to review."""
     done = shell(checkout, block(repository, "cleanset review status --reviewer ada --reviewer ben --reviewer board"))

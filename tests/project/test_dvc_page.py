@@ -22,6 +22,7 @@ def versions(reviewed: tuple[Checkout, str, list[str]], tmp_path_factory: pytest
     return checkout
 
 
+@pytest.mark.exhaustive
 def test_get_import_and_update(
     versions: Checkout, reviewed: tuple[Checkout, str, list[str]], repository: Path, tmp_path: Path
 ) -> None:

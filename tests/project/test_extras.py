@@ -86,7 +86,7 @@ def problems(repository: Path) -> dict[str, str]:
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("extra", MODULES)
 def test_what_an_extra_brings_is_enough(extra: str, problems: dict[str, str]) -> None:
     assert problems[extra] == ""
@@ -132,6 +132,7 @@ def a_set(folder: Path) -> Path:
     return folder / "set"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
     """As from a core without extras: one line that says which extra."""

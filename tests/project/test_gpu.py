@@ -137,6 +137,7 @@ def test_attacks(gpu: Gpu, name: str) -> None:
         assert one.queries == other.queries
 
 
+@pytest.mark.long
 def test_verdicts_and_signs(gpu: Gpu) -> None:
     group = correct_subjects(network(), 6, least=60, most=200)
     wrapped = Uninteresting(network())
@@ -158,6 +159,7 @@ def study(small: Checkout, tmp_path: Path) -> TrainingStudy:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "run",
     [

@@ -175,6 +175,7 @@ def test_make_bench_lists_what_can_be_measured(pristine: Checkout, repository: P
     assert run.endswith("PYTHONPATH=sample:. python bench/score.py --memory\n")
 
 
+@pytest.mark.long
 def test_module_docstrings_name_files_that_are_there(repository: Path) -> None:
     """A docstring of a part that was merged into the module would cite its old name."""
     elsewhere = {"make_imagenet_c.py", "make_imagenet_p.py", "corrupt.py", "eval_kit.py"}

@@ -166,6 +166,7 @@ def test_the_sets_own_texts(mine: Checkout) -> None:
         assert text in card
 
 
+@pytest.mark.exhaustive
 def test_other_libraries_load_it(mine: Checkout, repository: Path) -> None:
     """With the right labels, though a class has no images; by the lines of the page and of the card."""
     (lines,) = blocks(repository, "python", PAGE)

@@ -300,7 +300,16 @@ def changes(data: bytes, old: str, new: str) -> Iterator[tuple[str, bytes]]:
     yield "name", data.decode().replace(old, new, 1).encode()
 
 
-@pytest.mark.parametrize("row", MAKERS)
+LONG = {
+    "`attacks/<attack>/<model>/`",
+    "`<model>.parquet`, `<model>.json`",
+    "`key.csv`, `trials.csv`, `page/images/` of a plan",
+}
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(each, marks=pytest.mark.long) if each in LONG else each for each in MAKERS]
+)
 def test_a_changed_file_is_refused_or_changes_no_result(
     row: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_pipeline_of_an_edition_is_no_link(repository: Path) -> None:
     assert [(path.is_file(), path.is_symlink()) for path in files] == [(True, False)] * 3
 
 
+@pytest.mark.long
 def test_no_stage_depends_on_the_engine(repository: Path) -> None:
     """Neither on the key, nor on a whole file that has it."""
     named = set[tuple[str, str]]()
@@ -77,6 +78,7 @@ def test_a_stage_that_needs_archives_or_a_gpu_depends_on_a_version(
     assert re.fullmatch(r"[1-9][0-9]*\n", version.read_text())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_torch_is_imported_only_where_a_model_runs() -> None:
     """One interpreter imports all other stages; where one of them brings torch, it says which."""

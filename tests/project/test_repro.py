@@ -22,6 +22,7 @@ DRAW = "sample/dvc.yaml:draw"
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
 
+@pytest.mark.long
 def test_nothing_to_do_the_second_time(built: Checkout) -> None:
     assert built.stages_run() == []
     status = built.run("dvc", "status")
@@ -30,6 +31,7 @@ def test_nothing_to_do_the_second_time(built: Checkout) -> None:
     assert [line.split("'")[1] for line in status.stderr.splitlines()] == ["sample/dvc.yaml:trained_models"]
 
 
+@pytest.mark.long
 def test_another_engine_changes_nothing(built: Checkout, tmp_path: Path) -> None:
     clone = built.clone_with_data(tmp_path / "cleanset")
     params = clone.folder / "params.yaml"
@@ -62,6 +64,7 @@ def test_only_reviews_changed_so_nothing_upstream_runs(reviewed: tuple[Checkout,
     assert [stage for stage in ran if stage.startswith("review_apply")] == [f"review_apply@{role}" for role in ROLES]
 
 
+@pytest.mark.long
 def test_metrics_diff_names_just_the_classes_that_changed(reviewed: tuple[Checkout, str, list[str]]) -> None:
     checkout, wnid, _ = reviewed
     changed = json.loads(checkout.run("dvc", "metrics", "diff", "HEAD~1", "--json").stdout)
@@ -85,6 +88,7 @@ def plotted(checkout: Checkout, *command: str) -> dict[str, dict[str, list[dict[
     return rows
 
 
+@pytest.mark.long
 def test_plots_give_the_numbers_of_the_metrics_and_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
     """Before and after a review: a class loses an image, in the plots as in the metrics."""
     checkout, wnid, _ = reviewed
@@ -103,6 +107,7 @@ def test_plots_give_the_numbers_of_the_metrics_and_the_report(reviewed: tuple[Ch
     assert plots["classes/standard.json"]["HEAD~1"] != plots["classes/standard.json"]["HEAD"]
 
 
+@pytest.mark.long
 def test_plots_show_what_lies_in_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
     checkout, _, _ = reviewed
     for path, by_revision in plotted(checkout, "show").items():
@@ -231,7 +236,7 @@ def assert_same(checkout: Checkout, other: Checkout) -> None:
     assert [path for path in checkout.folder.rglob("*.partial") if ".dvc" not in path.parts] == []
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_kill_9_while_the_sample_is_drawn(pristine: Checkout, killed: Killed, tmp_path: Path) -> None:
     """With 24 images in place of 480; killed, then drawn again, they are those of a draw without a kill."""
     drawn = []
@@ -267,6 +272,7 @@ def test_kill_9_of_a_whole_repro_changes_nothing(small: Checkout, pristine: Chec
     assert_same(Checkout(checkout.folder), small)
 
 
+@pytest.mark.long
 def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> None:
     """Inside the checkout it is a DVC subproject; both its parts and the root's commands work."""
     checkout = pristine.clone(tmp_path / "cleanset")

@@ -255,6 +255,7 @@ def fits(shown: Page, width: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_it_is_read_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> None:
     """No page asks for anything but files of the site, lacks an image, or is too wide; every sixth page,
     in `make test LONG=1` or `ALL=1` every second.
@@ -281,6 +282,7 @@ def test_it_is_read_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> N
     assert problems == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_people_search_for_is_found_from_the_disk(site: Path, page: tuple[Page, list[str]], width: int) -> None:
     """Among the first three answers; the index is read once for all questions."""

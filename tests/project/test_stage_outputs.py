@@ -303,6 +303,7 @@ OF_NO_FILE = [
 """Readers of any file, of several outputs by the functions above, or of tables in memory."""
 
 
+@pytest.mark.long
 def test_every_reader_is_listed(repository: Path) -> None:
     """A new `read_…` belongs into the table if it reads what a stage writes."""
     source = repository / "src" / "cleanset"

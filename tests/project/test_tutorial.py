@@ -54,6 +54,7 @@ def test_the_notebook_has_the_cells_of_the_page(repository: Path) -> None:
     assert all(cell["outputs"] == [] or cell["cell_type"] == "code" for cell in notebook["cells"] if "outputs" in cell)
 
 
+@pytest.mark.long
 def test_the_command_writes_what_the_cells_need(tmp_path: Path) -> None:
     """No output, no link to a page that is not there; the photographs have one digest on every machine."""
     write_tutorial(tmp_path / "eight")

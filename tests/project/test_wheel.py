@@ -158,7 +158,7 @@ def test_it_is_small_and_imported_at_once(core: Environment) -> None:
     assert min(float(core.run("python", "-c", IMPORT).stdout) for _ in range(5)) < MAX_IMPORT_SECONDS
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_published_set(core: Environment, tmp_path: Path) -> None:
     """Without torch, DVC and pyarrow, from the lists and verdicts in the wheel; loaded from the cache, too."""
     archive = draw_archive(tmp_path / "val.tar", select_images(PublishedChoice()).candidates["image_id"])

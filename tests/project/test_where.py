@@ -41,6 +41,7 @@ def names_in(path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.long
 def test_every_place_is_there(repository: Path) -> None:
     missing = []
     for what, places in rows(repository).items():

@@ -16,6 +16,7 @@ from cleanset.scoring.models import load_model
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.long
 def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
     """Of every third as many as a plain loop with timm's own transform; of 1,000 photographs it knows 88.3 %."""
     photographs = {path.name: path for path in sorted((real / "photos").iterdir())[::3]}

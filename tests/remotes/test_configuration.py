@@ -43,7 +43,7 @@ def test_a_new_edition_has_it_too(place: str, pristine: Checkout, tmp_path: Path
     assert ("no_scm = true" in config) == place.startswith("elsewhere")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_maintainer_changes_it_by_one_line(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
     checkout = pristine.clone(tmp_path / "cleanset")
     (checkout.folder / ".venv").mkdir()
@@ -55,6 +55,7 @@ def test_a_maintainer_changes_it_by_one_line(repository: Path, pristine: Checkou
         assert found == SETTINGS | {"url": "https://your.server/dvc"}
 
 
+@pytest.mark.long
 def test_nothing_published_yet(clone: Cloning) -> None:
     """A pull from the placeholder fails and names what it lacks. (No name is looked up: a proxy is in the way.)"""
     nowhere = {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": ""}

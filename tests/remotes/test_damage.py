@@ -61,7 +61,7 @@ def whole(checkout: Checkout, built: Checkout) -> bool:
     return manifest_holds(folder) and files(folder) == files(built.folder / SET)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_damaged_objects(web: Remote, objects: Objects, clone: Cloning, built: Checkout) -> None:
     """With one flipped bit, an image cut short, or none, the set is named and not delivered, however often."""
     good = objects.image.read_bytes()
@@ -108,7 +108,7 @@ def test_a_damaged_list_of_files_and_a_killed_pull(
     assert whole(checkout, built)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_connection_that_breaks(web: Remote, clone: Cloning, built: Checkout) -> None:
     """Every connection ends after 30,000 bytes."""
     address = urlsplit(web.url)
@@ -135,6 +135,7 @@ def small_disks(web: Remote, clone: Cloning) -> Iterator[tuple[Checkout, list[Pa
         yield checkout, [cache, data]
 
 
+@pytest.mark.long
 def test_a_full_disk(small_disks: tuple[Checkout, list[Path]], built: Checkout) -> None:
     """First for the cache, then for the set."""
     checkout, disks = small_disks
@@ -148,6 +149,7 @@ def test_a_full_disk(small_disks: tuple[Checkout, list[Path]], built: Checkout) 
     assert whole(checkout, built)
 
 
+@pytest.mark.long
 def test_mending_a_remote(
     repository: Path, web: Remote, objects: Objects, clone: Cloning, built: Checkout, pushed: Path
 ) -> None:

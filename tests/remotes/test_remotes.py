@@ -47,6 +47,7 @@ def fetched(checkout: Checkout, url: str, out: Path) -> dict[str, str]:
     return files(out)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[] if kind == "folder" else pytest.mark.exhaustive) for kind in SERVERS]
 )

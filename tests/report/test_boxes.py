@@ -57,6 +57,7 @@ def pages(export: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     return {name: out / name / "index.html" for name in ("look", "evaluate")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [PAGES[0], *(pytest.param(each, marks=pytest.mark.long) for each in PAGES[1:])])
 def test_the_report(name: str, report: Path, page: Page) -> None:
     page.goto((report / name).as_uri())
@@ -69,6 +70,7 @@ def test_the_report(name: str, report: Path, page: Page) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["look", "evaluate"])
 def test_a_set_and_its_evaluation(name: str, pages: dict[str, Path], page: Page) -> None:
     page.goto(pages[name].as_uri())

@@ -41,6 +41,7 @@ def sheet(folder: Path) -> dict[tuple[str, str], list[list[str]]]:
     }
 
 
+@pytest.mark.long
 def test_one_model(tmp_path: Path, browser: Browser) -> None:
     folder = made(tmp_path, ["only"], "clean")
     page = soup(folder / "index.html")
@@ -96,6 +97,7 @@ def test_ten_models(tmp_path: Path, browser: Browser) -> None:
             assert window.evaluate("document.documentElement.scrollWidth") == width, path.name
 
 
+@pytest.mark.long
 def test_no_image_kept(tmp_path: Path, browser: Browser) -> None:
     folder = made(tmp_path, ["a", "b"], "pending")
     page = soup(folder / "index.html")
@@ -134,6 +136,7 @@ def test_images_that_two_sets_keep_in_different_classes_are_one() -> None:
     assert overlaps(sets) == [(("a",), 2), (("b",), 1)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_edition_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = (made(tmp_path / name, ["a", "b"], "clean") for name in ("one", "two"))
@@ -145,6 +148,7 @@ def test_the_same_edition_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None
 HOSTILE = "<script>alert('x')</script>\"&"
 
 
+@pytest.mark.long
 def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     """Whatever a model, a reviewer or a reason is called."""
     made(tmp_path, ["a"], "clean")
@@ -197,6 +201,7 @@ def test_a_model_that_the_pipeline_file_lacks(tmp_path: Path) -> None:
         stage.run(Edition(tmp_path))
 
 
+@pytest.mark.long
 def test_without_metrics(tmp_path: Path) -> None:
     made(tmp_path, ["a"], "clean")
     (tmp_path / "metrics").rename(tmp_path / "elsewhere")
@@ -206,6 +211,7 @@ def test_without_metrics(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.long
 def test_another_image_than_the_indexed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is shown that was not measured; the old report stays. Without a thumbnail the image is read."""
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
@@ -267,6 +273,7 @@ def assert_without(report: Path, words: Sequence[str]) -> dict[str, str]:
     return texts
 
 
+@pytest.mark.long
 def test_own_images_without_scores(tmp_path: Path) -> None:
     """No model is spoken of, each link leads somewhere, and no class is named twice."""
     edition = own_edition.make(tmp_path)
@@ -282,6 +289,7 @@ def test_own_images_without_scores(tmp_path: Path) -> None:
     assert "001.png ripe pears rank" in texts["rejected.html"]
 
 
+@pytest.mark.long
 def test_own_images_with_scores(tmp_path: Path) -> None:
     """One model, whose predictions of crops nobody knows: a crop has the confidence of the whole image."""
     lines = [

@@ -118,6 +118,7 @@ def test_the_page_has_as_many_images_as_wanted(folder: Path, tmp_path: Path) -> 
     assert "Shown: the most severe 1 of 4 images" in read.get_text()
 
 
+@pytest.mark.long
 def test_a_finished_set_is_read_by_its_manifest(built: Checkout) -> None:
     export = built.folder / "data" / "export" / "standard"
     found = hints.write(str(export), None, text=False)

@@ -49,6 +49,7 @@ CUT_CARDS = """() => [...document.querySelectorAll(".images figure")]
     .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerText)"""
 
 
+@pytest.mark.long
 def test_every_page_is_whole_and_fits_every_window(report: Path, browser: Browser) -> None:
     """Its images load, nothing is fetched, and nothing is wider than the window.
 
@@ -101,12 +102,13 @@ def test_images_stand_side_by_side_on_a_telephone(report: Path, page: Page) -> N
     assert first["y"] == second["y"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [KINDS[0], *(pytest.param(each, marks=pytest.mark.long) for each in KINDS[1:])])
 @pytest.mark.parametrize(
     "looks",
     [
         [(390, "light")],
-        pytest.param([(1280, "dark")], marks=pytest.mark.long),
+        pytest.param([(1280, "dark")], marks=pytest.mark.exhaustive),
         pytest.param([(1280, "light"), (2560, "light")], marks=pytest.mark.exhaustive),
     ],
 )
@@ -275,6 +277,7 @@ def test_from_the_first_page_to_a_class(report: Path, page: Page) -> None:
     assert page.locator("#classes tr:visible th a").all_inner_texts() == ["balloon", "soccer ball"]
 
 
+@pytest.mark.long
 def test_why_an_image_is_in_two_clicks(report: Path, page: Page) -> None:
     """From the first page to the sheet, and from an image on it to its ranks and votes, beside the rejected ones."""
     show(page, report, "index.html")
@@ -303,6 +306,7 @@ def test_what_is_printed_fits_the_page(name: str, report: Path, page: Page) -> N
     assert page.pdf(prefer_css_page_size=True)[:5] == b"%PDF-"
 
 
+@pytest.mark.long
 def test_every_link_leads_somewhere(report: Path) -> None:
     pages = {path: soup(path) for path in all_pages(report)}
     ids = {path.resolve(): {str(tag["id"]) for tag in page(id=True)} for path, page in pages.items()}
@@ -318,6 +322,7 @@ def test_every_link_leads_somewhere(report: Path) -> None:
     assert links > 500
 
 
+@pytest.mark.long
 def test_pages_are_put_together_as_they_should(report: Path) -> None:
     for path in all_pages(report):
         page = soup(path)

@@ -124,6 +124,7 @@ def test_a_file_with_other_bytes(tmp_path: Path) -> None:
         imagenet_c.reproduce(tmp_path)
 
 
+@pytest.mark.long
 def test_the_ratings_by_hand() -> None:
     """The mean of one study's ratings, from the lines of its file."""
     paper = scooter.reproduce(None)
@@ -158,6 +159,7 @@ def test_forms(name: str, found: dict[str, Reproduction]) -> None:
     assert len(re.findall(r"\\\\$", table.in_form("latex"), re.MULTILINE)) == len(paper.numbers) + 1
 
 
+@pytest.mark.long
 def test_the_command() -> None:
     """All papers with their counts; of one, the numbers that differ, and what is not computed."""
     command = CliRunner(env={"COLUMNS": "200"})

@@ -227,6 +227,7 @@ def test_the_same_pixels_in_two_classes(folder: Path) -> None:
         preprocess.run(edition)
 
 
+@pytest.mark.long
 def test_accepting_removes_the_verdicts_on_changed_images_alone(folder: Path) -> None:
     edition = made(folder)
     own_edition.run(edition, "preprocess")
@@ -275,6 +276,7 @@ def test_verdicts_that_are_saved_meanwhile_stay(folder: Path, monkeypatch: pytes
     assert (len(found), found["dog/0.png"]["note"]) == (3, notes[-1])
 
 
+@pytest.mark.long
 def test_a_file_is_written_under_the_lock_of_the_page(folder: Path) -> None:
     """And only one in which something changes: others keep their time."""
     edition = made(folder)
@@ -293,6 +295,7 @@ def test_a_file_is_written_under_the_lock_of_the_page(folder: Path) -> None:
     assert (after["dog.yaml"], after["cat.yaml"] > before["cat.yaml"]) == (before["dog.yaml"], True)
 
 
+@pytest.mark.long
 def test_a_class_without_any_verdict_left(folder: Path) -> None:
     edition = made(folder)
     own_edition.run(edition, "preprocess")
@@ -303,6 +306,7 @@ def test_a_class_without_any_verdict_left(folder: Path) -> None:
     own_edition.run(edition, "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply")
 
 
+@pytest.mark.long
 def test_brought_scores_are_of_the_images_that_they_were_brought_with(folder: Path) -> None:
     edition = made(folder, "--scores", "scores.csv")
     drawn_image(40, 40, seed=99).save(folder / "images/cat/1.png")
@@ -343,6 +347,7 @@ for left in range(5):
 """
 
 
+@pytest.mark.long
 def test_the_same_command_finishes_what_was_killed(folder: Path) -> None:
     """Killed before each of the files that it puts in place: table, verdicts, images.sha256 and params.yaml."""
     edition = made(folder, "--scores", "scores.csv")
@@ -421,6 +426,7 @@ def labels_csv(folder: Path, name: str, moved: str) -> Path:
     return folder / name
 
 
+@pytest.mark.long
 def test_a_table_of_labels_comes_in_later_and_once_more(folder: Path) -> None:
     """By a command that copies it, and enters it as a dependency of the edition and of its trainings."""
     edition = made(folder)

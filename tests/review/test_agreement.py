@@ -257,6 +257,7 @@ def run(built: Checkout, *options: str, width: int = 80) -> str:
     ).stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_sample_for_people(built: Checkout, width: int) -> None:
     shown = [" ".join(line.split()) for line in run(built, width=width).splitlines()]
@@ -293,6 +294,7 @@ def test_the_metrics_of_the_sample(built: Checkout) -> None:
     assert not (built.folder / "metrics" / "totals" / "reviewers_kappa.json").exists()
 
 
+@pytest.mark.long
 def test_without_reviews(built: Checkout, tmp_path: Path) -> None:
     (tmp_path / "reviews").mkdir()
     (tmp_path / "data").mkdir()

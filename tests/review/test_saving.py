@@ -245,6 +245,7 @@ for number in range(1000):
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "old", "new"),

@@ -21,6 +21,7 @@ def study(repository: Path) -> Path:
     return repository / "studies" / "robustness"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_masks(study: Path) -> None:
     drawn = 0

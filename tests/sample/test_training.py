@@ -44,6 +44,7 @@ def test_the_attack_raises_the_loss_within_its_bound(repository: Path) -> None:
     assert loss(attacked) > 1.2 * loss(original)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "role", [pytest.param(role, marks=[] if role == "corruption_robust" else pytest.mark.exhaustive) for role in ROLES]
 )

@@ -166,6 +166,7 @@ class TestRobustbench:
         if "robustbench" not in shape and "compiled" not in shape:
             assert same(ours.network, theirs(model, tmp_path))
 
+    @pytest.mark.long
     @pytest.mark.parametrize("role", [SALMAN, NOISYMIX], ids=["salman", "noisymix"])
     def test_the_two_of_scooter(self, tmp_path: Path, role: dict[str, Any]) -> None:
         model = Model.model_validate(role)
@@ -214,6 +215,7 @@ class TestRobustbench:
         with pytest.raises(CleansetError, match=message):
             load_model(model, tmp_path)
 
+    @pytest.mark.long
     def test_every_entry_but_one_is_accepted(self, tmp_path: Path) -> None:
         """With the preprocessing of RobustBench, pixel by pixel, and an address for the weights."""
         preprocessing_of(Model.model_validate(R18))  # makes robustbench importable
@@ -251,6 +253,7 @@ class TestRobustbench:
         write_record(tmp_path / "robust.json", record)
         assert read_record(tmp_path / "robust.json") == record
 
+    @pytest.mark.long
     @pytest.mark.parametrize("name", ["Singh2023Revisiting_ViT-S-ConvStem", "Mo2022When_Swin-B"])
     def test_networks_of_other_architectures(self, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """One of RobustBench's own, and a Swin transformer, here narrow, saved in the layout of timm before 1.0."""
@@ -270,6 +273,7 @@ class TestRobustbench:
         assert same(ours, network)
         assert same(ours, theirs(model, tmp_path))
 
+    @pytest.mark.long
     def test_one_that_is_registered_with_timm(self, tmp_path: Path) -> None:
         model = Model(source="robustbench", name="Tian2022Deeper_DeiT-S", threat_model="corruptions")
         network = settle(_network(model), 3)

@@ -143,6 +143,7 @@ def never_ending(folder: Path) -> None:
     compute([worker], TASKS, lambda *_: None)
 
 
+@pytest.mark.long
 def test_a_worker_ends_with_its_killed_parent(tmp_path: Path) -> None:
     parent = FORK_SERVER.Process(target=never_ending, args=(tmp_path,))
     parent.start()

@@ -75,6 +75,7 @@ def test_a_process_that_is_killed_while_it_holds_the_lock_does_not_hold_up_the_o
             list(shared.batches(grouped(list(images), 2)))
 
 
+@pytest.mark.long
 def test_a_slow_process_takes_fewer_images(tmp_path: Path) -> None:
     names = [str(number) for number in range(64)]
     with SharedBatches(SlowInOne(tmp_path), SMALL, 64, 2) as shared:
@@ -86,6 +87,7 @@ def test_a_slow_process_takes_fewer_images(tmp_path: Path) -> None:
     assert len(done[slow]) < 20
 
 
+@pytest.mark.long
 def test_no_process_outlives_the_one_that_is_killed() -> None:
     program = """
 import time

@@ -61,6 +61,7 @@ class TestHub:
         fetch(HUB, path)  # it is there already
         assert (path.read_bytes(), len(plan.asked)) == (b"weights", 3)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("ranges", [True, False])
     def test_goes_on_after_a_break(self, path: Path, serving: Serving, ranges: bool) -> None:
         """From where it was, if the server knows ranges."""
@@ -70,6 +71,7 @@ class TestHub:
         # huggingface_hub writes pieces of 10 MiB
         assert not ranges or plan.asked[2:] == [f"GET {FILE}", f"GET {FILE} bytes={20 * 1024**2}-"]
 
+    @pytest.mark.long
     def test_other_bytes_than_the_hub_says(self, path: Path, serving: Serving) -> None:
         plan = serving(Plan(content(MEGA), etag="ab" * 32))
         with pytest.raises(ValueError, match=f"SHA-256 {plan.sha256()} arrived; the hub has {'ab' * 32}"):
@@ -81,6 +83,7 @@ class TestHub:
         fetch(HUB, path)
         assert path.read_bytes() == plan.content
 
+    @pytest.mark.long
     def test_a_page_in_place_of_the_file(self, path: Path, serving: Serving) -> None:
         plan = serving(Plan(content(len(QUOTA)), page=QUOTA))
         with pytest.raises(ValueError, match=r'a web page \("Google Drive - Quota exceeded"\)'):
@@ -94,6 +97,7 @@ class TestHub:
         with pytest.raises(ValueError, match=r"^RemoteEntryNotFoundError: 404 .*/timm/none/resolve/main/a\.bin"):
             fetch(Hub("timm/none", "a.bin"), path)
 
+    @pytest.mark.long
     def test_nobody_there(self, path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
         with pytest.raises(ValueError, match=r"^ConnectError: .*Connection refused"):
@@ -162,6 +166,7 @@ class TestDrive:
         assert plan.asked == [ON_DRIVE, confirmed][: 1 + confirm]
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.long
     def test_breaks_every_time(self, path: Path, serving: Serving) -> None:
         plan = serving(Plan(content(3 * MEGA), breaks=[MEGA] * 9), as_drive=True)
         with pytest.raises(ValueError, match=r"^ConnectionError: .*1000000 bytes read, 2000000 more expected"):
@@ -180,6 +185,7 @@ class TestDrive:
         with pytest.raises(ValueError, match=wanted):
             fetch(DRIVE, path)
 
+    @pytest.mark.long
     def test_a_page_sent_as_the_file(self, path: Path, serving: Serving) -> None:
         serving(Plan(QUOTA.encode()), as_drive=True)
         with pytest.raises(
@@ -187,6 +193,7 @@ class TestDrive:
         ):
             fetch(DRIVE, path)
 
+    @pytest.mark.long
     def test_a_certificate_of_somebody_else(
         self, path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -219,6 +226,7 @@ class TestWeb:
         assert path.read_bytes() == plan.content
         assert plan.asked == ["/weights.pth"]
 
+    @pytest.mark.long
     def test_it_breaks_off(self, path: Path) -> None:
         plan = Plan(content(MEGA), breaks=[MEGA // 2])
         with web(plan) as url:
@@ -226,6 +234,7 @@ class TestWeb:
         assert path.read_bytes() == plan.content
         assert len(plan.asked) == 2
 
+    @pytest.mark.long
     def test_other_bytes(self, path: Path) -> None:
         plan = Plan(content(1000))
         with web(plan) as url, pytest.raises(ValueError, match=r"SHA-256 [0-9a-f]{64} arrived; expected .* 00000000"):
@@ -242,6 +251,7 @@ def start(origin: Hub | Drive, path: Path, **options: object) -> "subprocess.Pop
     return subprocess.Popen([sys.executable, "-c", PROGRAM, path, *origin], **options)  # type: ignore[call-overload, no-any-return]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
 def test_killed_in_the_middle(origin: Hub | Drive, path: Path, serving: Serving) -> None:
     plan = serving(Plan(content(30 * MEGA), stall=threading.Event()), as_drive=origin is DRIVE)
@@ -257,6 +267,7 @@ def test_killed_in_the_middle(origin: Hub | Drive, path: Path, serving: Serving)
     assert sorted(found.name for found in path.parent.iterdir()) == ["model.safetensors", "model.safetensors.sha256"]
 
 
+@pytest.mark.long
 def test_two_at_once_download_once(path: Path, serving: Serving) -> None:
     plan = serving(Plan(content(5 * MEGA), stall=threading.Event()))
     first = start(HUB, path)
@@ -270,6 +281,7 @@ def test_two_at_once_download_once(path: Path, serving: Serving) -> None:
     assert plan.asked.count(f"GET {FILE}") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
 def test_a_server_that_falls_silent(
     origin: Hub | Drive, path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
@@ -283,6 +295,7 @@ def test_a_server_that_falls_silent(
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
 def test_a_bar_for_a_person(origin: Hub | Drive, path: Path, serving: Serving) -> None:
     serving(Plan(content(3 * MEGA)), as_drive=origin is DRIVE)

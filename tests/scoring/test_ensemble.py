@@ -127,6 +127,7 @@ def test_a_path_that_looks_like_markup(folder: Path, run: Callable[..., Done]) -
     assert lines[11] == "weights        [/bold] w[red].pt"
 
 
+@pytest.mark.long
 def test_pinning_downloads_and_then_other_bytes_are_refused(
     tmp_path: Path, serving: Serving, run: Callable[..., Done]
 ) -> None:

@@ -44,6 +44,7 @@ def resnet50(role: str, folder: Path) -> LoadedModel:
     return replace(load_model(named, folder), preprocessing=ResizeAndCrop("small", 74, 64, "bilinear"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ["standard", pytest.param("norm_robust", marks=pytest.mark.exhaustive)])
 def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> None:
     """With one thread and two, across batches and inside operators; in batches of 1, 3 and 8, padded or not."""

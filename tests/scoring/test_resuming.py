@@ -79,6 +79,7 @@ def test_kill_minus_nine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (edition.scores("standard").read_bytes(), edition.scored_with("standard").read_bytes()) == continued
 
 
+@pytest.mark.long
 def test_shards_of_other_weights_images_or_precision_are_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

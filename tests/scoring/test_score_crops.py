@@ -97,6 +97,7 @@ def test_every_crop_by_image_and_box(edition: Edition) -> None:
     assert crops == sorted([*drawn(), (id_of(7), (0, 0, 9, 9))])
 
 
+@pytest.mark.long
 def test_the_same_bytes_in_any_batch(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     scored(edition)
     first = edition.crop_scores("standard").read_bytes()

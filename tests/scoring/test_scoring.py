@@ -83,6 +83,7 @@ def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
     assert table["top5_class"].str[0].nunique() > 1  # the images are told apart
 
 
+@pytest.mark.long
 def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path) -> None:
     images = {id_of(number): jpeg(drawn_image(20 + 3 * number, 70 - number, seed=number)) for number in range(1, 21)}
     found = set()
@@ -155,6 +156,7 @@ def test_normalise_is_exact_in_the_precision_of_the_pixels() -> None:
     assert layer(pixels.float()).dtype == torch.float32
 
 
+@pytest.mark.long
 def test_real_model_against_timms_own_transform(real: Path) -> None:
     """EfficientNet-Lite0 on four photographs, with timm's transform and a plain forward pass."""
     name = "tf_efficientnet_lite0"

@@ -125,6 +125,7 @@ def test_top1_minus_published(top1: float, printed: float | None, line: dict[str
     assert top1_minus_published(top1, printed) == line
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) -> None:
     """And `dvc metrics show` has a dash for the others."""

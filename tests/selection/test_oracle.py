@@ -246,6 +246,7 @@ def open_ids(filled: Filled) -> set[str]:
 # What must hold
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @fewer
 @given(worlds(), st.integers(0, 2))

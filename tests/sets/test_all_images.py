@@ -119,6 +119,7 @@ def unfinished(folder: Path) -> Edition:
     return edition
 
 
+@pytest.mark.long
 def test_until_all_is_reviewed(tmp_path: Path) -> None:
     edition = unfinished(tmp_path)
     found = status.run(edition).progress[ALL_MODELS]
@@ -136,6 +137,7 @@ def test_until_all_is_reviewed(tmp_path: Path) -> None:
     assert "classes full 0 of 3" in words(page.get_text(" "))
 
 
+@pytest.mark.long
 def test_strict_wants_an_image_of_each_class_and_no_candidate_undecided(tmp_path: Path) -> None:
     edition = unfinished(tmp_path)
     own_edition.change_params(edition, export={"strict": True})

@@ -133,6 +133,7 @@ def probabilities(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ["standard", pytest.param("corruption_robust", marks=pytest.mark.long)])
 def test_a_model_fed_from_the_arrays_gives_the_scores_of_the_stage(edition: Edition, role: str) -> None:
     Made(edition.folder).succeeds("score", "--model", role)
@@ -268,6 +269,7 @@ def test_a_finished_set(
             assert np.array_equal(pixels, RES256CROP224(image).transpose(1, 2, 0))
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
     few, many = peak_mib(20, tmp_path / "few"), peak_mib(400, tmp_path / "many")
     assert many < few + 25, f"{few:.0f} MiB for 20, {many:.0f} MiB for 400, which are 53 MiB more on disk"

@@ -77,6 +77,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("most_bytes", [100_000, 1_000_000])
 def test_long_arrays_of_labels_and_ids(tmp_path: Path, most_bytes: int) -> None:

@@ -257,6 +257,7 @@ def test_a_packed_folder_is_named(tmp_path: Path, name: str, command: str) -> No
             read(path)
 
 
+@pytest.mark.long
 def test_errors_by_kind(copy: Path, tmp_path: Path) -> None:
     """What the caller gave, what did not answer, what is damaged; then the same set whole again."""
     images = cleanset.load("standard", copy)
@@ -281,6 +282,7 @@ def test_errors_by_kind(copy: Path, tmp_path: Path) -> None:
         cleanset.load("standard", copy)
 
 
+@pytest.mark.long
 def test_a_plain_sequence_without_torch(edition: Edition) -> None:
     program = (
         "import sys; sys.modules['torch'] = None\n"
@@ -297,6 +299,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.long
 def test_a_file_that_is_no_image_though_its_digests_agree(copy: Path) -> None:
     large = io.BytesIO()
     Image.new("L", (20_000, 20_000)).save(large, "PNG")

@@ -126,6 +126,7 @@ def read_by_datasets(folder: Path, home: Path) -> tuple[str, list[str], list[dic
     return label, names, rows
 
 
+@pytest.mark.long
 def test_datasets(export: Path, edition: Edition, classes: dict[str, tuple[str, str]], tmp_path: Path) -> None:
     label, names, rows = read_by_datasets(export, tmp_path)
     assert (label, names) == ("label", [classes[key][0] for key in sorted(classes)])
@@ -135,6 +136,7 @@ def test_datasets(export: Path, edition: Edition, classes: dict[str, tuple[str, 
     assert found == expected(edition.folder.parent, classes, of_pixels=False)
 
 
+@pytest.mark.long
 def test_datasets_without_the_images(edition: Edition, classes: dict[str, tuple[str, str]], tmp_path: Path) -> None:
     folder = publish.run(edition.export("images"), tmp_path / "out", False, None).folder
     assert verify.run(folder, decode=False).problems == []

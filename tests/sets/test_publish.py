@@ -103,6 +103,7 @@ def test_the_card_without_images(export_folder: Path, tmp_path: Path) -> None:
     assert "cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out ../images" in after
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_table_without_images_has_the_names_of_the_classes(export_folder: Path, tmp_path: Path) -> None:
     """By the lines of the card itself, with `datasets`, without a network."""
@@ -351,6 +352,7 @@ def test_a_rebuilt_set_is_not_published(edition: Edition, export_folder: Path, t
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_another_release_than_expected(published: Path, keys: Path, tmp_path: Path) -> None:
     """A genuine one under the name of another: what is signed says which it is."""
     alice = str(keys / "alice.pub")

@@ -120,6 +120,7 @@ for folder in sys.argv[1:]:
 """
 
 
+@pytest.mark.long
 def test_by_datasets(rebuilt: Path, copy: Path, tmp_path: Path) -> None:
     """From the folder with its card, and in both ways without it."""
     offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}

@@ -126,6 +126,7 @@ def test_a_sceptic_needs_the_release_and_one_file(released: Path, tmp_path: Path
     assert f"{NAME}/sets/norm_robust/manifest.csv, n01443537 1: model standard; expected norm_robust" in lines
 
 
+@pytest.mark.long
 def test_the_command_checks_a_release_without_its_edition(built: Checkout, tmp_path: Path) -> None:
     new_key(tmp_path, "alice")
     done = built.run(
@@ -155,6 +156,7 @@ def test_the_same_bytes_again(built: Checkout, released: Path, tmp_path: Path) -
     assert (tmp_path / "out" / f"{NAME}.tar").read_bytes() == released.with_name(f"{NAME}.tar").read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.long if kind.startswith("a ") else ()) for kind in KINDS]
 )
@@ -273,6 +275,7 @@ OTHER_RULES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 def test_audits_gold_items_and_other_rules(built: Checkout, tmp_path: Path) -> None:
     """What follows by other rules; publish refuses what the program recomputes in another way."""
     edition = copied(built, tmp_path / "edition")
@@ -345,6 +348,7 @@ images: {source: ours, licence: CC0-1.0, people: nobody}
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_own_images(tmp_path: Path) -> None:
     """Their sets have other names of columns and files, and any names of classes and images."""

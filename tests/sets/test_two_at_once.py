@@ -24,6 +24,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.exhaustive)])
 def test_two_exports_of_one_model(rounds: int, tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def texts(finished: Edition) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 def test_no_text_speaks_of_a_model(finished: Edition, tmp_path: Path) -> None:
     found = texts(finished)
     release = publish(finished, tmp_path)
@@ -218,6 +219,7 @@ def test_a_choice_of_candidates_changes_nothing(finished: Edition) -> None:
         edition.params_yaml.write_text(params)
 
 
+@pytest.mark.long
 def test_beside_a_set_with_scores(tmp_path: Path) -> None:
     """In one edition, the set with scores has its tiers, and the one without has none."""
     images = [f"{key}/{place:03d}.png" for key in KEYS for place in range(4)]

@@ -169,6 +169,7 @@ def test_wrong_checksums(made: Made, change: Callable[[str], str | None], messag
     made.fails(f"raw.md5{message}")
 
 
+@pytest.mark.long
 def test_the_installed_command(made: Made) -> None:
     """The same through the script that pip installs, as a person runs it."""
     made.archives(images=official({FOURTH: b""})).params(expect_images=1)
@@ -178,6 +179,7 @@ def test_the_installed_command(made: Made) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {message}\n")
 
 
+@pytest.mark.long
 def test_damage_anywhere_is_one_line(made: Made) -> None:
     """Random damage to archive and labels: either the run succeeds, or it is one line."""
     rng = random.Random(0)

@@ -82,6 +82,7 @@ class TestKilled:
         made.succeeds("preprocess")
         assert made.outputs() == tables
 
+    @pytest.mark.long
     def test_export(self, made: Made) -> None:
         images = self.folder_edition(made)
         made.succeeds("preprocess")
@@ -112,6 +113,7 @@ class TestKilled:
             *(f"data/export/standard/{name}.csv" for name in ("manifest", "metadata", "rejected")),
         }
 
+    @pytest.mark.long
     def test_a_failed_export_leaves_the_last_one(self, made: Made) -> None:
         images = self.folder_edition(made)
         made.succeeds("preprocess")

@@ -92,6 +92,7 @@ def run_all(edition: Edition) -> None:
     report.run(edition)
 
 
+@pytest.mark.long
 def test_from_the_list_to_the_set(made: Made) -> None:
     edition = Edition(made.folder)
     run_all(edition)
@@ -122,6 +123,7 @@ def test_from_the_list_to_the_set(made: Made) -> None:
     assert review_status(edition).progress["robust"].at_least == 1
 
 
+@pytest.mark.long
 def test_the_release_of_lists_can_be_recomputed(made: Made) -> None:
     """Without predictions of crops, and with images whose confidence is not known."""
     made.others["export"] = {"version": "1.0.0", "date": "2026-01-31"}
@@ -185,6 +187,7 @@ def test_an_unpinned_list_is_refused(made: Made) -> None:
     )
 
 
+@pytest.mark.long
 def test_scores_need_no_torch(made: Made) -> None:
     edition = Edition(made.folder)
     preprocess.run(edition)

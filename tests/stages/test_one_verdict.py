@@ -67,6 +67,7 @@ def test_report_again(made_edition: Edition) -> None:
     assert rewritten(before, made_edition.report) == []
 
 
+@pytest.mark.long
 def test_report_after_a_verdict(made_edition: Edition) -> None:
     """The page of the other class and the thumbnails stay; the next image of the class is shown for the first time."""
     before = inodes(made_edition.report)
@@ -87,6 +88,7 @@ def test_report_after_a_verdict(made_edition: Edition) -> None:
     assert from_nothing(made_edition) == found
 
 
+@pytest.mark.long
 def test_report_after_a_hand(made_edition: Edition) -> None:
     """Changed, removed and added files, a damaged cache, and another number in params."""
     folder = made_edition.report
@@ -113,6 +115,7 @@ def test_report_after_a_hand(made_edition: Edition) -> None:
     assert from_nothing(made_edition) == found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_export(made: Made) -> None:
     """Of three images one gives way to another, one is a crop, and one is as it was."""

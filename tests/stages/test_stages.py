@@ -547,6 +547,7 @@ def written_by(edition: Edition) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_bytes_again_and_from_reviews_in_another_order_and_place(tmp_path: Path) -> None:
     edition = edition_in(tmp_path / "one")

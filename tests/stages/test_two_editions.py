@@ -37,6 +37,7 @@ def test_sets_are_exported_by_turns(editions: dict[str, Edition]) -> None:
     assert {role: outputs(edition, role) for role, edition in editions.items()} == before
 
 
+@pytest.mark.long
 def test_sets_are_exported_in_threads(editions: dict[str, Edition]) -> None:
     before = {role: outputs(edition, role) for role, edition in editions.items()}
     start = Barrier(len(editions))

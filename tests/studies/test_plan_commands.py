@@ -72,6 +72,7 @@ def run(command: Sequence[str]) -> None:
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.long
 def test_evaluate(edition: Edition, tmp_path: Path) -> None:
     """What an earlier run has finished is not counted: all of it, or shards of an interrupted one."""
     command = asked(edition, "evaluate", "SET", "--out", str(tmp_path / "out"))
@@ -92,6 +93,7 @@ def test_evaluate(edition: Edition, tmp_path: Path) -> None:
     assert shard.exists()
 
 
+@pytest.mark.long
 def test_robustness_evaluate(edition: Edition, tmp_path: Path) -> None:
     """Each image unchanged and in two severities, and once more by the model's own preprocessing."""
     params = tmp_path / "changes.yaml"
@@ -149,6 +151,7 @@ def test_a_program(edition: Edition, words: Sequence[str]) -> None:
         CliRunner().invoke(app, [*command, "--budget-hours", "1"], catch_exceptions=False)
 
 
+@pytest.mark.long
 def test_hints(edition: Edition) -> None:
     command = ["hints", str(edition.export(ROLE)), "--no-text"]
     assert rows(command) == [("hints", "needed", 4, 0, 0)]

@@ -44,6 +44,7 @@ def page(browser: Browser) -> Page:
     return browser.new_page()
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.parametrize("load", ["loadBytes", "loadElement"])
 def test_the_images_on_the_screen_come_first(page: Page, load: str) -> None:
@@ -72,6 +73,7 @@ def test_the_images_on_the_screen_come_first(page: Page, load: str) -> None:
     page.close()
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_an_image_that_fails_is_asked_for_again_while_it_is_wanted(page: Page) -> None:
     line = Line(page)

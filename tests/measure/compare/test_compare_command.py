@@ -193,6 +193,7 @@ def test_another_models_classes_may_change_too(edition: Edition) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_crop_that_the_model_misclassifies_is_in_neither(edition: Edition) -> None:
     """Image 2 then has no place to lose: images 3 and 4 are kept on both sides."""
     others(edition.folder)
@@ -268,6 +269,7 @@ def test_no_line_is_wider_than_80_columns() -> None:
     assert max(map(len, SCORE_LINES.splitlines())) <= 80
 
 
+@pytest.mark.long
 def test_errors_are_one_line(edition: Edition) -> None:
     table, other = "data/scores/standard.parquet", "mine.parquet"
     (edition.folder / other).write_bytes((edition.folder / table).read_bytes())

@@ -86,6 +86,7 @@ def test_every_image_misclassified() -> None:
     assert (found.confidences.misclassified, found.confidences.largest, found.confidences.mean) == (["a"], None, None)
 
 
+@pytest.mark.long
 @examples(50, fast=10)
 @given(
     st.lists(
@@ -225,6 +226,7 @@ def test_scores_that_do_not_fit(edition: Edition) -> None:
         run(TABLE, TOP5, None, "standard", 1, False)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["standard", "norm_robust", "corruption_robust"])
 def test_scores_that_say_what_the_published_list_says(repository: Path, role: str) -> None:

@@ -151,6 +151,7 @@ def test_what_cannot_be_compared(two: tuple[Path, Path], tmp_path: Path) -> None
         releases.diff(two[0], tmp_path / "nowhere")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_in_seconds(tmp_path: Path) -> None:
     """A thousand classes of three images each, 20,000 rejected candidates."""
@@ -163,6 +164,7 @@ def test_in_seconds(tmp_path: Path) -> None:
     assert time.perf_counter() - start < 10
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_image_that_is_renamed_and_rejected(tmp_path: Path) -> None:
     """Its reason is found by its bytes, under its new name and in its new class."""

@@ -86,6 +86,7 @@ def test_the_folder_is_of_code_libraries_and_classes(tmp_path: Path, monkeypatch
     assert folder() != before
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_server_that_starts_again_measures_only_what_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

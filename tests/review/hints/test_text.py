@@ -109,6 +109,7 @@ def written(*lines: tuple[int, int, str]) -> Image.Image:
     return image
 
 
+@pytest.mark.long
 @needs_reader
 @pytest.mark.slow
 def test_reading() -> None:

@@ -59,6 +59,7 @@ def keep_often(folder: Path) -> None:
         cache.keep(DIGEST, LINES)
 
 
+@pytest.mark.long
 def test_several_processes_write_one_file(tmp_path: Path) -> None:
     TextCache(tmp_path).keep(DIGEST, LINES)
     processes = [multiprocessing.get_context("fork").Process(target=keep_often, args=(tmp_path,)) for _ in range(3)]

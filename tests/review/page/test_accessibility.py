@@ -56,6 +56,7 @@ def test_no_violation_in_any_state(start: Serve, visit: Open, width: int, scheme
     assert at.page.get_attribute("html", "lang") == "en-US"
 
 
+@pytest.mark.long
 def test_none_at_the_board_and_at_the_end(edition: Path, start: Serve, visit: Open) -> None:
     _, at = in_conflict(edition, start, visit)
     for scheme in ("light", "dark"):
@@ -81,6 +82,7 @@ CUT_CONFIDENCES = """
 """
 
 
+@pytest.mark.long
 def test_a_page_at_200_percent_and_a_window_that_is_too_narrow(start: Serve, visit: Open) -> None:
     at = visit(start())
     for width, height in ((640, 400), (640, 512)):

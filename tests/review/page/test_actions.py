@@ -100,6 +100,7 @@ def test_each_action_is_there_once_and_is_carried_out() -> None:
     assert by_mouse == {Action.DRAW_BOX}
 
 
+@pytest.mark.long
 def test_the_help_lists_every_action(unchanged: Server, visit: Open) -> None:
     """Those of the cards and of a crop; the others are told where they are."""
     at = visit(unchanged)
@@ -127,6 +128,7 @@ INTO: dict[Mode, tuple[str, ...]] = {
 """The keys that lead into each mode; into the end leads the last verdict."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_a_key_without_an_action_says_so_and_changes_nothing(edition: Path, tab: TabAlone, mode: Mode) -> None:
     if mode == "end":

@@ -130,6 +130,7 @@ def test_many_images_wait_as_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on.set()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     others = set(spawned(os.getpid()))  # of other tests, which end some time after these
@@ -145,6 +146,7 @@ def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     hints.close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_its_process_has_ended_once_it_is_closed(jpeg: bytes) -> None:
     """One that ended at the same time as the interpreter wrote to a closed pipe, rarely, after Ctrl+C."""
@@ -156,6 +158,7 @@ def test_its_process_has_ended_once_it_is_closed(jpeg: bytes) -> None:
     assert not set(spawned(os.getpid())) - others
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
     """After Ctrl+C, which reaches both, without a traceback; after kill -9 of the server alone."""

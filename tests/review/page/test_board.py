@@ -67,6 +67,7 @@ def in_conflict(edition: Path, start: Serve, visit: Open) -> tuple[str, Reviewin
     return image, at
 
 
+@pytest.mark.long
 def test_two_crops_are_told_apart_and_one_is_taken(edition: Path, start: Serve, visit: Open) -> None:
     image, at = in_conflict(edition, start, visit)
     assert at.page.evaluate(BOXES) == [[0, 0, 300, 200], [20, 10, 280, 190]]
@@ -151,6 +152,7 @@ def test_others_see_two_crops_apart_too(edition: Path, start: Serve, visit: Open
     assert card.locator("rect.of-other").count() == 1
 
 
+@pytest.mark.long
 def test_the_page_shows_what_others_have_written_meanwhile(edition: Path, start: Serve, visit: Open) -> None:
     """At once when it is loaded, and at the end without a reload."""
     at = visit(start("board"))

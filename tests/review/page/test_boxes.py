@@ -86,6 +86,7 @@ def test_the_board_and_the_end(edition: Path, start: Serve, visit: Open) -> None
     assert not found, "\n".join(found)
 
 
+@pytest.mark.long
 def test_the_note_and_a_phone(start: Serve, visit: Open) -> None:
     """Save and Cancel, once cut in half by a rule for the lines of notes: with that rule, they are found."""
     at = visit(start())

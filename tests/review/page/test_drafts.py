@@ -24,7 +24,7 @@ def open_again(at: Reviewing, text: str) -> None:
     )
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_note_stays_until_it_is_saved_by_mouse(edition: Path, start: Serve, visit: Open) -> None:
     server = start(alone=True)
     at = visit(server)
@@ -80,6 +80,7 @@ def test_a_drawn_box_stays_until_it_is_saved(edition: Path, start: Serve, visit:
     assert at.mode == "class"
 
 
+@pytest.mark.long
 def test_a_click_moves_the_question(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, third = at.shown[0], at.shown[2]
@@ -99,6 +100,7 @@ def test_a_click_moves_the_question(edition: Path, start: Serve, visit: Open) ->
     assert (at.mode, at.focus) == ("class", first)
 
 
+@pytest.mark.long
 def test_undo_works_after_a_reload(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("c", "c")
@@ -151,6 +153,7 @@ def test_no_key_is_ignored_at_the_end(edition: Path) -> None:
 CYRILLIC = {"c": ("с", "KeyC"), "r": ("к", "KeyR"), "b": ("и", "KeyB"), "?": (",", "Slash")}
 
 
+@pytest.mark.long
 def test_letters_of_other_alphabets(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]
@@ -180,6 +183,7 @@ def test_letters_of_other_alphabets(edition: Path, start: Serve, visit: Open) ->
     }
 
 
+@pytest.mark.long
 def test_other_keys_are_the_browsers_and_none_of_the_pages_is_silent(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     before = at.of_view("pressed")

@@ -76,6 +76,7 @@ def careful(session: Session, key: tuple[int, str]) -> str:
     return "r" if key in session.golds else "c"
 
 
+@pytest.mark.long
 def test_a_careful_reviewer_finds_all_and_is_asked_nothing_twice(with_items: Path) -> None:
     session = session_of(with_items)
     assert len(session.golds) == 12
@@ -88,6 +89,7 @@ def test_a_careful_reviewer_finds_all_and_is_asked_nothing_twice(with_items: Pat
     assert len(shown) == 12 + sum(len(by_name) for by_name in read_reviews(with_items / "reviews", imagenet()).values())
 
 
+@pytest.mark.long
 def test_a_careless_reviewer_reviews_what_the_items_stood_for_at_the_end(with_items: Path) -> None:
     session = session_of(with_items)
     review_all(session, lambda *_: "c")
@@ -102,6 +104,7 @@ def test_a_careless_reviewer_reviews_what_the_items_stood_for_at_the_end(with_it
     assert not again.unsettled()
 
 
+@pytest.mark.long
 def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
     """The parts of a card, its address and its entry in the file have the forms of all others."""
     session = session_of(with_items)
@@ -144,6 +147,7 @@ def test_nothing_tells_a_gold_item_from_another_image(with_items: Path) -> None:
     assert sorted(path.name for path in (with_items / "reviews").iterdir()) == ["ada", "gold.csv"]
 
 
+@pytest.mark.long
 def test_the_share_is_kept_over_sessions(with_items: Path) -> None:
     set_share(with_items, 0.05)
     session = session_of(with_items)
@@ -160,6 +164,7 @@ def test_the_share_is_kept_over_sessions(with_items: Path) -> None:
     assert not [key for status in board.statuses.values() for key in status.votes if key in first]
 
 
+@pytest.mark.long
 def test_without_the_params_answers_do_not_count(with_items: Path) -> None:
     review_all(session_of(with_items), careful)
     text = (with_items / "params.yaml").read_text()
@@ -213,6 +218,7 @@ def test_in_a_new_clone_the_images_are_made_again(with_items: Path, monkeypatch:
     assert not missing.exists()
 
 
+@pytest.mark.long
 def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
     """Ada and Ben each reviewed half of the set, and look at the other's half; their gold items correct the bound."""
     with_items = with_empty_reviews(built, tmp_path / "edition")

@@ -17,6 +17,7 @@ GOLDFISH, LADYBUG = "n01443537", "n02165456"
 GRID = {"verdict": "clean", "seen": "grid"}
 
 
+@pytest.mark.long
 def test_a_second_press_at_once_takes_no_other_class(edition: Path, start: Serve, visit: Open) -> None:
     """The next class, which nobody has looked at, is loaded ahead and shown long before the second press."""
     with_one_model(edition)
@@ -36,6 +37,7 @@ def test_a_second_press_at_once_takes_no_other_class(edition: Path, start: Serve
     assert set(reviews(edition)) == {GOLDFISH, LADYBUG}
 
 
+@pytest.mark.long
 def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
@@ -124,6 +126,7 @@ def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve
     assert list(saved.values()) == [GRID] * 7
 
 
+@pytest.mark.long
 def test_a_lost_connection_leaves_no_image_out(edition: Path, start: Serve, visit: Open) -> None:
     """The line that tells of it covers the upper row for a while; the key waits until it is gone."""
     with_one_model(edition)

@@ -64,6 +64,7 @@ def at(start: Serve, visit: Open) -> Reviewing:
     return visit(start())
 
 
+@pytest.mark.long
 def test_the_browser_shows_the_stored_pixels(edition: Path, unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     for wnid, image_id in (TURNED, CMYK, GREY):
@@ -117,6 +118,7 @@ def test_the_preview_is_what_the_model_gets(edition: Path, unchanged: Server, vi
     assert (np.asarray(seen) == pixels.permute(1, 2, 0).numpy()).all()
 
 
+@pytest.mark.long
 def test_a_box_or_image_that_is_none(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     base = at.page.url.split("?")[0]
@@ -218,6 +220,7 @@ def test_a_jpeg_is_handed_on_as_it_is_stored_without_metadata() -> None:
     assert max(Image.open(io.BytesIO(encode_for_page(data, 20, as_stored=True))).size) == 20
 
 
+@pytest.mark.long
 def test_little_goes_over_the_line_and_what_is_looked_at_comes_first(edition: Path, at: Reviewing) -> None:
     """The images of the class before those of the next ones; code compressed, and asked for again only if changed."""
     asked: list[str] = []

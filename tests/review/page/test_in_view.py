@@ -64,6 +64,7 @@ def test_each_action_of_the_close_up_has_a_button(edition: Path, start: Serve, v
     assert (at.mode, reviews(edition)) == ("class", {})
 
 
+@pytest.mark.long
 def test_filters_by_reason_and_by_hint(edition: Path) -> None:
     tab = TabAlone(edition, measures=True)
     goldfish = tab.wnid
@@ -84,7 +85,7 @@ def test_filters_by_reason_and_by_hint(edition: Path) -> None:
     tab.session.hints.close()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_hints_of_classes_that_nobody_has_opened(edition: Path) -> None:
     """Measured in the background; until then the filter says how many images are not, and never that there are none."""
     tab = TabAlone(edition, measures=True)
@@ -135,6 +136,7 @@ def test_the_page_of_the_sample_has_words_for_tiers(tab: TabAlone) -> None:
     assert re.search(r"rank 1\s", text)
 
 
+@pytest.mark.long
 def test_what_changes_is_read_aloud_and_focus_stays_with_the_task(start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]

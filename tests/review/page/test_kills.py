@@ -93,7 +93,7 @@ def told(reading: int, first: bytes = b"") -> list[tuple[Flat, list[str]]]:
     return [tuple(json.loads(line)) for line in lines]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_no_verdict_is_lost_in_kills_at_random_moments(edition: Path) -> None:
     """What a tab showed is on the disk, and at most the one key after it, with all of its images or none."""
     rng, library = Random(20_11), open_library(Edition(edition))
@@ -124,6 +124,7 @@ def test_no_verdict_is_lost_in_kills_at_random_moments(edition: Path) -> None:
                 path.unlink()
 
 
+@pytest.mark.long
 def test_no_verdict_is_lost_in_two_tabs(edition: Path) -> None:
     """Two processes of one reviewer in the same classes: all that either showed as saved is on the disk."""
     library = open_library(Edition(edition))

@@ -60,6 +60,7 @@ def test_no_script_imports_in_a_circle() -> None:
     TopologicalSorter(imports).prepare()  # raises CycleError
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "size", [(853, 480), *(pytest.param(each, marks=pytest.mark.long) for each in ((1280, 720), (1920, 1080)))], ids=str
 )
@@ -91,6 +92,7 @@ def test_nothing_is_cut_and_nothing_jumps(unchanged: Server, visit: Open, size: 
     assert at.page.evaluate(SCROLL_TOP) == scrolled > 0
 
 
+@pytest.mark.long
 def test_the_zoom_is_kept_from_image_to_image(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     at.press("Enter")
@@ -229,6 +231,7 @@ def test_cards_are_reached_by_tab(start: Serve, visit: Open) -> None:
     assert (at.page.get_attribute(f"[data-card='{first}'] img", "alt") or "").endswith(", clean")
 
 
+@pytest.mark.long
 def test_what_lies_under_a_dialog_is_out_of_reach(unchanged: Server, visit: Open) -> None:
     at = visit(unchanged)
     at.press("x")

@@ -97,6 +97,7 @@ def test_a_foreign_page_gets_no_image_but_may_link_here(server: Server) -> None:
     assert (status(server, ADA, link), status(server, "/", link)) == (200, 303)
 
 
+@pytest.mark.long
 def test_a_foreign_page_in_the_browser(server: Server, visit: Open) -> None:
     """It can neither show an image nor open the socket; the page itself loads nothing from elsewhere."""
     at = visit(server)
@@ -119,6 +120,7 @@ def test_a_foreign_page_in_the_browser(server: Server, visit: Open) -> None:
     foreign.close()
 
 
+@pytest.mark.long
 def test_off_loopback_a_token_is_needed(start: Serve, visit: Open) -> None:
     server = start("ada", "--host", "0.0.0.0")
     token = server.address.partition("?token=")[2]
@@ -194,6 +196,7 @@ def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
         socket.create_connection(("127.0.0.2", server.port), timeout=5)
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_half_open_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a request, with half a header (also of a second one), with half a body; not those being answered."""

@@ -62,6 +62,7 @@ def test_a_verdict_that_differs_from_the_consensus(own: Review, decision: Decisi
     assert differs(own, decision, 0.02) is expected
 
 
+@pytest.mark.long
 def test_looking_back(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second, third = at.shown[:3]

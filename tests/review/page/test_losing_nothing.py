@@ -21,6 +21,7 @@ GOLDFISH, LADYBUG = "n01443537", "n02165456"
 CLEAN = {"verdict": "clean"}
 
 
+@pytest.mark.long
 def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Open) -> None:
     server = start(alone=True)
     at = visit(server)
@@ -148,6 +149,7 @@ def test_a_file_broken_by_hand_says_so_and_heals(edition: Path, start: Serve, vi
     assert set(reviews(edition)[GOLDFISH]) == {first, second}
 
 
+@pytest.mark.long
 def test_an_edit_by_hand_is_shown_and_not_overwritten(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first = at.shown[0]
@@ -196,6 +198,7 @@ def test_two_servers_of_two_reviewers(edition: Path) -> None:
     assert {entry["verdict"] for entry in reviews(edition, "ben")[GOLDFISH].values()} == {"unsure"}
 
 
+@pytest.mark.long
 def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
     def answer(*options: str) -> str:
         done = subprocess.run(

@@ -52,6 +52,7 @@ def test_nothing_is_asked_of_other_machines() -> None:
             assert hosts == set(), path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_torch_at_the_start() -> None:
     program = "import sys, cleanset.review.page.server; sys.exit(bool({'torch', 'timm', 'scipy'} & set(sys.modules)))"
@@ -256,6 +257,7 @@ def test_undo_is_of_one_tab(
     assert [entry["verdict"] for entry in reviews(edition).get(GOLDFISH, {}).values()] == ["clean"] * len(before)
 
 
+@pytest.mark.long
 def test_a_short_class_names_the_models_that_lack_images(edition: Path, tab: TabAlone) -> None:
     """In the toast, at the class and at the end, with the way back to it; the same classes as `--status`."""
     for image_id in tab.library.candidates(tab.cursor.class_index):
@@ -331,6 +333,7 @@ def test_reject_stays_close(tab: TabAlone) -> None:
     assert (tab.type("Escape")["overlay"], tab.mode) == ("", "class")
 
 
+@pytest.mark.long
 def test_hints_name_cards(edition: Path, tab: TabAlone) -> None:
     """Not image ids, which are long and stand nowhere else in full."""
     first, second = tab.cursor.images()[:2]

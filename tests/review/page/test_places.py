@@ -30,6 +30,7 @@ def places(at: Any, of: list[str]) -> dict[str, Any]:
 SMALL, USUAL, WIDE, LARGE = (800, 600), (1280, 800), (1920, 940), (1920, 1080)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "models"),
     [

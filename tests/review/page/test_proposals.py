@@ -78,6 +78,7 @@ def test_a_proposal_is_not_taken_unseen(edition: Path, cropping: At) -> None:
     assert [each["crop"] for entries in reviews(edition).values() for each in entries.values()] == [list(own)]
 
 
+@pytest.mark.long
 def test_an_earlier_box_and_reason_come_first(edition: Path, tab: TabAlone, cropping: At) -> None:
     crop = {"verdict": "crop", "reason": "filter", "crop": (1, 2, 90, 80), "object_fully_visible": True}
     write(edition, "ada", tab.cursor.images()[0], crop)
@@ -86,6 +87,7 @@ def test_an_earlier_box_and_reason_come_first(edition: Path, tab: TabAlone, crop
     assert (draft.box, draft.reason, draft.proposal) == ((1, 2, 90, 80), "filter", None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("known", "expected"), [("watermark", "watermark"), ("border", "border"), ("other", "text")])
 def test_a_crop_without_a_box_keeps_its_reason(
     edition: Path, tab: TabAlone, cropping: At, known: str, expected: str
@@ -100,6 +102,7 @@ def test_a_crop_without_a_box_keeps_its_reason(
     assert tab.draft.reason == expected
 
 
+@pytest.mark.long
 def test_a_proposal_that_comes_late(edition: Path) -> None:
     """The page says that it looks, and draws the box when it is there; nothing is looked for twice."""
     tab = TabAlone(edition, measures=True)
@@ -118,6 +121,7 @@ def test_a_proposal_that_comes_late(edition: Path) -> None:
     assert not tab.is_proposal_awaited
 
 
+@pytest.mark.long
 def test_without_text_and_margins_nothing_is_proposed(cropping: At) -> None:
     tab = cropping("")
     assert tab.draft is not None
@@ -125,7 +129,7 @@ def test_without_text_and_margins_nothing_is_proposed(cropping: At) -> None:
     assert 'data-proposal=""' in tab.type()["panel"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.skipif(
     not can_read_text() and not os.environ.get("CLEANSET_NO_SKIP"), reason="the extra text is not installed"
 )

@@ -179,6 +179,7 @@ def test_the_board_decides_one_by_one(edition: Path, tab: TabAlone) -> None:
     assert reviews(edition, "board") == {}
 
 
+@pytest.mark.long
 def test_the_reason_of_the_last_exception_can_be_changed_after_its_class(edition: Path, tab: TabAlone) -> None:
     class_index, last = tab.cursor.class_index, ""
     while tab.cursor.class_index == class_index:

@@ -35,6 +35,7 @@ def with_one_model(edition: Path) -> None:
     (edition / "params.yaml").write_text(yaml.safe_dump(params))
 
 
+@pytest.mark.long
 def test_three_key_presses_settle_a_class(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
@@ -48,6 +49,7 @@ def test_three_key_presses_settle_a_class(edition: Path, start: Serve, visit: Op
     assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted(asked), CLEAN)}
 
 
+@pytest.mark.long
 def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, visit: Open) -> None:
     """Every verdict and every reason; a further image is asked for where one is rejected."""
     at = visit(start())
@@ -89,6 +91,7 @@ def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, 
     check_reviews(votes, read_table(edition / "data" / "index.parquet", INDEX, imagenet()), imagenet())
 
 
+@pytest.mark.long
 def test_every_reason_has_its_key(edition: Path) -> None:
     tab = TabAlone(edition)
     tab.open(imagenet().indices[BALLOON])
@@ -118,6 +121,7 @@ def test_undo_of_any_step(edition: Path) -> None:
     assert tab.said.startswith("Nothing to undo")
 
 
+@pytest.mark.long
 def test_a_reload_shows_the_same_class_and_verdicts(start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("n", "c")
@@ -128,6 +132,7 @@ def test_a_reload_shows_the_same_class_and_verdicts(start: Serve, visit: Open) -
     assert at.focus == at.shown[1]
 
 
+@pytest.mark.long
 def test_the_class_that_an_image_shows_is_searched(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     wnid, image_id = at.wnid, at.focus
@@ -141,6 +146,7 @@ def test_the_class_that_an_image_shows_is_searched(edition: Path, start: Serve, 
     assert reviews(edition) == {}
 
 
+@pytest.mark.long
 def test_search_by_name_and_by_wnid(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("/")
@@ -180,6 +186,7 @@ def test_filters(edition: Path) -> None:
         assert tab.wnid == wnid, keys
 
 
+@pytest.mark.long
 def test_skipped_classes_come_at_the_end(edition: Path) -> None:
     with_one_model(edition)
     tab = TabAlone(edition)
@@ -207,6 +214,7 @@ def test_one_key_a_class(edition: Path) -> None:
     assert [entry for of_class in saved.values() for entry in of_class.values()] == [CLEAN | {"seen": "grid"}] * 70
 
 
+@pytest.mark.long
 def test_notes_and_looking_closely(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first = at.focus
@@ -246,6 +254,7 @@ def test_the_help_names_every_key(edition: Path) -> None:
     assert (tab.mode, reviews(edition)) == ("class", {})
 
 
+@pytest.mark.long
 def test_two_reviewers_that_differ_and_the_board(edition: Path, start: Serve, visit: Open) -> None:
     ada, ben = TabAlone(edition, "ada"), TabAlone(edition, "ben")
     for tab in (ada, ben):

@@ -23,6 +23,7 @@ def settle_all(tab: TabAlone) -> list[str]:
     return seen
 
 
+@pytest.mark.long
 def test_two_halves_and_the_classes_that_both_have(edition: Path, start: Serve, visit: Open) -> None:
     """Of twelve classes the sixth and the last are common, and the second reviewer is asked there as the first was."""
     with_one_model(edition)
@@ -45,6 +46,7 @@ def answer(server: Server, path: str) -> tuple[int, str]:
     return caught.value.code, caught.value.read().decode().strip()
 
 
+@pytest.mark.long
 def test_a_wrong_address_is_named(unchanged: Server, visit: Open) -> None:
     server = unchanged
     image = visit(server).focus

@@ -54,6 +54,7 @@ def test_small_images(own: Path, visit: Callable[..., Reviewing]) -> None:
     server.kill()
 
 
+@pytest.mark.long
 def test_a_duplicate_in_another_class_is_on_the_card(own: Path) -> None:
     tab, end = TabAlone(own, measures=True), time.monotonic() + 60
     wanted = "nearly the same as ripe pears/copy.png of class ripe pears"

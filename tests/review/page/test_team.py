@@ -95,7 +95,7 @@ def others_named(at: Reviewing, name: str) -> set[str]:
     return set(re.findall(r"\w+", at.page.inner_text("body"))) & {*TEAM, "board"} - {name}
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_team_from_links_to_a_set(edition: Path, links: dict[str, str], browser: Browser) -> None:
     assert list(links) == [*TEAM, "board"]
     keys = {name: link.partition("?token=")[2] for name, link in links.items()}

@@ -70,6 +70,7 @@ def test_a_note_typed_at_once_is_kept(edition: Path, start: Serve, visit: Open) 
     assert list(reviews(edition)[GOLDFISH].values()) == [{"verdict": "unsure", "note": "a stamp, not cut"}]
 
 
+@pytest.mark.long
 def test_verdicts_typed_at_once_hold_for_what_was_shown(edition: Path, start: Serve, visit: Open) -> None:
     """Each of three keys gives one verdict; a verdict on a class that was not shown yet is refused, and says so."""
     at = visit(start(), script=SLOW)
@@ -87,6 +88,7 @@ def test_verdicts_typed_at_once_hold_for_what_was_shown(edition: Path, start: Se
     assert set(reviews(edition)) == {GOLDFISH}
 
 
+@pytest.mark.long
 def test_keys_before_the_image_is_there(start: Serve, visit: Open) -> None:
     """No error in the page's scripts (which fails the test), and each key counts once the image is there."""
     at = visit(start())
@@ -154,6 +156,7 @@ def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None
     assert at.of_view("pressed") == "4"
 
 
+@pytest.mark.long
 def test_an_address_names_a_class(unchanged: Server, visit: Open) -> None:
     """An unknown one leads to the first class with a question."""
     assert visit(unchanged, f"?class={LADYBUG}").wnid == LADYBUG

@@ -126,6 +126,7 @@ def test_the_basis_is_shown_and_what_does_not_count_is_asked_again(edition: Path
     assert "scooter: clean, kept without objection" in shown("ada")
 
 
+@pytest.mark.long
 def test_in_the_browser(start: Serve, visit: Open, edition: Path, images: dict[int, list[str]]) -> None:
     """A box, drawn by mouse on the page that opens by itself; then the next image of the class."""
     second = images[FIRST_CLASS][1]

@@ -28,7 +28,7 @@ def can_be_read(page: Page) -> bool:
     return page.title() == page.inner_text("h1") and page.get_attribute("html", "lang") == "en"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_tab_stays_with_its_person(edition: Path, start: Serve, browser: Browser) -> None:
     """When another link is opened beside it, and when the server is started again."""
     options = ("--reviewer", "ben", "--port", str(free_port()))
@@ -63,6 +63,7 @@ def test_a_tab_stays_with_its_person(edition: Path, start: Serve, browser: Brows
     context.close()
 
 
+@pytest.mark.long
 def test_a_refused_link_is_a_page(edition: Path, start: Serve, browser: Browser) -> None:
     server = start("ada", "--reviewer", "ben", "--port", "0")
     page = browser.new_page()

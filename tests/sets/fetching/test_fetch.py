@@ -143,6 +143,7 @@ def finished(cache: Path) -> list[Path]:
     return [path for path in cache.glob("*-*/part/**/*") if path.is_file() and path.suffix != ".part"]
 
 
+@pytest.mark.long
 def test_after_a_kill_only_the_rest_is_fetched(
     publisher: Publisher, server: Web, commit: str, export: Path, tmp_path: Path
 ) -> None:
@@ -272,11 +273,13 @@ def test_stale_parts_are_removed(publisher: Publisher, server: Web, commit: str,
     assert [(folder / "part").exists() for folder in (old, other, recent)] == [False, False, True]
 
 
+@pytest.mark.long
 def test_what_passes_is_tried_again(publisher: Publisher, server: Web, commit: str) -> None:
     server.broken = 2
     assert len(list(cleanset.load("standard", publisher.url))) == 6
 
 
+@pytest.mark.long
 def test_each_failure_of_the_remote_has_its_line(
     publisher: Publisher, server: Web, commit: str, export: Path, tmp_path: Path
 ) -> None:
@@ -326,6 +329,7 @@ def test_each_failure_of_the_remote_has_its_line(
     assert fetch(at, "standard").exit_code == 0
 
 
+@pytest.mark.long
 def test_a_remote_that_is_not_there(publisher: Publisher, export: Path, tmp_path: Path) -> None:
     publisher.push(export, "http://127.0.0.1:9")
     assert refused(publisher.url, "standard").startswith(
@@ -341,6 +345,7 @@ def test_a_remote_that_is_not_there(publisher: Publisher, export: Path, tmp_path
     assert fetch(publisher.url, "standard", "--update").exit_code == 0
 
 
+@pytest.mark.long
 def test_the_only_set_needs_no_role(publisher: Publisher, export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without one, the repository is read once, and the sets are listed, once there is a second."""
     taken: list[str] = []
@@ -378,6 +383,7 @@ def test_the_only_set_needs_no_role(publisher: Publisher, export: Path, monkeypa
     )
 
 
+@pytest.mark.long
 def test_each_failure_of_the_repository_has_its_line(publisher: Publisher, export: Path, tmp_path: Path) -> None:
     publisher.push(export, str(publisher.remote), folder="imagenet")
     publisher.git("tag", "v1")
@@ -424,6 +430,7 @@ def test_without_git(publisher: Publisher, export: Path, monkeypatch: pytest.Mon
     )
 
 
+@pytest.mark.long
 def test_other_remotes_are_read_through_dvc(publisher: Publisher, export: Path, tmp_path: Path) -> None:
     """And where dvc is not installed, it is named."""
     publisher.push(export, "s3://bucket/dvc")

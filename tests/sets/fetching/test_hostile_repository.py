@@ -188,6 +188,7 @@ def test_a_role_that_leads_out_of_the_cache(tmp_path: Path, monkeypatch: pytest.
             fetch.run("https://example.org/sets.git", model, COMMIT, ".", tmp_path / "out")
 
 
+@pytest.mark.long
 def test_other_things_than_files_in_the_repository(publisher: Publisher, export: Path, tmp_path: Path) -> None:
     publisher.push(export, str(publisher.remote))
     lock = publisher.repository / "dvc.lock"

@@ -128,6 +128,7 @@ def test_a_record_of_zenodo_by_its_page() -> None:
     assert not is_release("10.5282/zenodo.12")
 
 
+@pytest.mark.long
 def test_what_is_not_the_file_of_the_record(web: Web, tar: Path, publisher: Publisher, tmp_path: Path) -> None:
     record(publisher, web, tar, checksum=f"md5:{'0' * 32}")
     assert f", expected md5:{'0' * 32} as in the record: run this again" in refused("10.5281/zenodo.12")
@@ -142,6 +143,7 @@ def test_what_is_not_the_file_of_the_record(web: Web, tar: Path, publisher: Publ
     assert list((tmp_path / "cache" / "releases").glob("*")) == []
 
 
+@pytest.mark.long
 def test_a_broken_connection_is_retried(web: Web, tar: Path, publisher: Publisher) -> None:
     web.broken = 2
     assert len(cleanset.load(f"{web.url}/release/{tar.name}")) == 6

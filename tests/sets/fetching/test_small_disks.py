@@ -60,6 +60,7 @@ def test_no_room_for_the_copy(publisher: Publisher, commit: str, tmp_path: Path,
         assert list(disk.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_cache_that_can_only_be_read(
     publisher: Publisher, commit: str, export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,10 +80,12 @@ def test_its_images_are_the_published_ones(drawn: Drawn, repository: Path) -> No
     assert counted(drawn.written) == (2857, 0, 109)
 
 
+@pytest.mark.long
 def test_the_published_numbers() -> None:
     assert differences(numbers(select_images(PublishedChoice()).filled.selection, published_verdicts())) == []
 
 
+@pytest.mark.long
 def test_each_file_is_its_member_of_the_archive(drawn: Drawn) -> None:
     with tarfile.open(drawn.archive) as tar:
         for entry in read_entries(drawn.out):
@@ -93,6 +95,7 @@ def test_each_file_is_its_member_of_the_archive(drawn: Drawn) -> None:
     assert verify.run(drawn.out, decode=True).problems == []
 
 
+@pytest.mark.long
 def test_of_the_official_archive_it_has_a_date_and_can_be_published(
     few: Drawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +193,7 @@ def unpacked(drawn: Drawn, folder: Path, layout: str) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_folder_is_not_verified(few: Drawn, tmp_path: Path) -> None:
     """The same images; card, manifest and the last line say that nothing fixes their bytes."""
     images = unpacked(few, tmp_path / "val", "hugging_face")
@@ -204,6 +208,7 @@ def test_a_folder_is_not_verified(few: Drawn, tmp_path: Path) -> None:
     assert images.is_dir()
 
 
+@pytest.mark.long
 def test_a_folder_with_a_table_of_digests(few: Drawn, tmp_path: Path) -> None:
     images = unpacked(few, tmp_path / "val", "flat")
     written = image_set.run(PublishedChoice(), images, tmp_path / "out", few.digests)
@@ -302,6 +307,7 @@ def test_folders_that_are_not_the_originals(few: Drawn, tmp_path: Path) -> None:
     assert resized in refused(few, images)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few")
 @pytest.mark.slow
 def test_two_images_that_imagenet_has_twice(tmp_path: Path) -> None:
@@ -336,6 +342,7 @@ def test_an_image_in_the_folder_of_another_class(few: Drawn, tmp_path: Path) -> 
     assert message in refused(few, images)
 
 
+@pytest.mark.long
 def test_an_output_that_is_there(drawn: Drawn, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").touch()
@@ -353,6 +360,7 @@ def test_unknown_choices(drawn: Drawn, tmp_path: Path) -> None:
             image_set.run(choice, drawn.archive, tmp_path / "out", drawn.digests)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_full_disk(drawn: Drawn, tmp_path: Path) -> None:
     with small_disk_at(tmp_path / "disk", kilobytes=1000) as disk:
@@ -363,6 +371,7 @@ def test_a_full_disk(drawn: Drawn, tmp_path: Path) -> None:
         assert list(disk.iterdir()) == []
 
 
+@pytest.mark.long
 def test_crops_whose_boxes_somebody_has_drawn(few: Drawn, tmp_path: Path) -> None:
     """One more image, as PNG; its confidence is not known. Verdicts on other images change nothing."""
     crops = [row for row in csv.DictReader((few.out / "rejected.csv").open()) if row["reason"] == "box_unknown"]
@@ -393,6 +402,7 @@ def test_crops_whose_boxes_somebody_has_drawn(few: Drawn, tmp_path: Path) -> Non
         image_set.run(choice, few.archive, tmp_path / "other", few.digests)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few")
 def test_unreviewed_images_taken_for_clean(tmp_path: Path) -> None:
     choice = PublishedChoice("standard", "clean")

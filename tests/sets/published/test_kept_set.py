@@ -18,6 +18,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
     """Afterwards the archive need only be there; a lost image is made again."""
@@ -40,6 +41,7 @@ def test_made_once(few: Drawn, cache: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in images.folder.parent.iterdir()) == ["lock", f"norm_robust-{key}"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_force_makes_it_again(few: Drawn, cache: Path) -> None:
     """Also where no file is missing, as with a damaged image."""

@@ -127,6 +127,7 @@ def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
     assert done.stdout.endswith("The published set is not reproduced.\n")
 
 
+@pytest.mark.long
 def test_a_folder_with_other_files(replayed: tuple[Checkout, str], tmp_path: Path) -> None:
     clone, _ = replayed
     (tmp_path / "thesis.tex").touch()

@@ -116,6 +116,7 @@ def test_what_is_stored(attacked: AttackStudy) -> None:
     assert hashlib.sha256(file.read_bytes()).hexdigest() == source["source_sha256"]
 
 
+@pytest.mark.long
 def test_lpips_is_measured_where_there_are_weights(study: AttackStudy) -> None:
     torch.manual_seed(0)
     weights = study.folder / "alexnet.safetensors"
@@ -197,6 +198,7 @@ def test_what_the_page_shows_of_it(attacked: AttackStudy, tmp_path: Path) -> Non
     assert clean.shape == (112, 112, 3)
 
 
+@pytest.mark.long
 def test_a_second_run_writes_the_same_bytes(attacked: AttackStudy, study: AttackStudy) -> None:
     for name in ("boundary", "spsa"):
         run_attack(study, ROLE, name, SETTINGS)
@@ -219,6 +221,7 @@ def run_fatally(folder: Path) -> None:
     run_attack(AttackStudy(folder), ROLE, "random_spatial", SETTINGS)
 
 
+@pytest.mark.long
 def test_a_kill_loses_one_group(study: AttackStudy, attacked: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     process = FORK_SERVER.Process(target=run_fatally, args=(study.folder,))
     process.start()

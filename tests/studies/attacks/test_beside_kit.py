@@ -14,6 +14,7 @@ THEIRS = "ce02f19ec68a6241"
 """Of every 29th change, 27 of each photograph."""
 
 
+@pytest.mark.long
 @pytest.mark.real
 @pytest.mark.slow
 def test_every_value_is_that_of_the_kit(real: Path) -> None:

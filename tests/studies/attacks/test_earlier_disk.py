@@ -23,6 +23,7 @@ def files_seen(folder: Path, moment: float, kept: tuple[Path, ...] = ()) -> dict
     return dict(line.split(" ", 1) for line in found.stdout.splitlines())
 
 
+@pytest.mark.exhaustive
 def test_what_was_written_since_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New files and changed ones, in folders that are new, too; then once more, after a further change."""
     monkeypatch.chdir(tmp_path)
@@ -47,6 +48,7 @@ def test_what_was_written_since_is_not_there(tmp_path: Path, monkeypatch: pytest
     assert files_seen(tmp_path, time.time() + 1)["new/memory.txt"] == "seen"
 
 
+@pytest.mark.long
 def test_no_program_to_confine_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))

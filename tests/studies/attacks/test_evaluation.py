@@ -284,7 +284,7 @@ def test_what_is_finished_is_not_computed_again(
     ("name", "warnings"),
     [
         ("remembering", True),
-        ("remembering_in_module", False),
+        pytest.param("remembering_in_module", False, marks=pytest.mark.exhaustive),
         pytest.param("remembering_on_disk", False, marks=pytest.mark.exhaustive),
     ],
 )
@@ -309,11 +309,13 @@ def test_a_memory_of_earlier_queries(folder: Path, monkeypatch: pytest.MonkeyPat
     assert (np.stack(table["logits_after"].tolist()).argmax(axis=1) != table["class_index"]).sum() == 8
 
 
+@pytest.mark.long
 def test_a_network_that_answers_otherwise_in_the_precision_of_the_search(folder: Path) -> None:
     found = evaluated(folder, "exact", ["mine:exact"], "none")
     assert "precision_changes_answers" in {each.sign for each in found.warnings["mine:exact"].warnings}
 
 
+@pytest.mark.long
 def test_no_sign_is_not_printed_of_what_cannot_be_told(folder: Path) -> None:
     # under another name it is the same model
     found = evaluated(folder, "alone", ["Ours=mine:honest"], "none", transfer_from=["mine:honest"])
@@ -324,6 +326,7 @@ def test_no_sign_is_not_printed_of_what_cannot_be_told(folder: Path) -> None:
     assert "no sign" not in text.getvalue()
 
 
+@pytest.mark.long
 def test_an_attack_that_cannot_begin_loses_nothing(folder: Path) -> None:
     """The model that sees red alone classifies images of one class alone correctly, so boundary has no start."""
     found = evaluated(folder, "problems", ["mine:red", "mine:honest"], "none,boundary", images=2, warnings=False)
@@ -344,6 +347,7 @@ def printed(found: AttackedModels) -> str:
     return text.getvalue()
 
 
+@pytest.mark.long
 def test_what_the_probe_breaks_is_broken(folder: Path) -> None:
     """Square of one query breaks nothing; the probe's PGD breaks the eight near images, judged as files."""
     path = folder / "weak.yaml"
@@ -370,6 +374,7 @@ def test_what_the_probe_breaks_is_broken(folder: Path) -> None:
         assert row["is_error"] == ((means[0] > means[1]) != ("n01440764" in str(file)))
 
 
+@pytest.mark.long
 def test_no_attack_has_no_robust_accuracy(folder: Path) -> None:
     found = evaluated(folder, "nothing", ["mine:honest"], "none", warnings=False)
     assert not [line for line in found.lines if "robust" in line.measure]
@@ -384,6 +389,7 @@ def test_no_attack_has_no_robust_accuracy(folder: Path) -> None:
     assert results["models"][0]["threat_models"] == []
 
 
+@pytest.mark.long
 def test_attacks_of_two_kinds_never_join(folder: Path) -> None:
     """PGD breaks eight of twelve in its ball; the rotations have a line of their own."""
     found = evaluated(folder, "kinds", ["mine:honest"], "pgd,random_spatial", warnings=False)
@@ -402,11 +408,13 @@ def test_boundary_needs_two_classes(folder: Path) -> None:
     assert not (folder / "never" / "attacks").exists()
 
 
+@pytest.mark.long
 def test_steps_that_gradients_pass_straight_through(folder: Path) -> None:
     found = evaluated(folder, "bpda", ["mine:rounded"], "pgd", straight_through=["step"], warnings=False)
     assert success(found, "pgd", "mine:rounded") == pytest.approx(8 / 12)
 
 
+@pytest.mark.long
 def test_a_command(folder: Path) -> None:
     """It is asked for classes; images made on a network with a gradient break it; other signs cannot be told."""
     command = f"command:{sys.executable} answer.py"

@@ -193,6 +193,7 @@ def test_it_is_one_of_the_distances(measure: Lpips) -> None:
     assert distances(image, other)["lpips"] is None
 
 
+@pytest.mark.long
 def test_the_digest_is_that_of_the_file(weights: Tensors, tmp_path: Path) -> None:
     torch.save(weights, tmp_path / "alexnet.pth")
     found = Lpips(tmp_path / "alexnet.pth", CPU)

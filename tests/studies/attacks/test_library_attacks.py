@@ -191,6 +191,7 @@ def length(one: Subject, pixels: Pixels) -> float:
     return float(np.linalg.norm((pixels.astype(float) - one.pixels).ravel())) / 255
 
 
+@pytest.mark.long
 def test_it_comes_near_the_hyperplane_and_ends_with_the_first_candidate_in_the_ball() -> None:
     starts = [length(one, chosen_start(3, one, others_of(NETWORK))) for one in GROUP]
     eps = min(starts) / 3
@@ -207,6 +208,7 @@ def test_it_comes_near_the_hyperplane_and_ends_with_the_first_candidate_in_the_b
     assert network.queries == sum(each.queries for each in results)
 
 
+@pytest.mark.long
 def test_the_budget_is_that_of_each_image() -> None:
     """Two to see where it begins; then one for the start, one a step, one more at every tenth step."""
     network = on_cpu(NETWORK)

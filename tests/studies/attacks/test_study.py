@@ -225,6 +225,7 @@ def test_its_params(with_toy: ModuleType, tmp_path: Path) -> None:
         attack_study.read_attack_params(path, [ROLE], imagenet())
 
 
+@pytest.mark.long
 def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"attacks": {"none": {}, "toy": {"levels": 4}}, "probe": {"images": 1, "steps": 1, "spsa_steps": 1}}
     found = with_toy.AttackParams.model_validate(given)
@@ -247,6 +248,7 @@ def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypat
     assert parameters(found, "toy") == "levels 4"
 
 
+@pytest.mark.long
 def test_params_and_records_are_read_without_torch() -> None:
     modules = ("study", "results", "warnings", "page")
     told = "print('{0}', sorted({{'torch', 'foolbox'}} & set(sys.modules)))"

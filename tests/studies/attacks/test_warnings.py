@@ -198,6 +198,7 @@ class HashedNoise(nn.Module):
         return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("network", [Shattered(), HashedNoise()])
 def test_what_images_of_another_model_break(network: nn.Module) -> None:
     """There is a gradient, and the same image gets the same answer; near the image the answers give it away."""
@@ -412,6 +413,7 @@ class Winners(nn.Module):
         return found
 
 
+@pytest.mark.long
 def test_winners_take_all() -> None:
     """More steps do not help; without the shortcut, the gradient of such a layer leads somewhere, and PGD wins."""
     network = Winners()
@@ -438,6 +440,7 @@ def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
     return Scaled(network, 30 / float((top[:, 0] - top[:, 1]).median()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
     """Of networks and images; half of the networks have confidences of which most round to 1 in float32."""
@@ -586,6 +589,7 @@ class TestUninteresting:
         assert re.fullmatch(r"\d of 16 images and faint copies get another answer .*", found["random_answers"])
         assert "random_answers" not in {warned.sign for warned in of_answers(on_cpu(near), in_eights(self.images()))}
 
+    @pytest.mark.long
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))
         assert signs(near, subjects(HONEST)) >= {"random_answers", "saturated_answers", "no_gradient"}

@@ -83,6 +83,7 @@ def results_of(study: AttackStudy, name: str) -> dict[str, bytes]:
     return contents(study.results(name, ROLE).folder)
 
 
+@pytest.mark.long
 def test_processes_that_make_the_files_beside_a_device(
     alone: AttackStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_processes_that_make_the_files_beside_a_device(
     assert results_of(study, "pgd") == results_of(alone, "pgd")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*SETTINGS.attacks])
 def test_the_same_bytes_with_two_workers(name: str, study: AttackStudy, alone: AttackStudy) -> None:
     with_two_workers(study, name)
@@ -139,6 +141,7 @@ def killed_after_two_groups(folder: Path) -> None:
     run_attack(study, ROLE, "pgd", SETTINGS)
 
 
+@pytest.mark.exhaustive
 def test_one_worker_continues_what_two_have_begun(
     study: AttackStudy, alone: AttackStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +160,7 @@ def test_one_worker_continues_what_two_have_begun(
     assert results_of(study, "pgd") == results_of(alone, "pgd")
 
 
+@pytest.mark.long
 def test_a_budget_of_queries_counts_groups_in_their_order(study: AttackStudy, tmp_path: Path) -> None:
     # the images take 10, 5, 5 and 10 queries
     limited = SETTINGS.model_copy(update={"budget": Budget(queries=11)})

@@ -247,6 +247,7 @@ def noisy(settings: AttackParams, monkeypatch: pytest.MonkeyPatch) -> AttackPara
     return settings.model_copy(update={"attacks": attacks, "wrapped": {"noisy": settings.wrapped["random"]}})
 
 
+@pytest.mark.long
 def test_a_stored_file_gives_its_logits_again(study: AttackStudy, noisy: AttackParams) -> None:
     """By hand: the file's pixels, the noise of a seed of names, the model."""
     params = read_params(study.edition.folder)
@@ -276,6 +277,7 @@ class Backwards(Shards):
         self.missing.reverse()
 
 
+@pytest.mark.long
 def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
     study: AttackStudy, noisy: AttackParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def look_at(at: Judging, title: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_from_the_instructions_to_the_end(serving: Server, file_pages: Pages) -> None:
     at = Judging(file_pages.take(), serving.address)
     found = look_at(at, "instructions")

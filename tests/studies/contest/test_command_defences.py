@@ -127,6 +127,7 @@ def test_a_program_that_is_not_there(tmp_path: Path, images: Path) -> None:
         answers_of(["./no-such-program"], tmp_path, images, sandboxes=())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
     """Not what it started itself either: a child that outlives it would write the file."""
@@ -144,6 +145,7 @@ def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
     assert not late.exists()
 
 
+@pytest.mark.long
 def test_a_command_has_no_network(tmp_path: Path, images: Path, sandbox: Sandbox) -> None:
     command, folder = script(
         tmp_path,
@@ -156,6 +158,7 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path, sandbox: Sandbox
     assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
 
 
+@pytest.mark.long
 def test_a_command_sees_its_files_and_the_images(
     tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
 ) -> None:
@@ -199,6 +202,7 @@ def test_a_command_sees_its_files_and_the_images(
     assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
 
 
+@pytest.mark.long
 def test_the_environment_of_an_interpreter(tmp_path: Path, images: Path, sandbox: Sandbox) -> None:
     """Also one in the temporary folder, which the command has anew."""
     with tempfile.TemporaryDirectory(dir="/tmp") as environment:
@@ -214,6 +218,7 @@ def test_the_environment_of_an_interpreter(tmp_path: Path, images: Path, sandbox
         assert answers_of(command, folder, images, sandboxes=[sandbox]) == ANSWERS
 
 
+@pytest.mark.long
 def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) -> None:
     """By the page's program, with a network that sees birds in red."""
     (program,) = blocks(repository, "python", "docs/contest.md")
@@ -233,6 +238,7 @@ def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) ->
     assert answers_of(command, folder, images) == ANSWERS
 
 
+@pytest.mark.long
 def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path, sandbox: Sandbox) -> None:
     """A child in a session of its own is not killed by its group, but it is with its namespace."""
     mark = f"sleep {os.getpid() % 1000 + 3000}"
@@ -248,6 +254,7 @@ def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path, sandbox:
     assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.long
 def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it runs, long before its time is over."""
     monkeypatch.setattr(command_defences, "MAX_OUTPUT_BYTES", 1_000_000)
@@ -260,6 +267,7 @@ def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch
             answers_of(command, folder, images, 600)
 
 
+@pytest.mark.long
 def test_output_that_is_too_long_when_the_command_has_ended(
     tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +318,7 @@ def command_defence(
     return CommandDefence(Objects(folder), entry, GROUPS, unconfined=True, sandboxes=sandboxes)
 
 
+@pytest.mark.long
 def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     """Neither another one nor anything that it has left: it cannot compare them, nor remember what it has seen."""
     folder = tmp_path / "wall"
@@ -330,6 +339,7 @@ def test_a_command_sees_one_image_at_a_time(tmp_path: Path) -> None:
     assert answer.preparation_seconds > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "code",
     [
@@ -431,6 +441,7 @@ def test_a_command_leaves_nothing_in_a_keyring(tmp_path: Path) -> None:
     assert set(answer(given(tmp_path, 3))[0].values()) == {"abstain"}
 
 
+@pytest.mark.long
 def test_the_time_limit_is_for_all_images_together(tmp_path: Path) -> None:
     folder = tmp_path / "wall"
     folder.mkdir()

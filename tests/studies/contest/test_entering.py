@@ -336,6 +336,7 @@ def test_the_weights_of_an_open_model(made: OnDisk) -> None:
         refused(made, message, defence(made, {}, **(given | {"name": "blue/attic"} | changed)))
 
 
+@pytest.mark.long
 def test_answers_of_a_judge(made: OnDisk) -> None:
     """Days in the file count nothing; what is entered again is the same, and nothing else."""
     answers = {made.sha256: UNSURE | {"date": "2026-11-07"}}
@@ -410,6 +411,7 @@ def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_commands(made: OnDisk) -> None:
     done = cleanset(made, "check")

@@ -90,6 +90,7 @@ def shown(contest: Path, at: Judging) -> str:
     return found[1]
 
 
+@pytest.mark.long
 def test_a_whole_image_by_keyboard_and_mouse(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     assert at.step == "instructions"
@@ -179,6 +180,7 @@ def test_undo_goes_back_through_everything(contest: Path, start: Start, visit: V
     assert not (contest / "answers" / ADA / f"{WEEK}.yaml").exists()
 
 
+@pytest.mark.long
 def test_reload_kill_and_restart_go_on_where_one_was(contest: Path, start: Start, visit: Visit) -> None:
     server = start(usual_port=True)
     at = visit(server)
@@ -305,6 +307,7 @@ GIVES_AWAY = {
 LIBRARIES = ("/_nicegui/", "/static/", "/web/")
 
 
+@pytest.mark.long
 def test_nothing_that_the_browser_receives_gives_an_image_away(contest: Path, start: Start, visit: Visit) -> None:
     received: list[tuple[str, bytes]] = []
     at = visit(start(), listen=lambda page: everything_received(page, received))
@@ -364,6 +367,7 @@ CLICKED_TWICE = (0, 60, 120, 250)
 """Milliseconds between two clicks that are one."""
 
 
+@pytest.mark.long
 def test_a_click_or_key_answers_one_question(contest: Path, start: Start, visit: Visit) -> None:
     """By the page's own clock: a double click at "definitely no", where a yes of the other group then lies."""
     at = visit(start())
@@ -602,6 +606,7 @@ def test_a_corner_that_was_taken_up_and_removed_is_held_no_more(contest: Path, s
     assert at.page.locator("path.corner").count() == 3
 
 
+@pytest.mark.long
 def test_arrows_move_the_magnified_image_in_every_step(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
     at.press("Enter")

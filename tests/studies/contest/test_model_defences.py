@@ -31,6 +31,7 @@ def test_what_is_read_of_logits() -> None:
     assert found["log_odds"][0] == pytest.approx(3 - two)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -> None:
     """Below its threshold it abstains; without one it gives what its logits, added up by hand, are for.

@@ -295,6 +295,7 @@ def test_the_page_of_the_sample(repository: Path) -> None:
     assert [row[:2] for row in tables(found, "warnings")[0][1:]] == [["reef/uninteresting", sign] for sign in signs]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_in_a_browser(width: int, scheme: Any, repository: Path, browser: Browser) -> None:
     """Without a network, no wider than the window; axe finds nothing, also with the answers of judges open."""

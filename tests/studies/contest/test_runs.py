@@ -23,6 +23,7 @@ from tests.studies.contest.with_images import COMMAND, odd, ready, use_command
 from tests.time_limits import at_most
 
 
+@pytest.mark.long
 def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: OnDisk) -> None:
     """A command is not started, unless this is wanted, and the run says so."""
     monkeypatch.setattr(command_defences, "can_start", lambda _: False)
@@ -35,6 +36,7 @@ def test_a_machine_that_cannot_confine(monkeypatch: pytest.MonkeyPatch, made: On
     assert run_defence(made.folder, files, "gold/wall", on, unconfined=True).confined is False
 
 
+@pytest.mark.long
 def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     """It is printed, or entered into the log."""
     ready(made)
@@ -57,6 +59,7 @@ def test_a_run_of_a_command(tmp_path: Path, made: OnDisk) -> None:
     assert check(made.folder, runs=True)[3:] == ["gold/wall: 1 runs of a command, not recomputable"]
 
 
+@pytest.mark.long
 def test_a_second_list_that_is_not_published(tmp_path: Path, made: OnDisk) -> None:
     """Only how many are correct is written, never which images they are."""
     hidden, on = tmp_path / "hidden", day("2026-11-09")
@@ -139,6 +142,7 @@ def test_an_unknown_defence(made: OnDisk) -> None:
         next(enter_runs(made.folder, ["gold/wall", "gold/moat"]))
 
 
+@pytest.mark.long
 def test_a_defence_that_fails_keeps_no_other_from_being_run(made: OnDisk) -> None:
     ready(made)
     use_command(made, COMMAND, "blue/unaccepted", "green/fails", "red/runs")
@@ -162,6 +166,7 @@ def test_an_edition_without_the_classes(made: OnDisk) -> None:
         run_defence(made.folder, made.state(), "gold/wall", day("2026-11-09"))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_threshold_that_abstains_on_everything(tmp_path: Path, repository: Path, made: OnDisk) -> None:
     """And what a wrapper makes of the same model: answers that are random, one-hot and without a gradient."""

@@ -79,6 +79,7 @@ def test_its_images(contest: Path) -> None:
     assert agreement["fruit"].agreement == pytest.approx((3 + 1 / 3) / 4)  # one of three was unsure of one image
 
 
+@pytest.mark.long
 def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
     """docs/contest.md, verbatim; they need neither a model nor the edition's data but the finished sets."""
     copy = copy_with_data(built, contest, tmp_path)
@@ -102,6 +103,7 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
         assert re.search(rf"{judge} *│ *4 *│ *{controls} *│ *{correct} *│ *{accuracy} *│ *{overlap} ", done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=pytest.mark.exhaustive if each == COMMAND else ()) for each in DEFENCES]
 )
@@ -129,6 +131,7 @@ def run_of(files: ContestFiles, name: str) -> DefenceRun:
     return found
 
 
+@pytest.mark.long
 def test_the_log_is_built_from_what_came_by_mail(
     built: Checkout, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +146,7 @@ def test_the_log_is_built_from_what_came_by_mail(
     }
 
 
+@pytest.mark.long
 def test_all_of_it_is_checked(built: Checkout, contest: Path, tmp_path: Path) -> None:
     """Every object is that of its name, and every line holds; the answers of models are computed again."""
     copy = copy_with_data(built, contest, tmp_path)

@@ -183,6 +183,7 @@ def second(files: ContestFiles, on: datetime.date) -> object:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_two_implementations_agree() -> None:
     """And the order of files decides nothing, not even that of the standing."""
     for seed in range(examples(1000, fast=300).max_examples):

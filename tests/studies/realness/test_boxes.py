@@ -53,6 +53,7 @@ def kind_of(page: Page) -> str:
     return "pair" if page.query_selector(".pair") else "attention" if page.query_selector(".check") else "image"
 
 
+@pytest.mark.long
 def test_from_consent_to_thanks(serving: Server, german: Path, page: Page) -> None:
     page.goto(f"{serving.address}?person=ada")
     page.get_by_role("button", name="I agree").wait_for()
@@ -89,7 +90,7 @@ def assert_the_old_scale_is_found(page: Page) -> None:
     rule.evaluate("each => each.remove()")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_lists_from_the_disk(planned: Path, page: Page) -> None:
     """Which list, one that is not there, and the file at the end."""
     address = (planned / "page" / "index.html").resolve().as_uri()

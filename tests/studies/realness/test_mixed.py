@@ -108,6 +108,7 @@ def test_a_search_that_ends_at_0_starts_again(
     assert found.modified.estimate == pytest.approx(expected.modified.estimate, abs=1e-4)
 
 
+@pytest.mark.long
 def test_the_lowest_of_several_minima_counts() -> None:
     """A single search that starts at .5 ends in a higher one, with a standard error of .3737.
 
@@ -164,6 +165,7 @@ def test_normal_degrees_are_infinite_and_change_nothing_else(repository: Path) -
     assert one.modified.standard_error == other.modified.standard_error
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_defaults_of_the_plan_are_the_medians_of_the_studies(repository: Path) -> None:
     found = [fit(*arguments(published(repository, study)), degrees="normal").variances for study in DIFFERENT_PEOPLE]

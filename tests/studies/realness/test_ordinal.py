@@ -87,6 +87,7 @@ def test_no_ordinal_model(ratings: list[int], modified: list[int], people: str) 
         fit_ordinal(ratings, list(people), [bool(each) for each in modified])
 
 
+@pytest.mark.long
 def test_by_the_command(repository: Path) -> None:
     options = (path_of(repository, "advpp"), "--settings", "random=intercepts")
     assert "ordinal model" not in command("analyse", *options)

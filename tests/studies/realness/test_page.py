@@ -43,6 +43,7 @@ def position(page: Page) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+@pytest.mark.long
 def test_a_whole_list(page: Page, planned: Path, tmp_path: Path) -> None:
     """By mouse and by keyboard in turn; the answers are those of the list, and the analysis reads them."""
     page.goto(address(planned, "?list=5&person=ada-7"))
@@ -118,6 +119,7 @@ def test_keys_that_are_no_answers(page: Page, planned: Path) -> None:
     assert position(page) == (1, 12)
 
 
+@pytest.mark.long
 def test_every_kind_of_trial_can_be_read(browser: Browser, planned: Path) -> None:
     """No violation of axe's rules, and nothing beside the window, on the first page, a pair, an image, a check.
 

@@ -144,7 +144,7 @@ class Person:
             self.answer()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_study_with_closed_tabs_and_a_killed_server(paid: Paid, browser: Browser, repository: Path) -> None:
     people = [Person(browser, paid.origin, number) for number in range(BROWSERS)]
     for each in people:
@@ -216,6 +216,7 @@ def test_made_up_ids_do_not_fill_the_places_at_once(paid: Paid, browser: Browser
     context.close()
 
 
+@pytest.mark.long
 def test_a_forwarded_port(plan: Path, browser: Browser) -> None:
     """As `ssh -L` brings the page to another port; a page elsewhere cannot take part in somebody's name."""
     port = free_port()

@@ -188,6 +188,7 @@ def counts(plan: Path) -> list[int]:
     return sorted(len(rows(file)) for file in (plan / "answers").iterdir())
 
 
+@pytest.mark.long
 def test_a_copied_address_begins_anew(serving: Server, plan: Path, browsers: list[BrowserContext]) -> None:
     mine, friends = browsers
     page = visit(mine, serving.address)
@@ -201,6 +202,7 @@ def test_a_copied_address_begins_anew(serving: Server, plan: Path, browsers: lis
     assert counts(plan) == [2, 4]
 
 
+@pytest.mark.long
 def test_two_people_at_one_browser(serving: Server, plan: Path, browsers: list[BrowserContext]) -> None:
     page = visit(browsers[0], serving.address)
     answer(page, 2)
@@ -210,6 +212,7 @@ def test_two_people_at_one_browser(serving: Server, plan: Path, browsers: list[B
     assert counts(plan) == [1, 2]
 
 
+@pytest.mark.long
 def test_a_browser_that_keeps_nothing(serving: Server, plan: Path, browsers: list[BrowserContext]) -> None:
     browsers[0].add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }})"
@@ -222,6 +225,7 @@ def test_a_browser_that_keeps_nothing(serving: Server, plan: Path, browsers: lis
     assert "key" not in page.url
 
 
+@pytest.mark.long
 def test_a_link_of_the_organizers_with_a_key(serving: Server, plan: Path, browsers: list[BrowserContext]) -> None:
     mine, others = browsers
     answer(visit(mine, f"{serving.address}?person=anna@uni.de"), 2)
@@ -233,6 +237,7 @@ def test_a_link_of_the_organizers_with_a_key(serving: Server, plan: Path, browse
     assert page.url.endswith("?person=anna%40uni.de")
 
 
+@pytest.mark.long
 def test_a_key_that_the_study_does_not_know_is_nobodys(
     serving: Server, plan: Path, browsers: list[BrowserContext]
 ) -> None:
@@ -243,6 +248,7 @@ def test_a_key_that_the_study_does_not_know_is_nobodys(
     assert "0" * 32 not in (plan / "people.csv").read_text()
 
 
+@pytest.mark.long
 def test_the_page_says_what_is_wrong_with_an_id(serving: Server, browsers: list[BrowserContext]) -> None:
     for query, words in (
         ("{{%25PROLIFIC_PID%25}}", 'The link has "{{%PROLIFIC_PID%}}" in its place'),
@@ -254,6 +260,7 @@ def test_the_page_says_what_is_wrong_with_an_id(serving: Server, browsers: list[
         assert page.locator("main b").count() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("identity", "expected"), [("anna@uni.de", "anna@uni.de"), ("Jose%CC%81 b", "José b")])
 def test_a_page_from_the_disk_keeps_ids(
     planned: Path, browsers: list[BrowserContext], identity: str, expected: str
@@ -277,6 +284,7 @@ def _replies(page: Page, status: int) -> dict[str, Any]:
     return {"status": status, "content_type": "text/html", "body": "<html><h1>nginx</h1></html>"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("status", "words"), [(429, "The study is busy"), (503, "The study is busy"), (502, "No connection to the study.")]
 )

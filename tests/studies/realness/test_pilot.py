@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_answers() -> None:
     assert seconds[50] == pytest.approx(6, rel=0.25)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_pilot_of_the_published_protocol(export_folder: Path, attacked: Path, tmp_path: Path) -> None:
     """Three careful people of four end; the careless one fails the pairs. Every page of each window is photographed."""
     plan = tmp_path / "plan"

@@ -162,6 +162,7 @@ def test_answers_are_analysed_by_the_key(planned: Path, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_published_study_and_json(repository: Path) -> None:
     found = json.loads(command("analyse", path_of(repository, "advpp"), "--settings", "random=intercepts", "--json"))
     assert found["ratings"]["real"] == {"ratings": 2500, "mean": 0.5872, "deviation": 1.3819}

@@ -62,6 +62,7 @@ def contrast(digit: str, deficiency: Deficiency, seed: int, matrix: Matrix) -> f
     return float(np.linalg.norm((colours[on].mean(axis=0) - colours[~on].mean(axis=0)) / spread))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 @pytest.mark.parametrize("digit", PLATE_DIGITS)
 def test_a_plate_separates(digit: str, deficiency: Deficiency) -> None:
@@ -71,6 +72,7 @@ def test_a_plate_separates(digit: str, deficiency: Deficiency) -> None:
         assert contrast(digit, deficiency, seed, VIENOT[deficiency]) < 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 def test_the_image_of_a_plate_is_read_by_its_colours_alone(deficiency: Deficiency) -> None:
     """A reader that compares each digit's strokes with the ground finds the digit; one who sees less finds nothing."""
@@ -192,6 +194,7 @@ def test_a_plate_is_not_read_again(plan: Path) -> None:
         server.save(given.model_copy(update={"answer": "0", "position": 2, "stimulus": page["trials"][1]["stimulus"]}))
 
 
+@pytest.mark.long
 def test_the_page_asks_for_digits_and_tells_who_misses_one(plan: Path, browser: Browser) -> None:
     server = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--settings", f"refused={EXAMPLE}/no")
     page = browser.new_page(viewport={"width": 1280, "height": 800})

@@ -324,6 +324,7 @@ def answer(page: Page, position: int, key: str) -> None:
     page.keyboard.press(key)
 
 
+@pytest.mark.long
 def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
     server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
     page.goto(server.address)
@@ -367,6 +368,7 @@ def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
     assert len(found) == 14
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["disk", "server", "own instructions"])
 def test_the_first_page_shows_the_examples(page: Page, plans: Planned, tmp_path: Path, source: str) -> None:
     plan = shutil.copytree(plans("explanation=examples"), tmp_path / "plan")
@@ -397,6 +399,7 @@ def test_the_first_page_shows_the_examples(page: Page, plans: Planned, tmp_path:
     server.kill()
 
 
+@pytest.mark.long
 def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
     server = Server(checked, "study", "serve", "--plan", ".", "--port", "0", "--settings", f"refused={EXAMPLE}/no")
     right = expected(checked)
@@ -420,6 +423,7 @@ def test_the_page_tells_who_is_screened_out(page: Page, checked: Path) -> None:
     server.kill()
 
 
+@pytest.mark.long
 def test_the_words_of_the_published_scale(page: Page, plans: Planned) -> None:
     """On the page that is opened from the disk, to the file of answers."""
     plan = plans(f"{SMALL},revision=no")

@@ -33,6 +33,7 @@ def test_as_many_effects_as_ratings_are_too_many() -> None:
     assert published_formula([Answer("a", "real", "7", 1), Answer("a", "modified", "7", 1)]).shared_numbers == 1
 
 
+@pytest.mark.long
 def test_the_effect_of_semanticadv_with_shared_numbers(repository: Path) -> None:
     """-1.982 by the published formula, -1.989 with distinct images: the REML criterion of both, minimized here."""
     ratings = published(repository, "semanticadv")
@@ -40,6 +41,7 @@ def test_the_effect_of_semanticadv_with_shared_numbers(repository: Path) -> None
     assert fit(*arguments(ratings)).modified.estimate == pytest.approx(-1.989, abs=5e-4)
 
 
+@pytest.mark.long
 def test_both_are_named(repository: Path) -> None:
     stops = "the published formula stops in R: 5,534 effects of images, 5,000 ratings"
     assert stops in command("analyse", path_of(repository, "aca"))

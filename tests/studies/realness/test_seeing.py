@@ -47,6 +47,7 @@ def answered(plan: Path) -> list[dict[str, str]]:
     return rows(path) if path.exists() else []
 
 
+@pytest.mark.long
 def test_an_image_that_fails_is_fetched_again_and_not_rated_before(page: Page, serving: Server, plan: Path) -> None:
     failing = True
     page.route("**/images/*", lambda route: route.abort() if failing else route.continue_())
@@ -64,6 +65,7 @@ def test_an_image_that_fails_is_fetched_again_and_not_rated_before(page: Page, s
     assert len(answered(plan)) == 1
 
 
+@pytest.mark.long
 def test_a_button_that_takes_no_answer_yet_looks_so(page: Page, serving: Server) -> None:
     page.route("**/images/*", lambda _: None)
     begin(page, serving)
@@ -80,6 +82,7 @@ def test_a_button_that_takes_no_answer_yet_looks_so(page: Page, serving: Server)
         assert all(one != two for one, two in zip(before, after, strict=True))
 
 
+@pytest.mark.long
 def test_a_pair_whose_right_image_is_still_on_its_way(page: Page, serving: Server, plan: Path) -> None:
     held: list[Route] = []
     right = {trial["file_right"] for trial in rows(plan / "trials.csv")} - {""}
@@ -101,6 +104,7 @@ def test_a_pair_whose_right_image_is_still_on_its_way(page: Page, serving: Serve
     page.locator(".progress", has_text="2 of 12").wait_for()
 
 
+@pytest.mark.long
 def test_a_double_click_answers_once(page: Page, serving: Server, plan: Path) -> None:
     """By the page's own clock, which stands still between the two clicks but for the gap."""
     page.clock.install()
@@ -126,6 +130,7 @@ def test_a_double_click_answers_once(page: Page, serving: Server, plan: Path) ->
         assert (found[-1]["answer"], int(found[-1]["milliseconds"]) >= 300) == ("right" if number < 3 else "-1", True)
 
 
+@pytest.mark.long
 def test_time_in_a_hidden_tab_does_not_count(page: Page, serving: Server) -> None:
     page.add_init_script(
         "let state = 'hidden'; Object.defineProperty(document, 'visibilityState', {get: () => state});"
@@ -138,6 +143,7 @@ def test_time_in_a_hidden_tab_does_not_count(page: Page, serving: Server) -> Non
     page.wait_for_selector(ANSWERABLE)
 
 
+@pytest.mark.long
 def test_the_scale_is_one_row_on_a_phone(page: Page, serving: Server) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     begin(page, serving)
@@ -164,6 +170,7 @@ def rate(page: Page, press: Callable[[Locator], None], trials: int = 12) -> None
         press(page.locator(ANSWERABLE).nth(1))
 
 
+@pytest.mark.long
 def test_each_kind_of_trial_on_a_phone(serving: Server, plan: Path, browser: Browser) -> None:
     """By touch, with nothing outside the window, and buttons that a thumb hits."""
     phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)

@@ -84,6 +84,7 @@ def files(page: Page, plan: Path) -> list[NDArray[np.uint8]]:
     return [np.asarray(Image.open(plan / "page" / "images" / name).convert("RGB")) for name in names]
 
 
+@pytest.mark.long
 def test_a_plan_names_the_window_that_the_page_asks_for(export_folder: Path, tmp_path: Path) -> None:
     """A pair is 2 x 512 pixels wide, with 20 between them and 20 at each end; below it are 260 of text and buttons."""
     checkerboards(tmp_path / "attacked", 512)
@@ -98,6 +99,7 @@ def test_a_plan_names_the_window_that_the_page_asks_for(export_folder: Path, tmp
     assert "smallest window: about 514 x 487 CSS pixels, by the screen" in said
 
 
+@pytest.mark.long
 def test_a_window_that_is_too_small_is_refused_before_the_study_and_within(served: Plans, browser: Browser) -> None:
     plan, server = served(512)
     page = browser.new_context(viewport={"width": 1000, "height": 900}).new_page()
@@ -123,17 +125,18 @@ def test_a_window_that_is_too_small_is_refused_before_the_study_and_within(serve
     page.locator(".progress", has_text="2 of ").wait_for()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("side", "window", "ratio", "factors"),
     [
-        (224, (1920, 1080), 1, (2, 2)),
+        pytest.param(224, (1920, 1080), 1, (2, 2), marks=pytest.mark.exhaustive),
         pytest.param(224, (1920, 1080), 0.9, (1, 1), marks=pytest.mark.exhaustive),
         pytest.param(224, (1745, 982), 1.1, (2, 2), marks=pytest.mark.exhaustive),
         (224, (1920, 1080), 1.25, (2, 2)),
-        (224, (1280, 720), 1.5, (3, 3)),
+        pytest.param(224, (1280, 720), 1.5, (3, 3), marks=pytest.mark.exhaustive),
         (224, (1280, 800), 2, (4, 4)),
         # a browser at 200 % halves the window and doubles the ratio
-        (224, (640, 512), 2, (2, 2)),
+        pytest.param(224, (640, 512), 2, (2, 2), marks=pytest.mark.exhaustive),
         (224, (390, 844), 3, (2, 4)),
         pytest.param(299, (1920, 1080), 1, (1, 1), marks=pytest.mark.exhaustive),
         (512, (1920, 1080), 1, (1, 1)),
@@ -181,6 +184,7 @@ def hold_card(page: Page, css_pixels: float) -> None:
     page.get_by_role("button", name="as large as the card").click()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "ratio", "css_pixels_per_mm"), [(1000, 1, 5), (1000, 1.5, 3.5), (400, 3, 4)])
 def test_images_of_a_fixed_width(
     export_folder: Path, browser: Browser, tmp_path: Path, width: int, ratio: float, css_pixels_per_mm: float

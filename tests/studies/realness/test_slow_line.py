@@ -48,6 +48,7 @@ def names_of(page: Page) -> set[str]:
     return set(page.locator("#study img").evaluate_all("all => all.map(e => e.dataset.file.split('/').pop())"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("side", [224, pytest.param(512, marks=pytest.mark.exhaustive)])
 def test_the_first_pair_takes_what_its_bytes_take(
     export_folder: Path, browser: Browser, tmp_path: Path, side: int
@@ -84,6 +85,7 @@ def test_the_first_pair_takes_what_its_bytes_take(
     server.kill()
 
 
+@pytest.mark.long
 def test_a_connection_that_breaks_loses_no_byte(export_folder: Path, browser: Browser, tmp_path: Path) -> None:
     """The rest is asked for alone, and the image is that of the file."""
     plan = planned_with(tmp_path, export_folder, 512)

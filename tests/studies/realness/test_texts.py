@@ -44,7 +44,7 @@ UNTRANSLATED = """
 WIDTHS = (1280, 390)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_whole_list_in_another_language(plan: Path, translation: Path, browser: Browser) -> None:
     """From consent to thanks, with the left image of a pair on the left, and no word of the usual texts."""
     (plan.parent / "consent.html").write_text(CONSENT)
@@ -99,6 +99,7 @@ def test_a_whole_list_in_another_language(plan: Path, translation: Path, browser
     assert [row["answer"] for row in rows(file)] == ["right"] * 2 + ["-1"] * 10
 
 
+@pytest.mark.long
 def test_who_does_not_agree_leaves_nothing(plan: Path, browser: Browser) -> None:
     (plan.parent / "consent.html").write_text(CONSENT)
     settings = f"consent={plan.parent / 'consent.html'}"
@@ -159,6 +160,7 @@ def test_texts_that_are_no_translation(
         read_texts(path)
 
 
+@pytest.mark.long
 def test_no_text_is_html_but_the_instructions(plan: Path, browser: Browser) -> None:
     """Of a translation: elements of a text are shown as they stand there."""
 
@@ -207,6 +209,7 @@ GERMAN_SCALE = [
 FINNISH_SCALE = ["epäjärjestelmällistyttämättömyys", "todennäköisesti", "en osaa sanoa", "luultavasti", "varmasti aito"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [GERMAN_SCALE, FINNISH_SCALE], ids=["german", "finnish"])
 def test_a_scale_of_long_words_is_one_row(plan: Path, browser: Browser, scale: list[str]) -> None:
     """On a desktop, a tablet and a phone, with all words within their buttons."""

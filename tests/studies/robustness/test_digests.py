@@ -172,6 +172,7 @@ def test_a_familys_names() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_verify(built: Checkout, tmp_path: Path) -> None:
     """On a study of one corruption; then a digest is another one, then an image is left out, then there are none."""
     clone = built.clone_with_data(tmp_path / "cleanset")

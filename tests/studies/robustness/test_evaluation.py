@@ -113,6 +113,15 @@ def study_of(edition: Edition) -> Study:
     return Study(edition.folder / "studies" / "robustness")
 
 
+@pytest.fixture(scope="module")
+def measured_study(edition: Edition) -> Study:
+    """The edition's study with its measures and its report."""
+    study = study_of(edition)
+    measuring.run(study)
+    pages.run(study)
+    return study
+
+
 def plan_of(is_official: bool, *args: Any) -> ChangePlan:
     """The plan, of which is said whether all of a benchmark is read."""
     plan = change_plan(*args)
@@ -138,16 +147,15 @@ def evaluated(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> tup
     return evaluation.run(edition, *wanted), out / "a"
 
 
-def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
+def test_it_is_what_the_study_finds(measured_study: Study, evaluated: tuple[Evaluated, Path]) -> None:
     """The same answers, measures and intervals, bit for bit, of the same images."""
     found, out = evaluated
-    stored = study_of(edition).answers.predictions("corruptions", "standard")
+    stored = measured_study.answers.predictions("corruptions", "standard")
     assert (out / "corruptions" / "standard.parquet").read_bytes() == stored.read_bytes()
     record = json.loads((out / "corruptions" / "standard.json").read_text())
     assert record["changes"] == {"contrast": "2", "pixelate": "2"}
     assert record["images"] == 21
-    measuring.run(study_of(edition))
-    both = [pd.read_csv(folder / "corruptions.csv") for folder in (study_of(edition).measures, out / "measures")]
+    both = [pd.read_csv(folder / "corruptions.csv") for folder in (measured_study.measures, out / "measures")]
     expected, given = (table[table["model"] == "standard"].reset_index(drop=True) for table in both)
     pd.testing.assert_frame_equal(expected, given)
     assert sorted(given["selection"].unique()) == ["common", "own", "union"]
@@ -170,6 +178,7 @@ def test_the_difference_of_two_models_is_printed(evaluated: tuple[Evaluated, Pat
     assert any(" ".join(line).startswith("p: exact sign test") for line in lines)
 
 
+@pytest.mark.long
 def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path) -> None:
     """The numbers of the metrics; the digests of the images that models were shown; and a model card for the Hub."""
     found, out = evaluated
@@ -199,6 +208,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     assert (card.metric_type, card.dataset_revision) == ("mean_error", measured.card.digest)
 
 
+@pytest.mark.long
 def test_what_is_finished_is_not_computed_again(
     edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +233,7 @@ def test_what_is_finished_is_not_computed_again(
     assert (out / path).read_bytes() == (evaluated[1] / path).read_bytes()
 
 
+@pytest.mark.long
 def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
     """Of a role on its set, not of one on an exported folder."""
     other = tmp_path / "edition"
@@ -237,6 +248,7 @@ def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
     assert values(found.measured["corruptions"][0], "all", "standard")["error_clean", ""] == 0
 
 
+@pytest.mark.long
 def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     """Without manifest: its images have the seeds of their numbers, and the classes are those of the folder."""
     export = edition.export("standard")
@@ -283,6 +295,7 @@ def test_a_file_of_names(edition: Edition, tmp_path: Path) -> None:
         open_images(str(path), edition, ["standard"])
 
 
+@pytest.mark.long
 def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
     """It has no interval, and no measure is given without one."""
     names = tmp_path / "names.txt"
@@ -292,12 +305,12 @@ def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
         evaluation.run(edition, Wanted(str(names), ["standard"]), tmp_path / "out", path)
 
 
-def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
+@pytest.mark.long
+def test_a_further_model_is_measured(measured_study: Study, evaluated: tuple[Evaluated, Path]) -> None:
     """On all images and the common ones, as the role of the same weights is; it has no set of its own."""
-    study = study_of(edition)
+    study = measured_study
     answers = study.answers.predictions("corruptions", OTHER)
     assert answers.read_bytes() == (evaluated[1] / "corruptions" / "norm_robust.parquet").read_bytes()
-    measuring.run(study)
     table = pd.read_csv(study.measures / "corruptions.csv")
     assert set(table[table["model"] == OTHER]["selection"]) == {"union", "common"}
     assert table[table["selection"] == "common"]["images"].unique().tolist() == [5]
@@ -308,13 +321,12 @@ def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluate
     np.testing.assert_array_equal(both["value_x"], both["value_y"])
     metrics = json.loads((study.metrics / "corruptions" / "mean_error.json").read_text())
     assert list(metrics) == ["standard", "norm_robust", "corruption_robust", OTHER]
-    pages.run(study)
     assert OTHER in soup(study.report / "index.html").select_one("#models").get_text()  # type: ignore[union-attr]
 
 
-def test_pages_of_measures_that_lack_rows(edition: Edition) -> None:
+def test_pages_of_measures_that_lack_rows(measured_study: Study) -> None:
     """One line that names the folder, and the report of before stays."""
-    study = study_of(edition)
+    study = measured_study
     path, before = study.measures / "corruption_errors.csv", (study.report / "index.html").read_bytes()
     text = path.read_text()
     path.write_text("".join(text.splitlines(keepends=True)[:5]))
@@ -324,13 +336,14 @@ def test_pages_of_measures_that_lack_rows(edition: Edition) -> None:
     assert (study.report / "index.html").read_bytes() == before
 
 
-def test_a_study_without_masks_has_no_scenarios(edition: Edition) -> None:
+def test_a_study_without_masks_has_no_scenarios(measured_study: Study) -> None:
     """Answers to no images, which are tables without rows."""
-    study = study_of(edition)
-    assert len(pd.read_parquet(study.answers.predictions("scenarios", OTHER))) == 0
-    assert not (study.report / "scenarios.html").exists()
+    assert len(pd.read_parquet(measured_study.answers.predictions("scenarios", OTHER))) == 0
+    assert (measured_study.report / "index.html").is_file()
+    assert not (measured_study.report / "scenarios.html").exists()
 
 
+@pytest.mark.long
 def test_the_documented_lines(edition: Edition, repository: Path) -> None:
     done = shell(Checkout(edition.folder), block(repository, "mkdir -p build"))
     assert done.returncode == 0, done.stderr
@@ -403,6 +416,7 @@ def test_a_damaged_image(tmp_path: Path) -> None:
     assert (found.selections, found.owners, found.edition) == (("all",), (), None)
 
 
+@pytest.mark.long
 def test_below_float64_the_record_says_how_far(
     edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,6 +456,7 @@ def single_precision() -> tuple[torch.nn.Module, str]:
     return _SinglePrecision(), "timm-bilinear-8-8"
 
 
+@pytest.mark.long
 def test_a_network_that_runs_in_float32_alone(
     edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,6 +72,7 @@ def photographs(folder: Path, count: int) -> dict[str, NDArray[np.uint8]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_corruptions_of_photographs_are_the_librarys(real: Path) -> None:
     for image_id, image in photographs(real, PHOTOGRAPHS).items():
@@ -226,6 +227,7 @@ DISKS = {
 """Start of the SHA-256 of imagecorruptions' kernel of defocus_blur on a processor with AVX2."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "choice",

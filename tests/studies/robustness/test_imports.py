@@ -22,6 +22,7 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield from imported(child)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_only_robustness_imports_its_libraries(repository: Path) -> None:
     package = repository / "src" / "cleanset"

@@ -56,6 +56,7 @@ def evaluate(folder: Path, images: Path, *options: str, params: dict[str, object
     return code, " ".join(shown.split()), errors
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) -> None:
     code, shown, errors = evaluate(folder, own.export("images"))
@@ -74,6 +75,7 @@ def test_robustness_is_measured_without_a_reference(own: Edition, folder: Path) 
     assert (code, shown.count("| model |"), shown.count("| threes:network |")) == (0, 2, 2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_model_that_draws_is_named(own: Edition, folder: Path) -> None:
     """Dropout that was left in training, beside a network without."""
@@ -116,6 +118,7 @@ def test_a_study_of_attacks(own: Edition, folder: Path) -> None:
     assert (record["attacked"], record["judged_anew"]) == (3, None)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_attacks(own: Edition, folder: Path) -> None:
     asked = ("attacks", "evaluate", "--attacks", "pgd", "--limit", "3", str(own.export("images")))

@@ -477,6 +477,7 @@ def test_a_change_of_measures_asks_for_no_new_images(repository: Path) -> None:
         assert named[family] & families == {family}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine", models_from_texts(["mine=timm:resnet18.a1_in1k"]))

@@ -95,6 +95,7 @@ def alone(folder: Path, model: LoadedModel, log: Path) -> pd.DataFrame:
     return shards.table()
 
 
+@pytest.mark.long
 def test_each_image_is_made_once(tmp_path: Path) -> None:
     """By two devices. The answers are those of each model alone, bit for bit; the digests those of the pixels."""
     networks = {"small": sized(32), "large": sized(224, 5), "again": sized(32, 6)}

@@ -99,6 +99,7 @@ def test_an_image_that_is_there_twice_is_refused(study: TrainingStudy, wnid: str
     refused(study, message)
 
 
+@pytest.mark.long
 def test_all_that_are_there_twice_or_of_the_edition_are_named_at_once(study: TrainingStudy) -> None:
     """In a table where they are many, until they are gone."""
     folder, table = study.folder / "images" / "n01443537", study.images.parent / "refused_duplicates.csv"
@@ -132,6 +133,7 @@ def test_no_images_at_all(study: TrainingStudy) -> None:
     refused(study, r"none: missing; expected a folder of training images for each class \(data.images\)")
 
 
+@pytest.mark.long
 def test_masks(study: TrainingStudy) -> None:
     mask = study.folder / "masks" / "n01443537" / "00.png"
     save(Image.open(mask).transpose(Image.Transpose.ROTATE_90), mask)

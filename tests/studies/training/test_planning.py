@@ -213,6 +213,7 @@ def test_a_digest_of_the_runs_of_the_papers(of_imagenet: TrainingParams) -> None
     )
 
 
+@pytest.mark.long
 def test_each_run_has_its_stage(repository: Path, of_imagenet: TrainingParams) -> None:
     folder = repository / "imagenet" / "studies" / "training"
     listed = subprocess.check_output(["dvc", "stage", "list", "--name-only"], cwd=folder, text=True).split()

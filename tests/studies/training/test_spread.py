@@ -99,6 +99,7 @@ def alone(drawn: Path, tmp_path: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.long
 def test_two_workers(study: TrainingStudy, alone: dict[str, bytes], two_workers: Callable[[], None]) -> None:
     write_params(study, one=FOLDS)
     met = study.folder / "met"
@@ -123,6 +124,7 @@ def run_in_two(folder: Path) -> None:
     run(TrainingStudy(folder))
 
 
+@pytest.mark.exhaustive
 def test_a_kill_costs_an_epoch_of_each_worker(study: TrainingStudy, alone: dict[str, bytes]) -> None:
     """Two folds of three have begun; then one worker ends what two have left."""
     write_params(study, one=FOLDS)
@@ -185,6 +187,7 @@ def trains_nothing(*given: object, **named: object) -> None:
     raise AssertionError("trained again")
 
 
+@pytest.mark.long
 def test_all_runs(
     grid: TrainingStudy,
     drawn: Path,

@@ -170,6 +170,7 @@ def test_runs_without_costs_are_left_out(tmp_path: Path) -> None:
         stage.costs_table(found, runs)
 
 
+@pytest.mark.long
 def test_the_same_inputs_give_the_same_bytes(study: TrainingStudy, tmp_path: Path) -> None:
     again = finished_study(tmp_path)
     stage.run(again)
@@ -178,6 +179,7 @@ def test_the_same_inputs_give_the_same_bytes(study: TrainingStudy, tmp_path: Pat
             assert (again.folder / path.relative_to(study.folder)).read_bytes() == path.read_bytes()
 
 
+@pytest.mark.long
 def test_studies_beside_it_are_linked_from_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where DVC runs the stage."""
     made = finished_study(tmp_path)
@@ -190,6 +192,7 @@ def test_studies_beside_it_are_linked_from_its_own_folder(tmp_path: Path, monkey
     assert [each.get_text() for each in pages.select("a")][-3:] == ["Costs", "Robustness", "Report of the sets"]
 
 
+@pytest.mark.long
 def test_a_run_that_is_not_trained_is_named(tmp_path: Path) -> None:
     from shutil import rmtree
 

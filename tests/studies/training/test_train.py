@@ -59,6 +59,7 @@ def weights(study: TrainingStudy, run: str = "one", fold: str = FOLD) -> bytes:
     return study.fold(run, fold).weights.read_bytes()
 
 
+@pytest.mark.long
 def test_the_files_of_a_run(study: TrainingStudy) -> None:
     first = weights(study)
     files = study.fold("one", FOLD)
@@ -109,6 +110,7 @@ def test_training_on_a_scenario_in_folds(study: TrainingStudy) -> None:
     assert [table["images"].sum() for table in tests.values()] == [10, 10]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "augmentation", [pytest.param("shift_and_mirror", marks=pytest.mark.long), "random_resized_crop"]
 )
@@ -234,6 +236,7 @@ def network():
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("network", ["timm:test_efficientnet", "with_dropout:network"])
 def test_a_killed_training_ends_with_the_same_weights(study: TrainingStudy, network: str) -> None:
     """Dropout draws from torch's global generator, within an epoch."""
@@ -332,6 +335,7 @@ def test_a_state_names_the_images_that_scenarios_take(fact: str, study: Training
     assert fold.beside() == first
 
 
+@pytest.mark.long
 def test_bfloat16(study: TrainingStudy) -> None:
     exact = weights(study)
     write_params(study, one={"precision": "bfloat16"})

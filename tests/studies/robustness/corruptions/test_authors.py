@@ -22,6 +22,7 @@ BY_AUTHORS = {
 """SHA-256, shortened, of make_imagenet_c.py's images of 20 photographs at five severities; bench/authors printed it."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_corruptions_of_photographs_are_the_authors(real: Path, name: str) -> None:

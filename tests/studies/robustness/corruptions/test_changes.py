@@ -113,6 +113,7 @@ def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> Non
     assert np.array_equal(image, SMALL)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_bytes_are_those_of_the_table() -> None:
     """On a processor without AVX2 and FMA, defocus_blur and elastic_transform differ by 1 in a few values."""

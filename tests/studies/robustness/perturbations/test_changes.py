@@ -311,6 +311,7 @@ def test_mirrored_colors_are_changed_alike(seed: int, name: str) -> None:
     assert np.abs(straight[..., ::-1].astype(int) - swapped).max() <= 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_bytes_are_those_of_the_table() -> None:
     """On a processor without AVX2 and FMA, motion_blur and snow may differ by 1 in a few values."""
