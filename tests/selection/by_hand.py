@@ -27,9 +27,9 @@ def index_of(labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
 
 
 def scores_of(predictions: Mapping[str, tuple[int, float]]) -> pd.DataFrame:
-    """Scores with the top-1 class of each image and its probability; four classes of no weight follow."""
+    """Scores with the top-1 class of each image and its probability; four classes of little weight follow."""
     top1 = np.array([class_index for class_index, _ in predictions.values()])
-    probabilities = np.zeros((len(predictions), 5), dtype=np.float32)
+    probabilities = np.full((len(predictions), 5), 1e-6, dtype=np.float32)
     probabilities[:, 0] = [confidence for _, confidence in predictions.values()]
     classes = ((top1[:, None] + np.arange(5)) % 1000).astype(np.int16)
     return pd.DataFrame(

@@ -134,6 +134,15 @@ def test_half_a_hundredth_of_a_percent_is_rounded_as_it_is() -> None:
     assert accuracy(index, scores)["accuracy_top1"] == 54.38
 
 
+def test_the_top_five_are_unknown_where_the_top_1_class_alone_is() -> None:
+    """A table of scores with class and confidence: the classes after the first stand for any."""
+    index = index_of({"a": [2], "b": [3]}).assign(ilsvrc_class=np.array([2, 3], dtype=np.int16))
+    scores = scores_of({"a": (0, 0.9), "b": (3, 0.9)})
+    assert accuracy(index, scores)["accuracy_top5"] == 100.0
+    scores = scores.assign(top5_probability=[[0.9, 0, 0, 0, 0]] * 2)
+    assert accuracy(index, scores) == {"accuracy_top1": 50.0, "accuracy_real": 50.0, "correct_of_one_label": 1}
+
+
 def test_accuracy_where_no_image_has_a_label() -> None:
     index = index_of({"a": [], "b": []}).assign(ilsvrc_class=np.array([5, 9], dtype=np.int16))
     numbers = accuracy(index, scores_of({"a": (5, 0.9), "b": (1, 0.9)}))

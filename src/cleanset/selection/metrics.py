@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import check_same_images, correct, top5_predictions
@@ -48,23 +49,31 @@ def totals(
 def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -> dict[str, float | int]:
     """The model's accuracy on all images, in percent with two decimals, and its correct images with one label.
 
-    Top-1 and top-5 are on the original labels; ReaL accuracy is the share of the images with any
+    Top-1 and top-5 (where it is known) are on the original labels; ReaL accuracy is the share of the images with any
     reassessed label whose top-1 class is among them (Beyer et al. 2020). Raises CleansetError unless the
     scores are of exactly the images of the index.
     """
     check_same_images(index, scores)
     joined = index.merge(scores, on="image_id", validate="one_to_one")
-    classes, _ = top5_predictions(joined)
+    classes, probabilities = top5_predictions(joined)
     hits = classes == joined["ilsvrc_class"].to_numpy()[:, None]
     any_label = joined["real_classes"].str.len() > 0
     among = [top in labels for top, labels in zip(classes[:, 0], joined["real_classes"], strict=True)]
     return {
         "accuracy_top1": _percent(hits[:, 0]),
-        # with fewer than five classes, every prediction would be among the top five
-        **({"accuracy_top5": _percent(hits.any(axis=1))} if (classes >= 0).all() else {}),
+        **({"accuracy_top5": _percent(hits.any(axis=1))} if _has_top5(classes, probabilities) else {}),
         "accuracy_real": _percent(np.array(among)[any_label]),
         "correct_of_one_label": len(correct(index, scores, label)),
     }
+
+
+def _has_top5(classes: NDArray[np.int16], probabilities: NDArray[np.float64]) -> bool:
+    """Whether there is a top-5 accuracy.
+
+    Not with fewer than five classes, which would all be among the top five, nor where the top-1 class alone is known:
+    then those after it stand for any, with a probability of 0.
+    """
+    return bool((classes >= 0).all() and (probabilities[:, 1:] > 0).any())
 
 
 def top1_minus_published(top1: float, published: float | None) -> dict[str, float]:
