@@ -314,6 +314,14 @@ def test_metadata_with_a_whole_image_in_them_do_not_matter() -> None:
     assert inspect(data) == inspect(PLAIN)
 
 
+def test_the_header_of_a_jpeg_with_another_behind_it_is_that_of_the_first(tmp_path: Path) -> None:
+    """As some telephones write it, in the format MPO."""
+    path = tmp_path / "a.jpg"
+    drawn_image(40, 30).save(path, "MPO", save_all=True, append_images=[drawn_image(20, 10)])
+    facts = inspect(path.read_bytes(), ("JPEG", "PNG"))
+    assert size_in_header(path) == (facts.width, facts.height) == (40, 30)
+
+
 @pytest.mark.parametrize("order", ["little", "big"])
 def test_the_orientation_is_that_of_the_exif_header(order: Literal["little", "big"]) -> None:
     def number(value: int, size: int) -> bytes:

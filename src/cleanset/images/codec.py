@@ -312,7 +312,8 @@ def _check_shape(image: Image.Image) -> None:
 def _check_plain(image: Image.Image, data: bytes) -> None:
     """Raise ValueError unless an image is one of 8 bits of red, green and blue, or grey, without transparency."""
     bits = data[24] if image.format == "PNG" else 8  # Pillow cuts 16 bits of red, green and blue to 8 unseen
-    frames = getattr(image, "n_frames", 1)
+    # of an MPO file, which is a JPEG with another behind it, the first one is decoded
+    frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
     if frames > 1:
         raise ValueError(f"animated, {frames} images; expected one")
     if bits != 8 or image.mode not in ("RGB", "L"):
