@@ -33,7 +33,7 @@ _OWN_COLUMNS = {"wnid": "class", "ilsvrc_class": "original_class", "real_classes
 _DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])")
 """Names that Windows gives to devices."""
 _NUMBER = re.compile(r"(\d+)")
-_RANGE = re.compile(r"([0-9]{1,3})-([0-9]{1,3})")
+_RANGE = re.compile(r"([0-9]{1,4})-([0-9]{1,4})")
 EXPECTED_KEY = (
     "expected letters, digits and inner blanks or any of _ - . , ( ) + & ', "
     f"at most {MAX_KEY_BYTES} bytes, as a folder can be called"

@@ -68,7 +68,12 @@ def test_a_share_that_is_none(text: str) -> None:
         share_of(CLASSES, text, 0.05)
 
 
-@pytest.mark.parametrize("text", ["", "5", "9-5", "0-1000", "a-b", "0-5,,7-8"])
+def test_ranges_of_four_digits() -> None:
+    """A dataset of your own may have 5,000 classes."""
+    assert parse_ranges("998-1001, 4998-4999") == {998, 999, 1000, 1001, 4998, 4999}
+
+
+@pytest.mark.parametrize("text", ["", "5", "9-5", "0-10000", "a-b", "0-5,,7-8"])
 def test_ranges_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match="expected ranges of class indices such as 0-499"):
         parse_ranges(text)
