@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -111,16 +111,25 @@ def read_scores(path: Path, model: str, labels: LabelsOfImages, classes: ClassTa
     return _of_all_classes(path, rows, classes)
 
 
+_TEXTS = {"file", "model", "class"}
 _EXPECTED = "expected the columns file, perhaps model, then one for each class, or class and confidence"
 
 
 def _read(path: Path) -> pd.DataFrame:
-    texts = dict.fromkeys(("file", "model", "class"), str)
-    table = read_frame(path, ("file",), _EXPECTED, MAX_TABLE_BYTES, dtype=texts, na_values=[])
+    table = _read_with(path, _TEXTS)
+    texts = {name for name in table.columns if normal_text(str(name)) in _TEXTS}
+    if not texts <= _TEXTS:  # blanks in the header: pandas took the cells for numbers
+        table = _read_with(path, texts)
     table.columns = pd.Index([normal_text(str(name)) for name in table.columns])
     for name in table.columns[table.columns.duplicated()][:1]:
         raise CleansetError(f"{path}: column {shown(name)} a second time; expected each once")
     return table
+
+
+def _read_with(path: Path, texts: Set[str]) -> pd.DataFrame:
+    """The table, in which the columns `texts` are no numbers."""
+    dtype = dict.fromkeys(texts, str)
+    return read_frame(path, ("file",), _EXPECTED, MAX_TABLE_BYTES, dtype=dtype, na_values=[])
 
 
 def _rows(path: Path, model: str) -> pd.DataFrame:
