@@ -56,13 +56,27 @@ def test_params() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (with_model(threat_model="Linf"), "models.robust: threat_model with source lists, but a published list has no"),
-        (with_model(weights="w.pt", sha256="0" * 64), "models.robust: weights with source lists, but a published li"),
+        (
+            with_model(threat_model="Linf"),
+            "models.robust: threat_model with source lists, but only robustbench has it: remove it",
+        ),
+        (
+            with_model(weights="w.pt", sha256="0" * 64),
+            "models.robust: weights with source lists, but only timm, torchvision, robustbench has it",
+        ),
         (with_model(file=None), "models.robust: file is needed for source lists"),
         (with_model(file=""), "models.robust: file is needed for source lists"),
         (with_model(beyond_sha256="0" * 64), "models.robust: beyond_sha256 without beyond; expected both or neither"),
         (with_model(sha256="0"), "models.robust.sha256: "),
-        (with_model(source="timm"), "models.robust: file with source timm, but only a model of source lists has it:"),
+        (
+            with_model(source="scores", beyond="b.csv"),
+            "models.robust: beyond with source scores, but only lists has it",
+        ),
+        (
+            CONTENT | {"models": {"mine": {"source": "module", "name": "a:b", "weights": "w.pt"}}},
+            "models.mine: weights with source module, but only timm, torchvision, robustbench has it: remove it",
+        ),
+        (with_model(source="timm"), "models.robust: file with source timm, but only lists, scores has it: remove it"),
         (CONTENT | {"review": {}}, "review.wrong_after_crop: reject, but models.robust is a published list, which"),
         (CONTENT | {"protocol": "as_written"}, "select.pool: ensemble, but models.robust is a published list, which"),
         (CONTENT | {"count": {}}, "count.accuracy: true, but models.robust is a published list, which lacks"),

@@ -134,5 +134,5 @@ def test_an_installed_module_is_taken_by_its_name(folder: Path) -> None:
 
 
 def test_a_pin_is_of_a_module() -> None:
-    with pytest.raises(ValueError, match="module_sha256 with source timm, which has no module: remove it"):
+    with pytest.raises(ValueError, match="module_sha256 with source timm, but only module has it: remove it"):
         Model(source="timm", name="resnet18", module_sha256="0" * 64)

@@ -190,7 +190,11 @@ def test_adding_and_removing(folder: Path, run: Callable[..., Done]) -> None:
     [
         (("--add", "mine=timm:resnet18", "--weights", "none.pt"), "none.pt: missing; expected weights of resnet18"),
         (("--add", "mine=timm:resnet18", "--weights", "page.pt"), "page.pt: .*; expected weights of resnet18"),
-        (("--weights", "w.pt"), "--weights w.pt: found 0 --add, expected one"),
+        (("--weights", "w.pt"), "--weights w.pt: goes with one --add; found none"),
+        (
+            ("--add", "drawn=random:0", "--weights", "mine.pt"),
+            "--weights mine.pt: 0 is a random order of source random; expected a network of timm, torchvision, robustb",
+        ),
         (("--add", "mine=timm:no_such_net"), "params.yaml: 'no_such_net': .*expected a model name of timm"),
         (("--add", "third=timm:resnet18"), "params.yaml: the model third exists already; choose another role"),
         (("--add", "A=timm:resnet18"), "params.yaml: models.A.*: "),

@@ -133,5 +133,7 @@ def test_it_is_named_everywhere() -> None:
     assert (role, model.source, model.name) == ("mine", "torchvision", "alexnet.IMAGENET1K_V1")
     assert network(model) == "torchvision alexnet.IMAGENET1K_V1"
     assert inputs_of(model).mean == (0.485, 0.456, 0.406)
-    with pytest.raises(ValueError, match="threat_model is needed for source robustbench, and for no other"):
+    with pytest.raises(
+        ValueError, match="threat_model with source torchvision, but only robustbench has it: remove it"
+    ):
         Model(source="torchvision", name="a", threat_model="Linf")

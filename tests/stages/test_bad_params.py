@@ -14,7 +14,8 @@ ROOT, DATASET = "root: .\n", "dataset: {images: x}\n"
 MODEL = "models:\n  standard: {source: timm, name: resnet18}\n"
 BASE = ROOT + DATASET
 WNIDS = "expected all, or a list of distinct wnids of ILSVRC2012"
-THREAT = "models.standard: threat_model is needed for source robustbench, and for no other"
+NO_THREAT = "models.standard: threat_model is needed for source robustbench"
+THREAT = "models.standard: threat_model with source timm, but only robustbench has it: remove it"
 FOLDER = "expected the folder of an edition, with params.yaml in UTF-8, as cleanset edition makes one"
 
 
@@ -68,7 +69,7 @@ def models(*entries: str) -> str:
             models("standard: {source: timm, name: resnet18, weights: w.pt, sha256: abc}"),
             ": models.standard.sha256: expected a match of '^[0-9a-f]{64}$'; found 'abc'",
         ),
-        (models("standard: {source: robustbench, name: Salman2020Do_R50}"), f": {THREAT}"),
+        (models("standard: {source: robustbench, name: Salman2020Do_R50}"), f": {NO_THREAT}"),
         (models("standard: {source: timm, name: resnet18, threat_model: Linf}"), f": {THREAT}"),
         (
             f"{ROOT}{MODEL}dataset: {{images: x, classes: [n01440764, n99999999]}}",

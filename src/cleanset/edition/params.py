@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
@@ -127,6 +127,17 @@ class Dataset(Section):
         return sorted(table.indices[key] for key in self.classes)
 
 
+SOURCES_WITH: Mapping[str, tuple[str, ...]] = {
+    "threat_model": ("robustbench",),
+    "weights": ("timm", "torchvision", "robustbench"),
+    "file": ("lists", "scores"),
+    "beyond": ("lists",),
+    "beyond_sha256": ("lists",),
+    "module_sha256": ("module",),
+}
+"""The sources of models that have a key, which all others have not."""
+
+
 class Model(Section):
     """One member of the ensemble: a network with its weights, or a source of scores without a network.
 
@@ -144,7 +155,7 @@ class Model(Section):
     """Source robustbench: the leaderboard of the model."""
 
     weights: str | None = None
-    """A local file of weights in place of the published ones; `sha256` has to pin it."""
+    """A local file of weights in place of those that timm, torchvision or robustbench has; `sha256` has to pin it."""
 
     file: str | None = None
     """Source lists: lists in the form of imagenet/published/top5.csv; source scores: the table."""
@@ -153,7 +164,7 @@ class Model(Section):
     """Source lists: the images that people took from beyond the lists."""
 
     sha256: Sha256 | None = None
-    """The digest of the weights, or of `file`."""
+    """The digest of the file of weights, or of `file`; source module: of all parameters and buffers."""
 
     beyond_sha256: Sha256 | None = None
     """The digest of `beyond`."""
@@ -195,21 +206,17 @@ class Model(Section):
 
     @model_validator(mode="after")
     def _of_a_list_or_a_network(self) -> Self:
-        for key in ("threat_model", "weights") if self.is_list else ("file", "beyond", "beyond_sha256"):
-            if getattr(self, key) is not None:
-                why = "a published list has no network" if self.is_list else "only a model of source lists has it"
-                raise ValueError(f"{key} with source {self.source}, but {why}: remove it")
-        if (self.source in ("lists", "scores")) != bool(self.file):
-            where = "relative to the edition" if self.source in ("lists", "scores") else "of this source: remove it"
-            raise ValueError(f"file is {'needed' if not self.file else 'not'} for source {self.source}, {where}")
+        for key, sources in SOURCES_WITH.items():
+            if getattr(self, key) is not None and self.source not in sources:
+                raise ValueError(f"{key} with source {self.source}, but only {join_names(sources)} has it: remove it")
+        if self.source in SOURCES_WITH["file"] and not self.file:
+            raise ValueError(f"file is needed for source {self.source}, relative to the edition")
+        if self.source in SOURCES_WITH["threat_model"] and self.threat_model is None:
+            raise ValueError(f"threat_model is needed for source {self.source}")
         if self.source == "module" and not is_callable_name(self.name):
             raise ValueError(f"name {shown(self.name)}; expected MODULE:CALLABLE")
-        if self.module_sha256 is not None and self.source != "module":
-            raise ValueError(f"module_sha256 with source {self.source}, which has no module: remove it")
         if self.beyond_sha256 is not None and self.beyond is None:
             raise ValueError("beyond_sha256 without beyond; expected both or neither")
-        if (self.source == "robustbench") != (self.threat_model is not None):
-            raise ValueError("threat_model is needed for source robustbench, and for no other")
         return self
 
 
@@ -537,7 +544,7 @@ def has_no_network(role: str, model: Model) -> str:
     where = f" in {model.file}" if model.file else ""
     return (
         f"{role}: {model.kind} ({model.name}{where}), which has no network to run; expected a model from timm, "
-        "torchvision or robustbench"
+        "torchvision, robustbench or a module"
     )
 
 

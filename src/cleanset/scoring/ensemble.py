@@ -14,7 +14,7 @@ from rich.text import Text
 from cleanset.edition.code_link import CHECKOUT
 from cleanset.edition.lists import check_list, list_files
 from cleanset.edition.models import Models, change_models, models_from_texts, pin_models, with_lists
-from cleanset.edition.params import Model, read_params
+from cleanset.edition.params import SOURCES_WITH, Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256_of
@@ -24,6 +24,7 @@ from cleanset.scoring.downloads import what_instead_of_weights
 from cleanset.scoring.fingerprints import is_importable, sources_of, sources_sha256
 from cleanset.scoring.models import preprocessing_of, weights_at_hand, weights_path
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
+from cleanset.validation import join_names
 
 WeightsState = Literal["there", "missing", "other bytes", "not weights"]
 
@@ -195,7 +196,7 @@ def change(edition: Edition, add: list[str], weights: Path | None, remove: list[
     modules = {name: path for name, path in modules.items() if not (edition.folder / name).exists()}
     if weights is not None:
         if len(new) != 1:
-            raise CleansetError(f"--weights {weights}: found {len(new)} --add, expected one")
+            raise CleansetError(f"--weights {weights}: goes with one --add; found {len(new) or 'none'}")
         new = {role: with_local_weights(model, weights, edition) for role, model in new.items()}
     check_known(new)
     change_models(edition.folder, new, remove)
@@ -220,9 +221,10 @@ def check_known(models: Models) -> None:
 
 def with_local_weights(model: Model, weights: Path, edition: Edition) -> Model:
     """The same model with the weights in a local file, and their SHA-256."""
-    if model.is_list:
+    if model.source not in SOURCES_WITH["weights"]:
         raise CleansetError(
-            f"--weights {weights}: {model.name} in {model.file} is a published list; expected a network"
+            f"--weights {weights}: {model.name} is {model.kind} of source {model.source}; expected a network of "
+            f"{join_names(SOURCES_WITH['weights'])}"
         )
     if (other := what_instead_of_weights(weights) if weights.is_file() else "missing") is not None:
         raise CleansetError(f"{weights}: {other}; expected weights of {model.name}")
