@@ -51,7 +51,9 @@ def image(edition: Edition, name: str) -> Path:
 def test_nothing_is_read_twice(edition: Edition) -> None:
     again = status.run(edition)
     assert (again.unseen, again.pending, again.images, again.read) == ([], [], 8, 0)
-    assert status.render(again) == "8 files of images compared with their digests, 0 of them read; nothing has changed"
+    assert (
+        status.render(again) == "files of images compared with their digests: 8, of them read: 0; nothing has changed"
+    )
     os.utime(image(edition, "cat/000.png"))
     assert status.run(edition).read == 1
     (edition.folder / ".dvc/tmp/cleanset-images.json").write_text("{")
@@ -172,6 +174,16 @@ def test_the_command(edition: Edition) -> None:
     image(edition, "cat/001.png").write_bytes(b"other")
     code, printed, _ = says(cleanset("status", cwd=edition.folder))
     assert (code, printed.splitlines()[0]) == (1, f"../images: 1 changed: cat/001.png; {ACCEPT}")
+
+
+def test_a_moment_without_the_images_forgets_no_digest(edition: Edition) -> None:
+    """As when a disk is not mounted."""
+    images = edition.folder.parent / "images"
+    images.rename(images.with_name("away"))
+    assert status.run(edition).unseen != []
+    images.with_name("away").rename(images)
+    again = status.run(edition)
+    assert (again.unseen, again.images, again.read) == ([], 8, 0)
 
 
 def test_brought_scores(tmp_path: Path) -> None:

@@ -64,7 +64,9 @@ def run(edition: Edition) -> EditionStatus:
     except CleansetError as error:
         found = None
         unseen = [str(error)]
-    known.save()
+    else:
+        # without images, as on a disk that is not there now, the digests of before stay
+        known.save()
     unseen += [*_changed_scores(edition, params), *_changed_modules(edition, params)]
     unseen += [*_broken_lock(edition), *_refused_reviews(edition, params)]
     if problem := scm_problem(edition.folder):
@@ -78,7 +80,7 @@ def render(status: EditionStatus) -> str:
     """The lines that the command prints."""
     lines = [*status.unseen, *status.pending]
     end = "" if lines else "; nothing has changed"
-    compared = f"{status.images:,} files of images compared with their digests, {status.read:,} of them read"
+    compared = f"files of images compared with their digests: {status.images:,}, of them read: {status.read:,}"
     return "\n".join([*lines, f"{compared}{end}"])
 
 
