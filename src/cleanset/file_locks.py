@@ -39,6 +39,20 @@ def folder_lock(folder: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of a file or folder; never where the file system has no locks."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextmanager
 def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
     """Lock a folder against other writers, by a file in it; the lock of a killed process is released."""

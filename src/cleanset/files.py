@@ -33,7 +33,7 @@ MAX_BYTES = 2**28
 """Bytes of a file that is read whole, unless its kind has another limit: a table of a million rows has less."""
 
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
-_LOCK = "lock"
+WORKSPACE_LOCK = "lock"
 _NEW = "new"
 _OLD = "old"
 _KINDS = {
@@ -117,7 +117,7 @@ def workspace_for(path: Path) -> Iterator[Path]:
         # created under another name, so that nobody finds the lock before it is taken
         with (workspace / "unlocked").open("wb") as lock:
             take_lock(lock, workspace)
-            (workspace / "unlocked").rename(workspace / _LOCK)
+            (workspace / "unlocked").rename(workspace / WORKSPACE_LOCK)
             yield workspace
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
@@ -149,7 +149,7 @@ def remove_abandoned(folder: Path) -> None:
 
 def _is_abandoned(workspace: Path) -> bool:
     try:
-        with (workspace / _LOCK).open("r+b") as lock:
+        with (workspace / WORKSPACE_LOCK).open("r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # locked, not one of ours, or just being made
         return False

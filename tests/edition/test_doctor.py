@@ -15,6 +15,8 @@ from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.locks import repair_locks
 from cleanset.edition.repository import ATTRIBUTES
 from cleanset.errors import CleansetError
+from cleanset.file_locks import folder_lock, only_run
+from cleanset.files import workspace_for
 from tests.forked_commands import forking
 
 pytestmark = pytest.mark.slow
@@ -250,7 +252,7 @@ class TestRot:
         assert (findings.repaired, findings.rotten, findings.unchecked, findings.leftovers) == ([], [], [], [])
         # in the cache two lists and three files (many/a is `one`), counted/bytes for DVC's runs; in the workspace four
         assert findings.hashed == 2 + 3 + 4
-        assert as_text(findings) == "9 files hashed, 0 with other bytes than dvc.lock says"
+        assert as_text(findings) == "files hashed: 9, with other bytes than dvc.lock says: 0"
 
     @pytest.mark.long
     @pytest.mark.parametrize(
@@ -310,7 +312,7 @@ class TestRot:
             f"{edition / 'many'}: differs from dvc.lock; {lists['many']}, DVC's list of its files, is missing: "
             "run dvc fetch many and this again, or write it anew to be sure: rm -r many && dvc repro -f -s many"
         )
-        assert last.endswith("0 with other bytes than dvc.lock says")
+        assert last.endswith("with other bytes than dvc.lock says: 0")
         run(edition, "dvc", "fetch", "many")
         again = examine(edition, quick=False)
         assert again.unchecked == []
@@ -322,7 +324,7 @@ class TestRot:
         for name in ("many", "counted"):
             object_of(edition, name).unlink()
         findings = examine(edition, quick=False)
-        assert as_text(findings) == "5 files hashed, 0 with other bytes than dvc.lock says"
+        assert as_text(findings) == "files hashed: 5, with other bytes than dvc.lock says: 0"
         flip(edition / "counted/bytes")
         (rotten,) = examine(edition, quick=False).rotten
         expected = object_of(edition, "counted")
@@ -344,6 +346,17 @@ class TestRot:
         (edition / "params.yaml.partial").touch()
         expected = [edition / "data/export/standard.partial", edition / "params.yaml.partial"]
         assert examine(edition, quick=False).leftovers == expected
+
+    def test_what_a_process_works_on_is_not_left_over(self, edition: Path) -> None:
+        """A run's folder, the folder of a file that is written, and a download, for which its folder is locked."""
+        running = edition / "data/runs/ex1.partial"
+        weights = edition / "data/weights"
+        weights.mkdir(parents=True)
+        (weights / "net.pt.partial").touch()
+        with only_run(running), workspace_for(edition / "data/scores.json"), folder_lock(weights):
+            (running / "fold").mkdir()
+            assert examine(edition, quick=False).leftovers == []
+        assert examine(edition, quick=False).leftovers == [running, weights / "net.pt.partial"]
 
     @pytest.mark.long
     def test_the_command(self, hashed: Path) -> None:

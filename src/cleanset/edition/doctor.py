@@ -17,7 +17,8 @@ from cleanset.edition.dvc_files import Stage, lock_files, object_path, stages_in
 from cleanset.edition.locks import repair_locks
 from cleanset.edition.repository import add_attributes, mend_scm
 from cleanset.errors import CleansetError, reason
-from cleanset.files import md5, md5_of, read_text
+from cleanset.file_locks import is_locked
+from cleanset.files import WORKSPACE_LOCK, md5, md5_of, read_text
 from cleanset.progress import found_in_threads
 
 
@@ -110,7 +111,14 @@ def examine(edition: Path, *, quick: bool) -> Findings:
 def leftovers(edition: Path) -> list[Path]:
     """Temporary files and folders that killed runs left. The next run of the same stage replaces them."""
     found = [path for path in edition.rglob("*.partial") if not path.relative_to(edition).parts[0].startswith(".")]
-    return sorted(path for path in found if not any(parent in found for parent in path.parents))
+    outermost = [path for path in found if not any(parent in found for parent in path.parents)]
+    return sorted(path for path in outermost if not _is_in_use(path))
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether a process holds a lock of a temporary folder, of the file `lock` in it, or of where a file is written."""
+    folder = path if path.is_dir() else path.parent
+    return any(is_locked(each) for each in (folder, folder / WORKSPACE_LOCK) if each.exists())
 
 
 def as_json(findings: Findings) -> str:
@@ -129,7 +137,7 @@ def as_text(findings: Findings) -> str:
     ]
     lines += [f"{path}: left over from a run that was killed; may be removed" for path in findings.leftovers]
     if findings.hashed is not None:
-        lines.append(f"{findings.hashed} files hashed, {len(findings.rotten)} with other bytes than dvc.lock says")
+        lines.append(f"files hashed: {findings.hashed}, with other bytes than dvc.lock says: {len(findings.rotten)}")
     return "\n".join(lines)
 
 
