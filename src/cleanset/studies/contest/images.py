@@ -5,7 +5,6 @@ have the same pixels but for a level on average. Images that look alike (PDQ), s
 low quality, may still be new, so that they are reported to the board and not refused.
 """
 
-import importlib.util
 import io
 import struct
 from collections.abc import Callable, Iterable
@@ -23,6 +22,7 @@ from cleanset.cache import PACKAGE, cache_folder, code_digest
 from cleanset.edition.versions import installed_version
 from cleanset.errors import CleansetError
 from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg, opened, pixels_sha256
+from cleanset.images.fingerprints import can_fingerprint
 from cleanset.review.hints.kept_files import KeptFiles
 from cleanset.validation import Sha256
 
@@ -85,11 +85,6 @@ _MAX_SMALL_CHANGE = 4.0
 An average of pixels changes by no more than they do on average: by MAX_CHANGE, and what rounding and sides below eight
 pixels add.
 """
-
-
-def can_hash() -> bool:
-    """Whether images that look alike can be found; PDQ is in the extra `review`."""
-    return importlib.util.find_spec("pdqhash") is not None
 
 
 class MeasuredImage(BaseModel):
@@ -164,7 +159,7 @@ def _measured(path: Path, data: bytes) -> MeasuredImage:
 
 def _hashes(image: Image.Image) -> NDArray[np.uint8]:
     """Eight hashes, packed, shape (8, 32); (0, 32) without detail, and without PDQ."""
-    if can_hash():
+    if can_fingerprint():
         import pdqhash
 
         hashes, quality = pdqhash.compute_dihedral(np.asarray(image))

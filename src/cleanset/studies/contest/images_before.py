@@ -6,8 +6,9 @@ from functools import partial
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
 from cleanset.files import read_bytes, sha256
+from cleanset.images.fingerprints import can_fingerprint
 from cleanset.studies.contest.eligibility_lists import check_published, clean_images
-from cleanset.studies.contest.images import KnownImage, KnownImages, MeasuredImage, Measures, can_hash
+from cleanset.studies.contest.images import KnownImage, KnownImages, MeasuredImage, Measures
 from cleanset.studies.contest.log_lines import Line
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ContestRules
@@ -69,7 +70,7 @@ class ImagesBefore:
             near = sorted((*self._index.lookalikes(measured), *beside.lookalikes(measured)))
             for bits, one in near[:1]:
                 yield f"for the board: {line}, {image.file} looks like {one}, PDQ distance {bits}"
-        if not can_hash():
+        if not can_fingerprint():
             yield f"images that look alike are not looked for without PDQ: {install_command('review')}"
 
     def _read_clean(self) -> set[str]:
