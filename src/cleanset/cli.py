@@ -292,7 +292,8 @@ def make_edition(
 
         if any((model, images, images_per_class, reviews, classes_are_folders, remote)) or git is not None:
             raise CleansetError(
-                "edition --accept: goes with a folder, --labels, --names, --scores and --card alone; leave others out"
+                "edition --accept: goes with a folder, --labels, --names, --scores, --card and --renamed alone; leave "
+                "others out"
             )
         given = accepted.NewTables(labels=labels, names=names)
         typer.echo(accepted.accept(Edition(folder), scores, card, given, new_names))
@@ -748,7 +749,7 @@ def compare(
         show(compared_tables.ranking_for_paper(compared).in_form(form) if form else text)
         raise typer.Exit(1 if compared.left_out else 0)
     if form is not None:
-        raise CleansetError("compare --format: goes with results of evaluate or robustness evaluate")
+        raise CleansetError(f"compare --format: goes with results of {result_files.COMMANDS}")
 
     from cleanset.measure.compare import report as tool
 
@@ -976,6 +977,8 @@ def models(
     of the study of robustness, with the corruptions they were trained on.
     """
     if robustbench:
+        if any((add, weights, remove, pin, as_json)):
+            raise CleansetError("models --robustbench: goes with THREAT alone; leave others out")
         from cleanset.scoring.models import served_models
 
         typer.echo("\n".join(served_models(threat)))
@@ -1160,8 +1163,14 @@ EXTRAS = {
     "text": ("onnxruntime", "rapidocr"),
     "pilot": ("playwright",),
 }
-"""The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
-EXTRAS_OF_STUDIES = {"robustness": "robustness", "attacks": "attacks", "training": "robustness,training"}
+"""The modules that an extra brings. All others come with build, or with evaluate for the command of that name, but for
+those of ray, generate and study, which are asked for where they are imported.
+"""
+EXTRAS_OF_STUDIES = {
+    "robustness": "robustness",
+    "attacks": "robustness,attacks",
+    "training": "robustness,training",
+}
 """The extras that the commands of a study need beside build or evaluate."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: libraries of the stages; review: the review page; "
@@ -1170,8 +1179,11 @@ OF_EXTRAS = (
 
 
 def extra_of(module: str, command: str = "") -> str:
-    """The extras that bring all libraries of a command; `module` is the import name of a missing one."""
-    words = command.split()
+    """The extras that bring all libraries of a command; `module` is the import name of a missing one.
+
+    `command`: its words, of which those after the subcommand do not matter. A plan needs what the planned one needs.
+    """
+    words = command.removeprefix("plan ").split()
     others = "evaluate" if "evaluate" in words else "build"
     if words and words[0] in EXTRAS_OF_STUDIES:
         return f"{others},{EXTRAS_OF_STUDIES[words[0]]}"
@@ -1215,7 +1227,7 @@ def _message(error: Exception) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             return None
-        extra = extra_of(error.name, " ".join(sys.argv[1:3]))
+        extra = extra_of(error.name, " ".join(sys.argv[1:4]))
         return f"{error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
     if isinstance(error, OSError):
         # without one, raised by a library under this name

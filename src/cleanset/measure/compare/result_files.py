@@ -30,7 +30,8 @@ ATTACK_RESULTS = "attack_results.json"
 ECE = "ece"
 # characters of a text in a result file; a notice has some 300
 MAX_RESULT_TEXT = 1000
-EXPECTED_RESULTS = "the JSON that cleanset evaluate, robustness evaluate or attacks evaluate wrote"
+COMMANDS = "cleanset evaluate, robustness evaluate or attacks evaluate"
+EXPECTED_RESULTS = f"the JSON that {COMMANDS} wrote"
 
 
 @dataclass(frozen=True, slots=True)
