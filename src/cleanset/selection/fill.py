@@ -22,7 +22,7 @@ class Decision:
 
     reason: str | None = None
     """Of an undecided image `unreviewed`, `too_few_reviewers`, `conflict` or `box_unknown`; of a rejected one the
-    reviewers' reason, or `unsure`."""
+    reviewers' reason, `unsure` or `wrong_after_crop`."""
 
     box: CropBox = None
     """Of a crop the box, or UNKNOWN_BOX where it is kept although nobody has drawn its box; None of all others."""

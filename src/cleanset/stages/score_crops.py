@@ -71,5 +71,5 @@ def check_weights(edition: Edition, role: str, model: "LoadedModel") -> None:
     if model.weights_sha256 != expected:
         raise CleansetError(
             f"{role}: weights with SHA-256 {model.weights_sha256}, but {path} has {expected}; expected those that the "
-            f"images were scored with: fetch them, or run dvc repro --force score@{role}"
+            f"images were scored with: fetch them, or run dvc repro --single-item --force score@{role}"
         )

@@ -321,7 +321,7 @@ def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> Non
     )
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert "expected the same bits: run dvc repro --force score@standard in the edition" in line
+    assert "expected the same bits: run dvc repro --single-item --force score@standard in the edition" in line
     assert not (clone.folder / STUDY / "data" / "corruptions" / "standard.parquet").exists()
 
 

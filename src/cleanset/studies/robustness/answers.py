@@ -148,7 +148,7 @@ def check_clean(
             if not np.array_equal(left, right):
                 raise CleansetError(
                     f"{file}: {role} gives {column} {_digits(left)}, the stored scores {_digits(right)}; "
-                    f"expected the same bits: run dvc repro --force score@{role} in the edition"
+                    f"expected the same bits: run dvc repro --single-item --force score@{role} in the edition"
                 )
 
 
