@@ -139,7 +139,7 @@ def test_the_top_five_are_unknown_where_the_top_1_class_alone_is() -> None:
     index = index_of({"a": [2], "b": [3]}).assign(ilsvrc_class=np.array([2, 3], dtype=np.int16))
     scores = scores_of({"a": (0, 0.9), "b": (3, 0.9)})
     assert accuracy(index, scores)["accuracy_top5"] == 100.0
-    scores = scores.assign(top5_probability=[[0.9, 0, 0, 0, 0]] * 2)
+    scores = scores.assign(top5_probability=pd.Series([[0.9, 0, 0, 0, 0]] * 2, dtype=object))
     assert accuracy(index, scores) == {"accuracy_top1": 50.0, "accuracy_real": 50.0, "correct_of_one_label": 1}
 
 
