@@ -4,8 +4,12 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
+
+import pytest
 
 from cleanset.cli import PANELS, app
+from tests.measure.compare.command import cleanset, says
 
 
 def test_every_command_is_in_one_panel() -> None:
@@ -27,3 +31,23 @@ def test_the_help_begins_with_what_most_people_do() -> None:
 def test_python_m_starts_the_same_command_line() -> None:
     done = subprocess.run([sys.executable, "-m", "cleanset", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith(version("cleanset"))
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("models --robustbench --pin", "models --robustbench: goes with THREAT alone; leave others out"),
+        ("models Linf", "models Linf: goes with --robustbench; leave it out"),
+        (
+            "compare --format latex a.parquet b.parquet",
+            "compare --format: goes with results of cleanset evaluate, robustness evaluate or attacks evaluate",
+        ),
+        (
+            "edition own --accept --git",
+            "edition --accept: goes with a folder, --labels, --names, --scores, --card and --renamed alone; leave "
+            "others out",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(command: str, message: str, tmp_path: Path) -> None:
+    assert says(cleanset(*command.split(), cwd=tmp_path)) == (1, "", f"error: {message}\n")
