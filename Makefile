@@ -127,8 +127,12 @@ check-gpu: setup  ## prove the GPU path: the scores of the CPU, all precisions, 
 
 BENCHES = $(shell sed -nE 's/^\| `([a-z_]+)` .*/\1/p' bench/README.md)
 bench: setup  ## NAME=…: measure how fast something is; without a name, list what can be measured
+ifeq ($(NAME),)
+	@echo 'make bench NAME=…, of $(BENCHES)'
+else
 	@case " $(BENCHES) " in *" $(NAME) "*) ;; *) echo 'name one: make bench NAME=…, of $(BENCHES)' >&2; exit 1;; esac
 	PYTHONPATH=sample:. python bench/$(NAME).py $(OPTIONS)
+endif
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 lock:  ## pin requirements.txt, requirements-ray.txt and requirements-generate.txt anew (needs uv)
