@@ -71,8 +71,9 @@ NOT_RUN = {
     "such an edition of drawn images, and its release",
     "cleanset edition --accept": "needs an edition whose images have changed: tests/review/test_accepted.py has some",
     "cleanset review labels": "needs scores that contradict labels: tests/review/test_labels.py has some",
-    "make test                       # lint, types, and the tests that take up to a second: 6 minutes on two cores": "takes "
-    "hours in all; tests/project/test_house.py checks the recipes",
+    "make test                       # lint, types, and the tests that take up to a second: 6 minutes on two cores": (
+        "takes hours in all; tests/project/test_house.py checks the recipes"
+    ),
     "cleanset review calibration": "needs answers to gold items: tests/review/page gives some",
     "cleanset contest enter contest.yaml": "needs mail and a key: tests/studies/contest/test_entering.py has both",
     "cleanset contest cosign mail --name orchard": "needs a key: tests/studies/contest/test_checkpoints.py has some",
