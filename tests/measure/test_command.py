@@ -311,6 +311,8 @@ def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> No
 
 def test_files_of_models_whose_names_are_alike() -> None:
     assert file_stems(["a:b", "a_b", "results", "../a", "…"]) == ["a_b", "a_b-1", "results-2", "a", "model"]
+    # a number that another has is passed over
+    assert file_stems(["results-1", "results", "a-2", "a", "a"]) == ["results-1", "results-2", "a-2", "a", "a-4"]
 
 
 def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
