@@ -221,6 +221,8 @@ def _verify(published: repository.PublishedSet, folder: Path) -> None:
 
 def _set_at(folder: Path, commit: str) -> FetchedSet:
     entries = read_entries(folder)
+    if not entries:
+        raise CleansetError(f"{folder}: a set without images; expected at least one: tell its publisher")
     return FetchedSet(
         folder=folder,
         model=entries[0].model,
