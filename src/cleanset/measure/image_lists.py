@@ -117,7 +117,9 @@ def list_rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, di
             )
     models = sorted({row["model"] for row in rows.values() if "model" in row})
     if role is None and len(models) > 1:
-        raise CleansetError(f"{path}: images of {', '.join(map(shown, models))}; expected --role with one of them")
+        raise CleansetError(
+            f"{path}: images of {', '.join(map(shown, models))}; expected --role, in Python role=, with one of them"
+        )
     if role is not None and role not in models:
         named = ", ".join(map(shown, models)) or "no column model"
         raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")
