@@ -388,6 +388,19 @@ def test_a_page_of_many_models_has_the_pairs_of_the_best_tested_one(tmp_path: Pa
     assert len(rows_of_page(tmp_path, images, rows[1:], "pairs")) == 15
 
 
+@pytest.mark.parametrize("count", [50, 51])
+def test_a_page_says_that_it_has_no_more_than_fifty(count: int, tmp_path: Path) -> None:
+    """Only where there are more."""
+    images, (row,) = leaderboard(1)
+    classes = dict.fromkeys(range(count), Accuracy(10, 5))
+    confusions = tuple(Confusion(each, each + 1, 5) for each in range(count))
+    rows = [replace(row, measures=replace(row.measures, classes=classes, confusions=confusions))]
+    assert len(rows_of_page(tmp_path, images, rows, "classes")) == 50
+    assert len(rows_of_page(tmp_path, images, rows, "confusions")) == 50
+    text = (tmp_path / "index.html").read_text()
+    assert ["first, at most 50." in text, "another one, at most 50 pairs." in text] == [count > 50] * 2
+
+
 def test_the_best_comes_first_and_equal_ones_as_given() -> None:
     images, rows = leaderboard(3)
     order = json.loads(results_json(images, [rows[0], rows[2], rows[1]]))["models"]

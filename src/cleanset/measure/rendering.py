@@ -293,8 +293,10 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},
         pairs=every if tested <= MAX_PAIRED else [pair for pair in every if pair.first == every[0].first],
         all_pairs=len(every),
-        hardest=hardest_classes(order, MAX_ROWS),
-        confusions=confusion_counts(order, MAX_ROWS),
+        # one more, to say whether there are more
+        hardest=hardest_classes(order, MAX_ROWS + 1),
+        confusions=confusion_counts(order, MAX_ROWS + 1),
+        max_rows=MAX_ROWS,
         names=images.classes.names,
         factors=_ratios(order) if images.factors is not None else [],
         meaning_of_ratios=MEANING_OF_RATIOS,
