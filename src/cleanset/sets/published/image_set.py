@@ -69,8 +69,7 @@ from cleanset.sets.published.lists import (
     with_further_reviews,
 )
 from cleanset.sets.published.source_images import CHECKED, SourceImages, archive_md5, check_md5, check_sides
-from cleanset.sets.texts import SCOOTER
-from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
+from cleanset.vocabulary import BOX_UNKNOWN, SCOOTER, SourceCheck
 
 IMAGES_PER_CLASS = 3
 _NAMES: dict[str, dict[str, str]] = {
