@@ -3,8 +3,8 @@
 `cleanset.load` keeps the set in the cache, where it is made once:
 
 published/<key>/
-    lock         held by the process that makes the set
-    <model>/     the set, from the moment that it is whole
+    lock               held by the process that makes the set
+    <model>-<key>/     the set, from the moment that it is whole
 
 The key is a digest of whatever decides the content: the published files, further reviews, the choice, the version of
 cleanset, and the images, by the MD5 of the archive, or by path, size and time of the files of a folder.
