@@ -1,4 +1,7 @@
-"""Closed lists: tiers, in the order that classes are filled from, verdicts, and reasons for leaving an image out."""
+"""Closed lists: tiers, in the order that classes are filled from, verdicts, and reasons for leaving an image out.
+
+And the name under which the published verdicts lie.
+"""
 
 from typing import Literal, get_args
 
@@ -35,6 +38,9 @@ Reason = Literal[
 Basis = Literal["explicit", "implied", "default"]
 Seen = Literal["grid", "single"]
 """The way an image was seen: among those taken as clean together, or opened by itself."""
+
+SCOOTER = "scooter"
+"""The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""
 
 VERDICTS: tuple[VerdictKind, ...] = get_args(VerdictKind)
 REASONS: tuple[Reason, ...] = get_args(Reason)

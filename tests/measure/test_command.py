@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import timm
 import torch
+from bs4 import BeautifulSoup
 from huggingface_hub import ModelCard
 from PIL import Image
 from rich.console import Console
@@ -31,7 +32,7 @@ from cleanset.measure.compare.result_files import RESULTS
 from cleanset.measure.function import evaluate
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, results_json
 from cleanset.measure.measures import Accuracy, Confusion, Measures
-from cleanset.measure.rendering import as_text, leaderboard_for_paper
+from cleanset.measure.rendering import as_text, leaderboard_for_paper, write_page
 from cleanset.measure.run import PREDICTIONS
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.measure.specs import file_stems
@@ -311,6 +312,8 @@ def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> No
 
 def test_files_of_models_whose_names_are_alike() -> None:
     assert file_stems(["a:b", "a_b", "results", "../a", "…"]) == ["a_b", "a_b-1", "results-2", "a", "model"]
+    # a number that another has is passed over
+    assert file_stems(["results-1", "results", "a-2", "a", "a"]) == ["results-1", "results-2", "a-2", "a", "a-4"]
 
 
 def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
@@ -351,6 +354,51 @@ def test_the_table_fits_into_80_columns(models: int, last: str) -> None:
     assert last in [" ".join(line.split()) for line in lines]
     line = next(line for line in lines if line.startswith("1  robustbench:Linf/"))
     assert " ".join(line.split()[2:]).startswith("99." if models == 1 else "99.9")
+
+
+def rows_of_page(folder: Path, images: EvaluationSet, rows: list[MeasuredModel], heading: str) -> list[list[str]]:
+    """The cells of each row of the table under a heading of the page."""
+    write_page(folder, images, rows)
+    (table, *_) = BeautifulSoup((folder / "index.html").read_text(), "html.parser").select(f"#{heading} ~ * tbody")
+    return [[cell.get_text(" ", strip=True) for cell in row.select("th, td")] for row in table.select("tr")]
+
+
+def test_the_page_has_the_digits_of_the_terminal(tmp_path: Path) -> None:
+    """100 * (261 / 480) is 54.37499999999999."""
+    images, (first, second) = leaderboard(2)
+    images = replace(images, items=images.items[:480])
+    files = [item.file for item in images.items]
+    rows = []
+    for row, count in ((first, 261), (second, 0)):
+        accuracy = Accuracy(480, count)
+        measures = replace(row.measures, overall=accuracy, top5=accuracy, tiers={})
+        rows.append(replace(row, measures=measures, correct={file: place < count for place, file in enumerate(files)}))
+    best = rows_of_page(tmp_path, images, rows, "accuracy")[0]
+    assert best[2:4] + best[5:7] == ["54.38", "49.90 – 58.78", "54.38 49.90 to 58.78", "0.75"]
+    (pair,) = rows_of_page(tmp_path, images, rows, "pairs")
+    assert pair[2:4] == ["54.38", "49.83 – 58.78"]
+
+
+def test_a_page_of_many_models_has_the_pairs_of_the_best_tested_one(tmp_path: Path) -> None:
+    """One that chose the images is no model that others are tested against; of six all pairs are shown."""
+    images, rows = leaderboard(8)
+    rows[-1] = replace(rows[-1], chose_images=True)
+    pairs = [(row[0].split()[0], row[1].split()[0]) for row in rows_of_page(tmp_path, images, rows, "pairs")]
+    assert pairs == [("#2", "#3"), ("#2", "#4"), ("#2", "#5"), ("#2", "#6"), ("#2", "#7"), ("#2", "#8")]
+    assert len(rows_of_page(tmp_path, images, rows[1:], "pairs")) == 15
+
+
+@pytest.mark.parametrize("count", [50, 51])
+def test_a_page_says_that_it_has_no_more_than_fifty(count: int, tmp_path: Path) -> None:
+    """Only where there are more."""
+    images, (row,) = leaderboard(1)
+    classes = dict.fromkeys(range(count), Accuracy(10, 5))
+    confusions = tuple(Confusion(each, each + 1, 5) for each in range(count))
+    rows = [replace(row, measures=replace(row.measures, classes=classes, confusions=confusions))]
+    assert len(rows_of_page(tmp_path, images, rows, "classes")) == 50
+    assert len(rows_of_page(tmp_path, images, rows, "confusions")) == 50
+    text = (tmp_path / "index.html").read_text()
+    assert ["first, at most 50." in text, "another one, at most 50 pairs." in text] == [count > 50] * 2
 
 
 def test_the_best_comes_first_and_equal_ones_as_given() -> None:

@@ -54,6 +54,12 @@ def test_predictions_on_a_list_are_measured_in_python(edition: Edition, tmp_path
     path.write_text(f"image_id,class_index\n{id_of(4)},278\n{id_of(8)},0\n")
     found = cleanset.evaluate(np.array([0, 281]), path, edition=edition.folder)
     assert (found.accuracy, found.images.kind) == (0.5, "list")
+    path.write_text(LIST)
+    for role, accuracy in (("standard", 0.5), ("other", 1.0)):
+        predictions = np.array([0, 281] if role == "standard" else [281])
+        assert cleanset.evaluate(predictions, path, edition=edition.folder, role=role).accuracy == accuracy
+    with pytest.raises(CleansetError, match="role 'other': goes with a list"):
+        cleanset.evaluate(np.array([0]), cleanset.load(edition.export("standard")), role="other")
 
 
 def test_a_list_of_own_images(own: Edition, tmp_path: Path) -> None:
@@ -82,7 +88,7 @@ def test_a_role_goes_with_a_list_alone(edition: Edition) -> None:
         (",place,", ",left,", "standard", "line 2: a crop box; expected whole images: run cleanset rebuild"),
         (",place,", ",tier,", "standard", "line 2: tier '1'; expected top5, reserve, relaxed or none"),
         ("", "", "third", "no images of 'third'; it has 'other', 'standard'"),
-        ("", "", None, "images of 'other', 'standard'; expected --role with one of them"),
+        ("", "", None, "images of 'other', 'standard'; expected --role, in Python role=, with one of them"),
         (LIST, "image_id,wnid\n", None, "no images; expected at least one row"),
         (LIST, "wnid,image_id\nn01440764,a\n", "x", "no images of 'x'; it has no column model"),
         (LIST, 'wnid,image_id\n"a', None, "not CSV"),

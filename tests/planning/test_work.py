@@ -135,8 +135,11 @@ def test_json() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.44, "0.44 s"), (9.99, "9.99 s"), (60, "1 min"), (147, "2.45 min"), (11307.2, "3.14 h"), (200_000, "2.31 d")],
-)
+    [
+        (0.44, "0.44 s"), (9.99, "9.99 s"), (60, "1 min"), (147, "2.45 min"), (11307.2, "3.14 h"), (200_000, "2.31 d"),
+        (59.94, "59.9 s"), (59.96, "1 min"), (3599, "1 h"), (86_399, "1 d"), (1e8, "1,157 d"),
+    ],
+)  # fmt: skip
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
@@ -144,8 +147,8 @@ def test_durations(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("hours", "text"),
     [
-        (0.01, "36 s"), (0.5, "30 min"), (1.384, "1.38 hours"), (47.9, "47.9 hours"), (50.4, "2.1 days (50 hours)"),
-        (2945.8, "123 days (2,946 hours)"),
+        (0.01, "36 s"), (0.5, "30 min"), (1.0, "1 hour"), (1.384, "1.38 hours"), (47.9, "47.9 hours"),
+        (50.4, "2.1 days (50 hours)"), (2945.8, "123 days (2,946 hours)"),
     ],
 )  # fmt: skip
 def test_hours(hours: float, text: str) -> None:
@@ -163,7 +166,9 @@ def test_what_is_not_measured_is_said() -> None:
 
 
 def test_numbers() -> None:
-    assert [number(each) for each in (0, 13_000, 999_999, 1_950_000, 39_000_000)] == [
-        "0", "13,000", "999,999", "1.95 M", "39 M",
+    assert [number(each) for each in (0, 13_000, 999_999, 1_950_000, 39_000_000, 999_600_000, 2 * 10**15)] == [
+        "0", "13,000", "999,999", "1.95 M", "39 M", "1 G", "2,000 T",
     ]  # fmt: skip
-    assert [size_text(each) for each in (12, 320_000, 6_700_000_000)] == ["12 B", "320 kB", "6.7 GB"]
+    assert [size_text(each) for each in (0, 12, 999, 320_000, 999_400, 999_600, 6_700_000_000)] == [
+        "0 B", "12 B", "999 B", "320 kB", "999 kB", "1 MB", "6.7 GB",
+    ]  # fmt: skip

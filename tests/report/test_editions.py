@@ -290,6 +290,22 @@ def test_own_images_without_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_classes_are_found_by_keys_with_capitals(tmp_path: Path) -> None:
+    """What is typed is searched for in lower case."""
+    (tmp_path / "names.csv").write_text("class,name\nN01,red rose\nN02,ripe pear\n")
+    edition = own_edition.make(tmp_path, keys=("N01", "N02"), options=["--names", "names.csv"])
+    own_edition.review(edition, "ada", {"N02/001.png": own_edition.REJECT})
+    own_edition.run(edition, "crops", "score_crops", "review_apply", "count", "report")
+    found = {
+        name: [str(item["data-words"]) for item in soup(edition.report / f"{name}.html").select("[data-words]")]
+        for name in ("classes", "sheet-1", "rejected")
+    }
+    assert found["classes"] == ["red rose n01", "ripe pear n02"]
+    assert sorted(found["sheet-1"])[:2] == ["red rose n01 n01/000.png", "red rose n01 n01/001.png"]
+    assert found["rejected"] == ["ripe pear n02 n02/001.png"]
+
+
+@pytest.mark.long
 def test_own_images_with_scores(tmp_path: Path) -> None:
     """One model, whose predictions of crops nobody knows: a crop has the confidence of the whole image."""
     lines = [

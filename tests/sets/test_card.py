@@ -358,8 +358,12 @@ def test_front_matter_as_the_hub_reads_it(export_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("images", "size"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K")]
-)
+    ("images", "size"),
+    [
+        (0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K"),
+        (100_000, "100K<n<1M"), (1_000_000, "1M<n<10M"),
+    ],
+)  # fmt: skip
 def test_size(images: int, size: str) -> None:
     found = yaml.safe_load(
         front_matter(

@@ -160,6 +160,7 @@ def test_a_manifest_of_a_header_alone_is_refused(copy: Path, tmp_path: Path) -> 
     assert [str(problem) for problem in result.problems] == [
         "manifest     manifest.csv: no images; expected at least one"
     ]
+    assert rebuild.render(result).endswith("/out: not written, because the manifest has no images")
     assert not (tmp_path / "out").exists()
 
 

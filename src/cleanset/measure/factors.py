@@ -19,7 +19,8 @@ from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, sha256
 from cleanset.json_files import parse_json
-from cleanset.statistics.bootstrap import PSEUDO_IMAGES, Bootstrap, Interval, Resamples, percentile_interval
+from cleanset.statistics.basics import LEVEL
+from cleanset.statistics.bootstrap import PSEUDO_IMAGES, RESAMPLES, Bootstrap, Interval, Resamples, percentile_interval
 from cleanset.statistics.shares import wilson
 from cleanset.validation import shown
 
@@ -157,6 +158,7 @@ class ImageFactors:
 
     def as_json(self) -> dict[str, JsonValue]:
         """What was annotated, and the intervals of the measures."""
+        level = f"{100 * LEVEL:.0f} %"
         return {
             "annotations": self.origin,
             "annotations_sha256": self.sha256,
@@ -164,8 +166,8 @@ class ImageFactors:
             "not_annotated": self.not_annotated,
             "prototypes": self.prototypes,
             "other_class": self.other_class,
-            "error_interval": "Wilson, 95 %",
-            "ratio_interval": "bootstrap within classes, one_fewer, with pseudo-images, 1,000 draws, 95 %",
+            "error_interval": f"Wilson, {level}",
+            "ratio_interval": f"bootstrap within classes, one_fewer, with pseudo-images, {RESAMPLES:,} draws, {level}",
         }
 
 

@@ -21,7 +21,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import InputError, NotComparableError, raised, reason
 from cleanset.json_files import JsonObject
 from cleanset.machine import available_cores
-from cleanset.measure.image_lists import open_set_or_list
+from cleanset.measure.image_lists import LIST_SUFFIX, open_set_or_list
 from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.predictions import (
@@ -153,6 +153,7 @@ def evaluate(
     name: str | None = None,
     batch_size: int = BATCH_SIZE,
     edition: str | Path = ".",
+    role: str | None = None,
     labels: str | Path | None = None,
 ) -> Results:
     """The accuracy, with interval, and the other measures of a model on a finished set.
@@ -165,8 +166,9 @@ def evaluate(
 
     `images` comes from `cleanset.load`, whose transform is taken unless another is given, or the folder of a set, or a
     role of the edition in the folder `edition`, or a list (.csv) of its images. Every image is checked against the
-    manifest, or the edition's index. `name` stands in the results; `labels`: a folder with the files of label sources,
-    for multi-label accuracies. Raises CleansetError for anything that does not fit, naming the first image or row.
+    manifest, or the edition's index. `role`: the model whose rows of a list are taken, if it has several. `name` stands
+    in the results; `labels`: a folder with the files of label sources, for multi-label accuracies. Raises CleansetError
+    for anything that does not fit, naming the first image or row.
 
         >>> images = cleanset.load("standard")
         >>> cleanset.evaluate(np.roll(images.targets, 1), images, name="shifted")
@@ -176,7 +178,7 @@ def evaluate(
         (1.0, None)
 
     """
-    opened = _opened(images, Path(edition))
+    opened = _opened(images, Path(edition), role)
     if labels is not None:
         opened = with_studies(opened, Path(labels))
     of_type = getattr(model, "__name__", type(model).__name__)
@@ -195,12 +197,14 @@ def evaluate(
     return Results(opened, measured_model(named, predictions, opened, {"deterministic": deterministic}), predictions)
 
 
-def _opened(images: ImageSet | str | Path, folder: Path) -> EvaluationSet:
+def _opened(images: ImageSet | str | Path, folder: Path, role: str | None) -> EvaluationSet:
     edition = Edition(folder)
     if isinstance(images, ImageSet):
+        if role is not None:
+            raise InputError(f"role {shown(role)}: goes with a list ({LIST_SUFFIX}); {images.folder} is a set")
         return open_set(str(images.folder), edition, ())
     roles = list(read_params(folder).models) if edition.params_yaml.is_file() else []
-    return open_set_or_list(str(images), edition, roles)
+    return open_set_or_list(str(images), edition, roles, role)
 
 
 def _is_predictions(model: object) -> bool:

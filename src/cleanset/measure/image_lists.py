@@ -18,12 +18,11 @@ from cleanset.images.codec import decode_file
 from cleanset.measure.multilabel import REASSESSED, SetLabels
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, open_set
 from cleanset.progress import found_in_threads
-from cleanset.sets.manifest import MANIFEST, file_name
+from cleanset.sets.manifest import BOX, MANIFEST, file_name
 from cleanset.validation import shown
 from cleanset.vocabulary import TIERS
 
 LIST_SUFFIX = ".csv"
-_BOX = ("left", "top", "right", "bottom")
 
 
 def open_set_or_list(name: str, edition: Edition, roles: Sequence[str], role: str | None = None) -> EvaluationSet:
@@ -111,13 +110,15 @@ def list_rows(path: Path, role: str | None, classes: ClassTable) -> dict[str, di
     remedy = f"name a CSV file with the columns image_id and class_index or {classes.key_column}"
     rows = dict(read_rows(path, ("image_id",), dict[str, str], remedy, others=True))
     for where, row in rows.items():
-        if any(row.get(edge) for edge in _BOX):
+        if any(row.get(edge) for edge in BOX):
             raise CleansetError(
                 f"{where}: a crop box; expected whole images: run cleanset rebuild, and evaluate its folder"
             )
     models = sorted({row["model"] for row in rows.values() if "model" in row})
     if role is None and len(models) > 1:
-        raise CleansetError(f"{path}: images of {', '.join(map(shown, models))}; expected --role with one of them")
+        raise CleansetError(
+            f"{path}: images of {', '.join(map(shown, models))}; expected --role, in Python role=, with one of them"
+        )
     if role is not None and role not in models:
         named = ", ".join(map(shown, models)) or "no column model"
         raise CleansetError(f"{path}: no images of {shown(role)}; it has {named}")

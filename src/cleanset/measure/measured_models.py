@@ -25,6 +25,7 @@ from cleanset.measure.measures import Measures, measure_predictions
 from cleanset.measure.multilabel import MultiLabelAccuracy, multilabel_accuracies
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.sets import EvaluationSet
+from cleanset.statistics.basics import LEVEL
 
 Provenance = Mapping[str, JsonValue]
 """The record of a model's predictions: preprocessing, weights, precision, versions; or `source_sha256` of a file."""
@@ -180,7 +181,7 @@ def accuracy_card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> Compa
         images=CardImages(count=len(digests), sha256=images_digest(digests), manifest_sha256=images.manifest_sha256),
         classes=CardClasses(of_images=images.class_count, of_predictions=images.predicted_classes),
         pixels_sha256=next(iter(of_pixels), None),
-        interval=CardInterval(kind="Wilson", level=0.95),
+        interval=CardInterval(kind="Wilson", level=LEVEL),
         models={row.name: card_model(row.record) for row in rows},
     )
 

@@ -261,7 +261,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "index.html"
 # classes and confusions that the page lists
 MAX_ROWS = 50
-# models up to which every pair is shown; of more, the most accurate against each other one
+# tested models up to which every pair is shown; of more, the most accurate against each other one
 MAX_PAIRED = 6
 
 
@@ -274,7 +274,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     from cleanset.report.pages import page_environment
 
     environment = page_environment(images.classes, TEMPLATES)
-    environment.filters |= {"percent": percent, "shown_p": shown_p}
+    environment.filters |= {"cell": cell, "percent": percent, "shown_p": shown_p}
     environment.globals |= {
         "has_top5": images.classes.has_top5,
         "class_column": images.classes.key_column,
@@ -282,6 +282,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     }
     order = by_accuracy(rows)
     every = ranked_pairs(rows)
+    tested = sum(not row.chose_images for row in rows)
     text = environment.get_template("evaluation.html").render(
         about=about(images),
         notes=all_notes(images, order),
@@ -290,10 +291,12 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         multilabel=multilabel_table(order) if order[0].multilabel else None,
         models=order,
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},
-        pairs=every if len(order) <= MAX_PAIRED else every[: len(order) - 1],
+        pairs=every if tested <= MAX_PAIRED else [pair for pair in every if pair.first == every[0].first],
         all_pairs=len(every),
-        hardest=hardest_classes(order, MAX_ROWS),
-        confusions=confusion_counts(order, MAX_ROWS),
+        # one more, to say whether there are more
+        hardest=hardest_classes(order, MAX_ROWS + 1),
+        confusions=confusion_counts(order, MAX_ROWS + 1),
+        max_rows=MAX_ROWS,
         names=images.classes.names,
         factors=_ratios(order) if images.factors is not None else [],
         meaning_of_ratios=MEANING_OF_RATIOS,

@@ -175,7 +175,9 @@ def file_stems(names: Sequence[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         stem = unique = re.sub(r"[^A-Za-z0-9._+-]+", "_", name).strip("._")[-100:] or "model"
+        number = len(found)
         while unique in found or unique == "results":
-            unique = f"{stem}-{len(found)}"
+            unique = f"{stem}-{number}"
+            number += 1
         found.append(unique)
     return found

@@ -27,8 +27,6 @@ from cleanset.tables import INDEX, read_table
 
 SCORE_BYTES = 90
 """Bytes of an image's row in a score table, about."""
-READING_STAGES = ("preprocess", "score")
-"""The stages whose images are counted; all others read tables, or few images."""
 
 
 def plan(edition: Edition) -> Plan:
@@ -104,7 +102,8 @@ class _Planner:
         if is_there(self.edition.index) and images.exists():
             index = read_table(self.edition.index, INDEX, self.classes)
             return verified_images(self.edition, self.params.dataset.images, index, self.classes).read
-        self.notes.append("The images are not here: reading was measured on a drawn image of 500 x 375 pixels.")
+        lacking = "index is" if images.exists() else "images are"
+        self.notes.append(f"The {lacking} not here: reading was measured on a drawn image of 500 x 375 pixels.")
         return drawn_image
 
     def _of_other(self, name: str) -> PlannedWork:

@@ -20,13 +20,14 @@ from cleanset.planning.work import (
     duration_on_gpus,
 )
 
-UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6))
+UNITS = (("M", 10**6), ("G", 10**9), ("T", 10**12))
+"""Units with their sizes, as in TIMES, the smallest first."""
 DAY = 24 * HOUR
 MANY_HOURS = 48
 """From so many hours on days are said, too."""
 MANY_DAYS = 100
 """More are shown as whole ones."""
-TIMES = (("d", DAY), ("h", HOUR), ("min", 60), ("s", 1))
+TIMES = (("s", 1), ("min", 60), ("h", HOUR), ("d", DAY))
 MODEL_WIDTH = 17
 """Characters of corruption_robust."""
 AT_MOST = "≤"
@@ -35,10 +36,7 @@ AT_MOST = "≤"
 
 def duration(seconds: float) -> str:
     """A time of three digits, in its unit: 2.31 d, 3.14 h, 2.45 min, 0.44 s."""
-    for unit, size in TIMES:
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.2g} s"
+    return _in_unit(seconds, TIMES) if seconds >= 1 else f"{seconds:.2g} s"
 
 
 def hours_text(hours: float) -> str:
@@ -47,25 +45,33 @@ def hours_text(hours: float) -> str:
     if hours < 1:
         return duration(seconds)
     if hours < MANY_HOURS:
-        return f"{hours:.3g} hours"
+        text = f"{hours:.3g}"
+        return f"{text} hour{'' if text == '1' else 's'}"
     days = seconds / DAY
     return f"{days:,.0f} days ({hours:,.0f} hours)" if days > MANY_DAYS else f"{days:.3g} days ({hours:,.0f} hours)"
 
 
 def number(value: int) -> str:
     """A number of at most six characters or so: 13,000, or 1.95 M."""
-    for unit, size in UNITS:
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:,}"
+    return _in_unit(value, UNITS) if value >= UNITS[0][1] else f"{value:,}"
 
 
 def size_text(count: int) -> str:
     """A number of bytes: 320 kB, 1.95 GB."""
-    for unit, size in (*UNITS, ("k", 1000)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}B"
-    return f"{count} B"
+    return f"{_in_unit(count, (('', 1), ('k', 1000), *UNITS))}B"
+
+
+def _in_unit(value: float, units: Sequence[tuple[str, int]]) -> str:
+    """A number of three digits, or a whole one of more, in the largest unit that it reaches once it is rounded."""
+    unit, size = units[0]
+    for larger, size_of_larger in units[1:]:
+        if float(f"{value / size:.3g}") * size < size_of_larger:
+            break
+        unit, size = larger, size_of_larger
+        value = max(value, size)
+    # .3g would give 1e+03
+    shown = f"{value / size:,.0f}" if value / size >= 999.5 else f"{value / size:.3g}"
+    return f"{shown} {unit}"
 
 
 def _images(work: Work) -> str:

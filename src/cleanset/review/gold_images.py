@@ -28,6 +28,7 @@ from cleanset.review.queue import ByRole, by_image
 from cleanset.review.store import BOARD, Votes, basis_of
 from cleanset.review.verdicts import Clean, ImageKey, Review
 from cleanset.tables import INDEX, read_table
+from cleanset.vocabulary import SCOOTER
 
 STAMPS = ("© photostock", "SAMPLE", "www.photos.example", "© 2009 J. Miller", "PREVIEW")
 CAPTIONS = ("Holiday 2007", "Lot 214", "www.my-blog.example", "Fig. 3", "12/08/2006 14:31")
@@ -117,9 +118,6 @@ def _width(words: str, size: int) -> int:
     return int(_font(size).getlength(words))
 
 
-PUBLISHED_REVIEWER = "scooter"
-"""The reviewer under whose name the published verdicts lie."""
-
 ENOUGH = 3
 """Reviewers who must agree on an image that counts as settled."""
 
@@ -161,7 +159,7 @@ def make(edition: Edition, folder: Path, counts: Mapping[str, int], clean: int) 
     if not made and not missing:
         raise CleansetError(
             "review gold: no image fits; expected candidates (--planted), or images with verdicts of "
-            f"{PUBLISHED_REVIEWER} (--published) or of {ENOUGH} reviewers who agree (--settled)"
+            f"{SCOOTER} (--published) or of {ENOUGH} reviewers who agree (--settled)"
         )
     if made:
         write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values(), classes))
@@ -218,7 +216,7 @@ def _known(source: str, reviews: Mapping[str, Review], *, is_flawed: bool) -> tu
         return (None, source) if is_clean else None
     if BOARD in reviews:
         return None
-    published = {PUBLISHED_REVIEWER: by_people[PUBLISHED_REVIEWER]} if PUBLISHED_REVIEWER in by_people else {}
+    published = {SCOOTER: by_people[SCOOTER]} if SCOOTER in by_people else {}
     settled = by_people if len(by_people) >= ENOUGH else {}
     sources = {"published": published, "settled": settled}
     for name in (source,) if source else sources:

@@ -178,6 +178,10 @@ _NUMBERS = {
     "left": "float64", "top": "float64", "right": "float64", "bottom": "float64",
 }  # fmt: skip
 _WIDTH = 116
+_SIZES = {
+    10**3: "n<1K", 10**4: "1K<n<10K", 10**5: "10K<n<100K", 10**6: "100K<n<1M", 10**7: "1M<n<10M", 10**8: "10M<n<100M",
+    10**9: "100M<n<1B", 10**10: "1B<n<10B", 10**11: "10B<n<100B", 10**12: "100B<n<1T",
+}  # fmt: skip
 
 
 def front_matter(
@@ -215,8 +219,8 @@ def front_matter(
 
 
 def _size(images: int) -> str:
-    limits = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K"}
-    return next(name for limit, name in limits.items() if images < limit)
+    """The category of this number of images that the hub of `datasets` has."""
+    return next((name for limit, name in _SIZES.items() if images < limit), "n>1T")
 
 
 def _features(names: Sequence[str], with_images: bool, classes: ClassTable) -> list[JsonObject]:

@@ -16,8 +16,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.json_files import JsonMapping, JsonObject
 from cleanset.sets.manifest import have_tiers, twins
-from cleanset.sets.texts import SCOOTER, Texts, citation, templates, texts_of
-from cleanset.vocabulary import NO_TIER, TIER_ORDER
+from cleanset.sets.texts import Texts, citation, templates, texts_of
+from cleanset.vocabulary import NO_TIER, SCOOTER, TIER_ORDER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -60,7 +60,9 @@ MAX_RANK = 50_000
 MAX_EDGE = 65_535
 """Pixels: the longest side that a JPEG can have."""
 
-_BOX = ("left", "top", "right", "bottom")
+BOX = ("left", "top", "right", "bottom")
+"""The columns of a crop box, as a Box has them."""
+
 _VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
 
 
@@ -240,7 +242,7 @@ class Entry(BaseModel):
             "confidence": _digits(self.confidence),
             "source_confidence": _digits(self.source_confidence),
             "real_classes": _words(self.real_classes),
-            **dict(zip(_BOX, self.crop or ("",) * len(_BOX), strict=True)),
+            **dict(zip(BOX, self.crop or ("",) * len(BOX), strict=True)),
             DENIED_BY: " ".join(self.denied_by or ()),
         }
         return tuple(str(values[name]) for name in self._fields(classes))
@@ -446,7 +448,7 @@ def _entry(row: Sequence[str], names: Sequence[str], classes: ClassTable) -> Ent
     if len(row) != len(names):
         return [(f"values: {len(row)}", str(len(names)))]
     values: JsonObject = dict(zip(names, row, strict=True))
-    box = tuple(values.pop(edge) for edge in _BOX)
+    box = tuple(values.pop(edge) for edge in BOX)
     values["crop"] = box if any(box) else None
     values.setdefault("tier", None)
     for name in ("confidence", "source_confidence"):
@@ -467,7 +469,7 @@ def _found_and_expected(error: ErrorDetails, row: Mapping[str, str], classes: Cl
         found, _, expected = str(error["ctx"]["error"]).partition("; expected ")
         return found, expected
     field = str(error["loc"][0])
-    value = " ".join(row[edge] for edge in _BOX) if field == "crop" else row[field]
+    value = " ".join(row[edge] for edge in BOX) if field == "crop" else row[field]
     description = str(Entry.model_fields[field].description)
     return f"{classes.column(field)} {value}", _expected(description, classes)
 

@@ -68,7 +68,9 @@ def _locations(images: Path, checked: CheckedManifest) -> Mapping[str, Location]
 def render(result: RebuildResult) -> str:
     """The lines that the command prints: one for each problem, and a summary."""
     bad = {problem.line for problem in result.problems}
-    if None in bad:
+    if not result.images:
+        summary = "not written, because the manifest has no images"
+    elif None in bad:
         summary = "not written, because the manifest has been changed"
     elif bad:
         summary = f"not written, for {len(bad):,} of {result.images:,} images do not match"

@@ -10,10 +10,8 @@ from typing import Any
 from cleanset.classes import ClassTable
 from cleanset.edition.about import About, ImageSource
 from cleanset.json_files import JsonMapping, JsonObject
+from cleanset.vocabulary import SCOOTER
 from cleanset.yaml_files import read_yaml
-
-SCOOTER = "scooter"
-"""The reviewer with the verdicts of SCOOTER's authors (imagenet/reviews/README.md)."""
 
 _CC_BY = "CC-BY-4.0"
 _CC_BY_URL = "https://creativecommons.org/licenses/by/4.0/"

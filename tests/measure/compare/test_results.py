@@ -287,6 +287,18 @@ def test_the_models_of_one_folder(tmp_path: Path) -> None:
         read_results(folder / "other.json")
 
 
+def test_models_of_one_folder_whose_names_are_alike(tmp_path: Path) -> None:
+    """The files were named in the order of the command, and the results are in that of accuracy."""
+    content = accuracies({"a_b": (0.75, 0.5, 0.875), "a b": (0.5, 0.25, 0.75)})
+    for entry, predictions in zip(content["models"], ["a_b-1.parquet", "a_b.parquet"], strict=True):
+        entry["predictions"] = predictions
+    put_results(tmp_path / "results.json", content)
+    for name in ("a_b", "a_b-1"):
+        put_results(tmp_path / f"{name}.json", {"fingerprint": "0" * 64})
+    records = [tmp_path / "a_b.json", tmp_path / "a_b-1.json"]
+    assert [list(read_results(path).measured["accuracy"].models) for path in records] == [["a b"], ["a_b"]]
+
+
 @pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     """Exit code 1 if a result was left out, as for other comparisons that find a difference."""

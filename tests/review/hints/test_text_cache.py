@@ -1,6 +1,7 @@
 """Lines of text on disk: found again, whoever wrote them and whatever was left there."""
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,16 @@ def test_the_usual_folder_names_the_reader(tmp_path: Path, monkeypatch: pytest.M
     cache.keep(DIGEST, LINES)
     assert (tmp_path / "hints" / "text-2-rapidocr-3.10.0-onnxruntime-1.32.0" / f"{DIGEST}.json").is_file()
     monkeypatch.setattr(text_cache, "can_read_text", lambda: False)
+    assert usual_text_cache() is None
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container with a uid that passwd lacks: the text is read each time."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("CLEANSET_CACHE", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_123)
+    monkeypatch.setattr(text_cache, "can_read_text", lambda: True)
+    monkeypatch.setattr(text_cache, "installed_version", lambda _: "1.0")
     assert usual_text_cache() is None
 
 

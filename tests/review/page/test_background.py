@@ -7,8 +7,10 @@ import subprocess
 import threading
 import time
 import urllib.request
+from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
@@ -60,6 +62,20 @@ def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatc
     hints.request(names[:1])  # dropped, and measured again when it is shown again
     wait_until(lambda: names[0] in hints.of(names))
     assert len(hints.of(names)) == 3
+    hints.close()
+
+
+class _Dropping(OrderedDict[str, Any]):
+    """Drops an entry once it was found, as the thread that measures may at that moment."""
+
+    def __contains__(self, key: object) -> bool:
+        return self.pop(str(key), None) is not None
+
+
+def test_an_image_that_is_dropped_while_it_is_asked_for(jpeg: bytes) -> None:
+    hints = BackgroundHints(lambda _: jpeg, imagenet())
+    hints._measured = _Dropping({"ILSVRC2012_val_00000001": ()})
+    hints.request(["ILSVRC2012_val_00000001"])
     hints.close()
 
 

@@ -246,6 +246,11 @@ def test_an_audit_at_the_page(built: Checkout, tmp_path: Path) -> None:
             left, top, right, bottom = by_id[image_id].crop  # type: ignore[misc]
             assert (image.width, image.height) == (right - left, bottom - top)
             assert session.library.photos.cropped(image_id, (0, 0, 5, 5), lambda each: each)
+    (with_items / "reviews" / "GUIDELINES.md").write_text("# Ours\n")
+    tab = Tab(session)
+    tab.start()
+    tab.press(sent("h", []))
+    assert [part.html for part in tab.guidelines] == ["<h1>Ours</h1>\n"]
     review_all(session, careful)
     (found,) = audit_report.run_audit(edition)
     assert (found.seen, found.flawed, found.auditors) == (15, 0, ("cy",))

@@ -16,12 +16,15 @@ import yaml
 from typer.testing import CliRunner, Result
 
 import cleanset
+from cleanset.classes import imagenet
 from cleanset.cli import app
 from cleanset.edition.paths import Edition
 from cleanset.errors import system_error
+from cleanset.sets.description import Release
 from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.fetch import _revision_file
 from cleanset.sets.fetching.kept_set import STALE_SECONDS
+from cleanset.sets.folder import write_descriptions
 from tests.checkouts import files
 from tests.own_edition import KEYS
 from tests.sets.conftest import FILES, trial
@@ -257,6 +260,17 @@ def test_a_hidden_file_in_a_published_set(publisher: Publisher, server: Web, exp
         f"{publisher.url}: the set was published with problems: 1, the first: surplus      .payload: a file; expected "
         "nothing; tell its publisher"
     )
+
+
+def test_a_published_set_without_images(publisher: Publisher, server: Web, tmp_path: Path) -> None:
+    """Stage export of an edition that nobody has reviewed gives one."""
+    (tmp_path / "empty").mkdir()
+    write_descriptions(tmp_path / "empty", [], Release(classes=imagenet()))
+    publisher.push(tmp_path / "empty", server.url)
+    for _ in range(2):
+        assert refused(publisher.url, "standard") == (
+            f"{cache(tmp_path)}: a set without images; expected at least one: tell its publisher"
+        )
 
 
 def test_stale_parts_are_removed(publisher: Publisher, server: Web, commit: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Their headline measures, by which results are compared, are in headlines.yaml.
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,13 +80,15 @@ class MeasuredModels:
     """The card of one kind of measurement in a result file, and the headline measures of each model by name.
 
     `misses`: the misclassified images by model that has them and did not choose the images. `limits`: limits of these
-    numbers, such as of a benchmark or of a model, in sentences.
+    numbers, such as of a benchmark or of a model, in sentences. `stems`: the name of a model's files, without its
+    ending, by model whose predictions are kept.
     """
 
     card: ComparabilityCard
     models: Mapping[str, Mapping[str, MeasuredValue]]
     misses: Mapping[str, Counter[str]]
     limits: Sequence[str] = ()
+    stems: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class ResultFile:
 
 
 def is_result(path: Path) -> bool:
-    """Whether a path names a result file: JSON, or a folder that holds one and no finished set."""
+    """Whether a path names a result file: JSON, or a folder that holds one."""
     return path.suffix == ".json" or (
         path.is_dir() and any((path / name).is_file() for name in (RESULTS, ATTACK_RESULTS))
     )
@@ -145,7 +147,7 @@ def _of_model(record: Path) -> ResultFile:
     every = read_results(record.with_name(RESULTS))
     measured = {}
     for name, one in every.measured.items():
-        found = [model for model in one.models if file_stems([model]) == [record.stem]]
+        found = [model for model in one.models if one.stems.get(model, *file_stems([model])) == record.stem]
         if len(found) != 1:
             raise CleansetError(
                 f"{record}: the record of a model that {RESULTS} beside it does not name; expected {EXPECTED_RESULTS}: "
@@ -196,6 +198,7 @@ def _measured(part: JsonMapping, name: str) -> MeasuredModels:
     card = _card(part, name)
     models: dict[str, dict[str, MeasuredValue]] = {}
     misses: dict[str, Counter[str]] = {}
+    stems: dict[str, str] = {}
     notice = part.get("notice")
     limits = [notice] if isinstance(notice, str) else []
     entries = part.get("models")
@@ -208,12 +211,14 @@ def _measured(part: JsonMapping, name: str) -> MeasuredModels:
             of_model = _misses(found, entry, f"{name}: {model}")
             if entry.get("chose_images") is not True:
                 misses[model] = of_model
+        if isinstance(predictions := entry.get("predictions"), str):
+            stems[model] = Path(predictions).stem
         limits += _limits(model, entry)
     if models.keys() != card.models.keys() or not models:
         raise CleansetError(
             f"{name}: models {shown(sorted(models))}; expected the card's, {shown(sorted(card.models))}"
         )
-    return MeasuredModels(card, models, misses, list(dict.fromkeys(limits)))
+    return MeasuredModels(card, models, misses, limits=list(dict.fromkeys(limits)), stems=stems)
 
 
 def _card(part: JsonMapping, name: str) -> ComparabilityCard:

@@ -186,7 +186,7 @@ class BackgroundHints:
         """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
         image_ids = list(image_ids)
         for image_id in image_ids:
-            if image_id in self._measured:
+            with suppress(KeyError):  # unknown, or dropped by the thread that measures
                 self._measured.move_to_end(image_id)
         self._measuring.put(image_id for image_id in image_ids if image_id not in self._measured)
         if self._reading is not None:

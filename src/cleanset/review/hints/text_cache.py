@@ -43,11 +43,14 @@ class TextCache:
 
 
 def usual_text_cache() -> TextCache | None:
-    """The cache that all editions on this machine share; None without the extra `text`.
+    """The cache that all editions on this machine share; None without the extra `text`, or without a home.
 
     Its folder is named after the versions of RapidOCR, whose package holds the models, and of what computes them.
     """
     if not can_read_text():
         return None
     libraries = "-".join(f"{name}-{installed_version(name)}" for name in ("rapidocr", "onnxruntime"))
-    return TextCache(cache_folder() / "hints" / f"text-{VERSION}-{libraries}")
+    try:
+        return TextCache(cache_folder() / "hints" / f"text-{VERSION}-{libraries}")
+    except CleansetError:
+        return None

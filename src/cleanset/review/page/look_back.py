@@ -28,6 +28,11 @@ class PastVerdict:
     review: Review
     seconds: float | None
 
+    @property
+    def is_hasty(self) -> bool:
+        """Whether it took less than HASTY_SECONDS, as far as is known."""
+        return self.seconds is not None and self.seconds < HASTY_SECONDS
+
 
 @dataclass
 class LookBack:
@@ -115,7 +120,7 @@ def _filters(
     """The names of the filters that a verdict matches, beside FILTER_ALL."""
     class_index, image_id = verdict.key
     status = session.statuses[class_index]
-    if verdict.seconds is not None and verdict.seconds < HASTY_SECONDS:
+    if verdict.is_hasty:
         yield HASTY
     if image_id in status.conflicts:
         yield IN_CONFLICT

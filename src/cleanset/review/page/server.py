@@ -181,6 +181,7 @@ def open_session(
     session = Session(
         library=library,
         stored=stored,
+        reviews=edition.reviews,
         reviewer=reviewer,
         crop_scores=crop_scores,
         hints=hints,

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, Self
 
 from cleanset.errors import CleansetError
@@ -105,6 +106,9 @@ class Session:
     """With the gold items among the candidates, if there are any."""
 
     stored: StoredVotes
+    reviews: Path
+    """The folder of the edition's reviews; that of `stored` is another in an audit."""
+
     reviewer: str
     crop_scores: CropScores
     hints: BackgroundHints

@@ -139,7 +139,7 @@ class Tab(VerdictsOfTab):
 
     def _show_guidelines(self, _: ReviewKey) -> None:
         try:
-            text = own_guidelines(self.session.stored.folder) or usual_guidelines()
+            text = own_guidelines(self.session.reviews) or usual_guidelines()
         except (CleansetError, OSError) as error:
             self.notice = Notice(str(error), is_error=True)
             return

@@ -5,8 +5,10 @@
 revisions/<address, revision>.json        the commit that a branch, tag or HEAD was when it was asked for
 sets/<address, commit, path>.json         the MD5 of a set's list of files, and the remote with the files
 <address, path>-<MD5>/                    a set:
+    lock                                  held by the process that fetches it
     list.json                             its files, as DVC lists them
     checked.json                          size and time of each file when its MD5 was last computed
+    <file>                                one that was asked for without the images, such as manifest.csv
     part/                                 the files so far, until all are there
     <model>-<MD5>/                        the set, from then on: libraries that cache by a folder's name tell sets apart
 releases/<address>.json                   the SHA-256 of the tar that an address had
@@ -221,6 +223,8 @@ def _verify(published: repository.PublishedSet, folder: Path) -> None:
 
 def _set_at(folder: Path, commit: str) -> FetchedSet:
     entries = read_entries(folder)
+    if not entries:
+        raise CleansetError(f"{folder}: a set without images; expected at least one: tell its publisher")
     return FetchedSet(
         folder=folder,
         model=entries[0].model,

@@ -109,6 +109,8 @@ def _blocks(address: str, name: str, what: str, limit: int) -> Iterator[bytes]:
     except ValueError as error:  # brackets without an end, a host that IDNA refuses
         raise InputError(f"{name}: not an address ({reason(error)}); expected the address of {what}") from None
     if expected is not None and expected != str(size):  # read(n) does not look
+        if size == limit:
+            raise CleansetError(f"{name}: {shown(expected)} bytes; expected at most {limit:,}")
         raise NoAnswerError(f"the connection broke after {size:,} of {shown(expected)} bytes")
 
 

@@ -3,8 +3,8 @@
 `cleanset.load` keeps the set in the cache, where it is made once:
 
 published/<key>/
-    lock         held by the process that makes the set
-    <model>/     the set, from the moment that it is whole
+    lock               held by the process that makes the set
+    <model>-<key>/     the set, from the moment that it is whole
 
 The key is a digest of whatever decides the content: the published files, further reviews, the choice, the version of
 cleanset, and the images, by the MD5 of the archive, or by path, size and time of the files of a folder.
@@ -69,8 +69,7 @@ from cleanset.sets.published.lists import (
     with_further_reviews,
 )
 from cleanset.sets.published.source_images import CHECKED, SourceImages, archive_md5, check_md5, check_sides
-from cleanset.sets.texts import SCOOTER
-from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
+from cleanset.vocabulary import BOX_UNKNOWN, SCOOTER, SourceCheck
 
 IMAGES_PER_CLASS = 3
 _NAMES: dict[str, dict[str, str]] = {

@@ -31,8 +31,8 @@ from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.review.verdicts import Review
 from cleanset.scoring.brought import LabelsOfImages, scores_of
 from cleanset.sets.description import InputDigest, digest_of
-from cleanset.sets.texts import SCOOTER
 from cleanset.validation import check_known, shown
+from cleanset.vocabulary import SCOOTER
 
 PUBLISHED_SET = "scooter"
 """The name of the published set for `cleanset.load`."""
