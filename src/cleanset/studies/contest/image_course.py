@@ -18,7 +18,7 @@ from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, verdict
 from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
 ImageStage = Literal["open", "judged", "appealed", "final"]
-"""Too few judges; judged, and open to appeals; appealed and not decided; nothing left to wait for."""
+"""Too few judges, or fewer than the board asks for; judged, and open to appeals; appealed and not decided; final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ImageState:
 
     stage: ImageStage
     verdict: ImageVerdict | None = None
-    """None while too few judges have answered."""
+    """None while fewer judges have answered than the contest's minimum; the verdict so far while more are awaited."""
 
     by_board: bool = False
     """Whether the verdict is the board's, not the judges'."""
