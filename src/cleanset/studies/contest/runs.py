@@ -20,7 +20,7 @@ from cleanset.studies.contest.eligibility_lists import (
     eligibility_list,
     list_digest,
 )
-from cleanset.studies.contest.entries import DefenceRun, Stake, UnpublishedResult, reasons_against
+from cleanset.studies.contest.entries import DefenceRun, Stake, UnpublishedResult, reasons_against, short
 from cleanset.studies.contest.files import ContestFiles, submitted_images
 from cleanset.studies.contest.model_defences import ModelDefence
 from cleanset.studies.contest.objects import Objects
@@ -182,7 +182,7 @@ def _check_runs(
             # a run that says nothing of these claims nothing
             ("coverage", coverage if run.coverage is None else run.coverage, coverage),
             ("signs", signs if run.signs is None else [each.sign for each in run.signs], signs),
-            *((f"{sha[:12]}…", answer, answers[sha]) for sha, answer in sorted(run.answers.items())),
+            *((short(sha), answer, answers[sha]) for sha, answer in sorted(run.answers.items())),
         ):
             if given != found:
                 raise CleansetError(f"{where}: {what} is {given}; expected {found}, as computed: void the run")

@@ -18,7 +18,7 @@ from cleanset.errors import CleansetError, cut
 from cleanset.file_locks import ChangedMeanwhileError, locked
 from cleanset.files import replace_file, write_text
 from cleanset.images.codec import decode
-from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.entries import AnswerFile, short
 from cleanset.studies.contest.judge_tasks import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
@@ -134,7 +134,7 @@ def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: J
             return
         if current != expected:
             raise ChangedMeanwhileError(
-                f"{path}: {sha256[:12]}…: changed meanwhile; expected the version read before: look and answer again"
+                f"{path}: {short(sha256)}: changed meanwhile; expected the version read before: look and answer again"
             )
         if answer is None:
             del answers[sha256]
@@ -275,7 +275,7 @@ class JudgeSession:
         try:
             return decode(self.photos.read(sha256)).size
         except (OSError, ValueError) as error:
-            raise CleansetError(f"{sha256[:12]}…: {error}") from None
+            raise CleansetError(f"{short(sha256)}: {error}") from None
 
 
 ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
