@@ -538,8 +538,12 @@ def test_an_older_log(made: OnDisk) -> None:
     ):
         check(made.folder, since=new.digest)
     assert check(made.folder, since=old.digest[:12])
-    with pytest.raises(CleansetError, match="--since …: in no line"):
-        check(made.folder, since="")
+    for given in ("", old.digest[:11], "kept/checkpoint.txt"):
+        message = (
+            f"^--since '{given}'; expected at least 12 characters of a line's digest, or the file of a checkpoint$"
+        )
+        with pytest.raises(CleansetError, match=message):
+            check(made.folder, since=given)
 
 
 def test_a_forked_log(made: OnDisk, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ on. `log_state.state` is all that follows on a day, and everything else reads th
 """
 
 import datetime
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,7 +63,7 @@ from cleanset.studies.contest.signers import (
     may_void,
     voided,
 )
-from cleanset.validation import check_known, validate
+from cleanset.validation import check_known, shown, validate
 
 PARAMS = "params.yaml"
 """Of the contest's DVC project."""
@@ -129,7 +130,12 @@ def _check_named(path: Path, lines: Sequence[Line]) -> None:
 
 def check_since(lines: Sequence[Line], digest: str) -> None:
     """Raise CleansetError unless a line has a digest, or its beginning, which somebody has kept."""
-    if len(digest) < SHORT_DIGEST or not any(each.digest.startswith(digest) for each in lines):
+    if re.fullmatch(rf"[0-9a-f]{{{SHORT_DIGEST},}}", digest) is None:
+        raise CleansetError(
+            f"--since {shown(digest)}; expected at least {SHORT_DIGEST} characters of a line's digest, or the file of "
+            "a checkpoint"
+        )
+    if not any(each.digest.startswith(digest) for each in lines):
         raise CleansetError(
             f"--since {short(digest)}: in no line of {LOG}, whose last line is {short(lines[-1].digest)}; expected a "
             f"log that goes on after it, not an older or a forked one: {LOG_REMEDY}"
