@@ -113,6 +113,11 @@ def over_on(rules: ContestRules, stakes: Iterable[Stake]) -> datetime.date:
     return max((after(each.date, rules.limits.unbroken_days) for each in stakes), default=datetime.date.min)
 
 
+def number_of(count: int, what: str) -> str:
+    """A number of things, such as "1 run"."""
+    return f"{count} {what if count == 1 else f'{what}s'}"
+
+
 def _check_unchanged(paths: Mapping[str, Path]) -> None:
     """Raise CleansetError for a file that is missing, or is not of its SHA-256."""
     for sha, path in paths.items():
@@ -140,13 +145,13 @@ def recomputed(contest: Path, files: ContestFiles) -> list[str]:
     for name, defence in sorted(files.defences.items()):
         runs = files.runs_by_defence()[name]
         if defence.model is None:
-            lines.append(f"{name}: {len(runs)} runs of a command, not recomputable")
+            lines.append(f"{name}: {number_of(len(runs), 'run')} of a command, not recomputable")
             continue
         if runs:
             model = ModelDefence(edition, defence.model, files.rules.groups())
             _check_pixels(name, model)
             _check_runs(edition, contest, files, runs, model)
-        lines.append(f"{name}: {len(runs)} runs with the answers and figures that were computed again")
+        lines.append(f"{name}: {number_of(len(runs), 'run')} with the answers and figures that were computed again")
     return lines
 
 
