@@ -5,13 +5,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 import yaml
 from typer.testing import CliRunner
 
 from cleanset.cli import app
+from cleanset.planning.stages import StageStates
+from cleanset.scoring.devices import Device
 from cleanset.studies.attacks.attack_stage import run_attack
+from cleanset.studies.attacks.planning import _Planner
 from cleanset.studies.attacks.pricing import ProbedModel, ratio_of_probe
-from cleanset.studies.attacks.study import AttackParams, AttackStudy
+from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy
 from tests.studies.attacks.conftest import copied
 from tests.studies.attacks.study import ROLE
 
@@ -74,6 +78,14 @@ def test_a_long_search_for_signs_is_not_tried() -> None:
         raise AssertionError("nothing is opened for it")
 
     assert ratio_of_probe(opened, AttackParams.model_validate({"attacks": ATTACKS}), 12, 30.1) is None
+
+
+def test_the_sources_of_a_model_are_all_others_of_the_edition(asked: AttackStudy) -> None:
+    """A further or wrapped model is none of them: those of the edition are its sources, without one left out."""
+    planner = _Planner(
+        study=asked, params=AllParams.read(asked), device=Device(torch.device("cpu")), states=StageStates(changed=None)
+    )
+    assert (planner.pricer(ROLE).sources, planner.pricer("wrapped").sources) == (0, 1)
 
 
 def test_the_sums(content: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ def test_a_whole_contest(made: OnDisk) -> None:
     assert [str(each) for each in files.submissions] == ["line 5, red's submission"]
     assert standing(files, day("2026-11-14")).defences[0].status == "broken"
     first, second = check(made.folder)[:2]
-    assert first == "1 defences, 1 submissions with 1 images"
+    assert first == "1 defence, 1 submission with 1 image"
     assert second == f"11 lines, the last with digest {files.head}"
 
 
@@ -415,7 +415,7 @@ def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_the_commands(made: OnDisk) -> None:
     done = cleanset(made, "check")
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 defences, 1 submissions with 1 images")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 defence, 1 submission with 1 image")
     done = cleanset(made, "standing", "--on", "2026-11-14", "--json", "--write")
     found = json.loads(done.stdout)
     assert found == json.loads(made.path("results/standing.json").read_text())

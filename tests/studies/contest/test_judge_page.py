@@ -25,7 +25,8 @@ from tests.forked_commands import forking
 from tests.remotes.servers import free_port
 from tests.report.pages import violations
 from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
-from tests.studies.contest.made import day
+from tests.studies.contest.made import JUDGES, day
+from tests.studies.contest.on_disk import OnDisk, digest, png
 from tests.studies.contest.sample_copy import sample_key
 
 Start = Callable[..., Server]
@@ -480,6 +481,38 @@ def test_a_corner_is_moved_inside_the_image_and_never_onto_another() -> None:
     assert tab.notice == "Two corners cannot be at one place: the corner stays where it was."
 
 
+def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
+    """Of two weeks, whose images are answered on one day: also of a server that has been started anew."""
+    made.removed("answers")
+    second, third = png((0, 0, 200)), png((0, 200, 0))
+    made.enter(made.mail("blue-1", {"y.png": second, "z.png": third}))
+    made.enter(at="2026-11-13T18:00:00Z", publish=True)
+    session = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    of_image = {task.sha256: task for task in session.tasks}
+    first_week, second_week = (f"answers/{JUDGES[0]}/{week}.yaml" for week in (WEEK, "2026-11-13"))
+
+    def save(sha256: str) -> None:
+        session.draft = JudgeDraft(image=sha256, contains=["definitely_no", "definitely_no"])
+        session.save(of_image[sha256])
+
+    for sha256 in (digest(second), made.sha256, digest(third)):
+        save(sha256)
+    for sha256 in (digest(third), made.sha256, digest(second)):
+        assert session.reopen_last()
+        assert session.draft is not None
+        assert session.draft.image == sha256
+    assert not session.reopen_last()
+    save(digest(second))
+    save(made.sha256)
+    # two saves may come within one tick of the disk's clock
+    for name, seconds in ((second_week, 1), (first_week, 2)):
+        os.utime(made.path(name), (seconds, seconds))
+    anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    assert anew.reopen_last()
+    assert anew.draft is not None
+    assert anew.draft.image == made.sha256
+
+
 @pytest.mark.long
 def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())
@@ -604,6 +637,20 @@ def test_a_corner_that_was_taken_up_and_removed_is_held_no_more(contest: Path, s
     at.page.keyboard.press("ArrowLeft")
     at.press(" ")
     assert at.page.locator("path.corner").count() == 3
+
+
+@pytest.mark.long
+def test_a_right_click_takes_no_corner_up(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+    at.press("Enter", *FRUIT)
+    at.draw(SQUARE[:3])
+    box = at.page.locator("#outline .corner").first.bounding_box()
+    assert box
+    at.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, button="right")
+    at.page.keyboard.press("ArrowLeft")
+    assert at.page.get_attribute("#cursor", "class") == ""
+    at.press(" ")
+    assert at.page.locator("#outline .corner").count() == 4
 
 
 @pytest.mark.long

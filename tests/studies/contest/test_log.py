@@ -470,14 +470,14 @@ def test_a_submission_that_is_taken_back(made: OnDisk) -> None:
     made.image().unlink()
     assert status(made) == "staked"
     assert standing(made.state(), LATER).images == {}
-    assert check(made.folder)[0] == "1 defences, 0 submissions with 0 images"
+    assert check(made.folder)[0] == "1 defence, 0 submissions with 0 images"
 
 
 def test_a_week_is_what_stands_before_its_publication(made: OnDisk) -> None:
     """Not before the Friday that ends it. Until then the objects may be missing (an embargo); no standing needs any."""
     made.enter(made.mail("blue-1", {"y.png": png((0, 0, 200))}))
     made.path(f"objects/{digest(png((0, 0, 200)))}").unlink()
-    assert check(made.folder)[0] == "1 defences, 2 submissions with 2 images"
+    assert check(made.folder)[0] == "1 defence, 2 submissions with 2 images"
     with pytest.raises(CleansetError, match=r"line 12 \(publish\): on 2026-11-12; expected a day from 2026-11-13 on"):
         made.enter(at="2026-11-12T12:00:00Z", publish=True)
     made.path(f"objects/{digest(png((0, 0, 200)))}").write_bytes(png((0, 0, 200)))
@@ -538,8 +538,12 @@ def test_an_older_log(made: OnDisk) -> None:
     ):
         check(made.folder, since=new.digest)
     assert check(made.folder, since=old.digest[:12])
-    with pytest.raises(CleansetError, match="--since …: in no line"):
-        check(made.folder, since="")
+    for given in ("", old.digest[:11], "kept/checkpoint.txt"):
+        message = (
+            f"^--since '{given}'; expected at least 12 characters of a line's digest, or the file of a checkpoint$"
+        )
+        with pytest.raises(CleansetError, match=message):
+            check(made.folder, since=given)
 
 
 def test_a_forked_log(made: OnDisk, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -
     content = run.model_dump(mode="json", exclude_none=True, exclude={"date"})
     made.add("2026-11-09T12:00:00Z", "run", content)
     assert recomputed(made.folder, made.state()) == [
-        "gold/wall: 1 runs with the answers and figures that were computed again"
+        "gold/wall: 1 run with the answers and figures that were computed again"
     ]
     figures = content["eligibility"]
     for changed, message in (

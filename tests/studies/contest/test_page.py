@@ -21,6 +21,7 @@ from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.contest.entries import DefenceRun, WarningSign
 from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.log import read
 from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.page import (
@@ -136,6 +137,16 @@ def test_what_was_rejected_and_what_each_rule_says() -> None:
         [sha("x")[:8], "bird", "bird", "bird", "bird"],
         [sha("y")[:8], "too small, depiction", "too small, depiction", "depiction", "depiction"],
     ]
+
+
+def test_a_judge_who_is_left_out_has_no_part_in_what_each_rule_says() -> None:
+    """The fourth judge, who sees neither group, has no control correct: the verdict is that of the other three."""
+    controls = {sha(f"control {n}"): ControlImage(contains={"bird": True, "bicycle": False}) for n in range(5)}
+    (last,) = judged({"x": UNSURE} | {f"control {n}": UNSURE for n in range(5)}, JUDGES[3:4])
+    found = page(contest(IMAGES[:1], [*judged(["x"]), last], RUNS[:1], controls=controls))
+    sizes = tables(found, "rejected")[-1]
+    assert sizes[1:] == [[sha("x")[:8], "bird", "bird", "bird", "bird"]]
+    assert "3 judges" in card(found, "x")
 
 
 def test_the_defences() -> None:

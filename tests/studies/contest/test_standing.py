@@ -15,8 +15,8 @@ from cleanset.statistics.coverage import Eligibility
 from cleanset.studies.contest.defences_by_day import DefenceStanding
 from cleanset.studies.contest.entries import UnpublishedResult, reasons_against
 from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.report import as_json, as_table, as_text, notes_below
+from cleanset.studies.contest.judging import ControlImage, ImageVerdict
+from cleanset.studies.contest.report import as_json, as_table, as_text, notes_below, notices
 from cleanset.studies.contest.rules import after, week_of_day
 from tests.studies.contest.made import (
     BIRD,
@@ -330,6 +330,18 @@ def test_more_judges_decide_an_appeal(last: dict[str, Any], status: str) -> None
     assert statuses(files, "2026-11-21", "2026-11-22") == ["staked", status]
 
 
+def test_a_notice_while_the_board_waits_for_more_judges() -> None:
+    """The verdict so far stays, and no day for appeals is known."""
+    files = contest(
+        [submission("red", ["x"])], judged(["x"]), appeals=[appeal("x", "gold")],
+        decisions=[decision("x", None, "2026-11-10", judges=5)],
+    )  # fmt: skip
+    found = standing(files, day(FINAL))
+    assert (found.images[sha("x")].stage, found.images[sha("x")].verdict) == ("open", ImageVerdict("bird"))
+    text = f"{sha('x')}: gold/wall gives bicycle, judged bird; more judges are to answer\n"
+    assert notices(files, found) == {f"{FRIDAY}/gold.txt": text}
+
+
 def test_an_attacker_appeals() -> None:
     files = contest(
         [submission("red", ["x"])], judged({"x": UNSURE}),
@@ -428,6 +440,7 @@ def test_nothing_is_settled_before_a_run_over_the_whole_week() -> None:
     )
     found = on(files, FINAL)
     assert (found.shares, found.settled, found.open_until) == ({"red": WHOLE}, False, "a run over that week")
+    assert found.unsettled == "open: no run over that week yet"
     assert on(files, "2026-11-20").shares == {"red": HALF, "blue": HALF}
     assert on(files, "2026-11-20").settled
 
@@ -439,6 +452,8 @@ def test_until_when_it_may_change() -> None:
     assert on(contest([first, second], judged(["x"])), FINAL).open_until == "missing verdicts"
     table = as_table(standing(contest([first, second], later), day(FINAL)))
     assert "red 1\nopen until 2026-11-17" in list(table.columns[3].cells)
+    table = as_table(standing(contest([first, second], judged(["x"])), day(FINAL)))
+    assert "red 1\nopen: verdicts are missing" in list(table.columns[3].cells)
 
 
 def won(**others: Any) -> ContestFiles:

@@ -125,6 +125,23 @@ def test_all_excluded_is_said_as_that(answered: tuple[Answer, ...], remedy: str)
         analyse(StudyAnswers(ratings + checks + answered), AnalysisSettings())
 
 
+def test_ratings_given_too_early_are_of_those_who_are_analysed() -> None:
+    """Of person 0 a rating and an attention check; person 4, who failed the pair, is left out."""
+    given = [
+        replace(
+            trial(f"{person}", "1", 4 * person + place, IMAGE_KINDS[place % 2], 900),
+            image=f"{place}",
+            rating=(person + place) % 5 - 2,
+        )
+        for person in range(5)
+        for place in range(4)
+    ]
+    given = [replace(each, milliseconds=299) if number in (1, 16, 17) else each for number, each in enumerate(given)]
+    given += [replace(trial("0", "1", 90, "attention", 100), passed=True), Answer("4", "pair", passed=False)]
+    found = analyse(StudyAnswers(tuple(given)), AnalysisSettings(random="intercepts"))
+    assert (found.people, found.fast) == (4, 1)
+
+
 def test_published_people_who_give_one_rating(repository: Path) -> None:
     """Without a rule all 50 people of advpp are analysed, as published."""
     text = command("analyse", path_of(repository, "advpp"), "--settings", "random=intercepts")

@@ -56,6 +56,7 @@ from cleanset.studies.robustness.scenarios.params import Scenarios
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import soup
+from tests.scoring.networks import Linear
 from tests.studies.robustness.few_classes import CLASSES, keep_classes
 from tests.ten_images import FORK_SERVER
 
@@ -580,6 +581,39 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
     no_column = study.answers.predictions("corruptions", "corruption_robust")
     pd.read_parquet(no_column).drop(columns="class_logit").to_parquet(no_column)
     assert lacking() == ["norm_robust", "corruption_robust", OTHER]
+
+
+class Growing(Linear):
+    """A network for whose copies there is room `ROOM[0]` times."""
+
+    def _apply(self, *given: Any, **named: Any) -> "Growing":
+        ROOM[0] -= 1
+        if ROOM[0] < 0:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate a lot")
+        super()._apply(*given, **named)  # type: ignore[no-untyped-call]
+        return self
+
+
+ROOM = [0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_network_that_does_not_fit_into_memory_is_named(edition: Edition, tmp_path: Path, room: int) -> None:
+    """For clean images, and for changed ones, which come after them."""
+    opened = OpenedStudy.read(study_of(edition))
+    sources = opened.sources()
+    plan = change_plan(family_named("corruptions"), sources, opened.params)
+    target = answering.StudyModels(opened, engine.settings_for(Score(device="cpu"))).load("standard")
+    model = replace(target.model, network=Growing())
+    asked = replace(target, model=model, check=None, answers=AnswerFiles(tmp_path))
+    ROOM[0] = room
+    message = (
+        "^standard: its network does not fit into the memory of cpu; expected a larger device: end other programs on "
+        "it, or set the device cpu$"
+    )
+    with pytest.raises(CleansetError, match=message):
+        answering.predict([asked], opened.params, plan, sources.files_in(plan.images))
 
 
 def answer_in_small_shards(study: Study) -> None:

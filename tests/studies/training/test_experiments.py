@@ -120,7 +120,7 @@ def test_table_3() -> None:
     found = pairs(RUNS)
     table = deviations(found, MEANS)
     assert table["squared_deviation"].tolist() == pytest.approx([0.04, 0.49, 0.01, 0.09])
-    published, written = trained_scores(found, table).to_numpy().tolist()
+    published, written = trained_scores(found, MEANS).to_numpy().tolist()
     assert published[5:8] == pytest.approx((0.53, 0.1, 0.37))
     external, internal = math.sqrt(0.53 / 2), math.sqrt(0.1 / 2)
     assert written[5:8] == pytest.approx((external, internal, 1 - external - internal))
@@ -142,7 +142,7 @@ def test_table_3_of_the_paper() -> None:
     (pair,) = found = pairs(runs)
     assert (pair.ex1.name, pair.baseline.name) == ("one", "stopped")
     means = mean_accuracies(fold_accuracies(counted(counts, images=10_000)))
-    published, written = trained_scores(found, deviations(found, means)).to_numpy().tolist()
+    published, written = trained_scores(found, means).to_numpy().tolist()
     assert published[5:8] == pytest.approx((0.0885, 0.0052, 0.9062), abs=2e-4)
     assert inner_section(found, means)["one"]["original"] == 0.8623
     # the text has one mean: the root of the mean square from .9740
@@ -161,8 +161,25 @@ def test_without_a_run_like_ex2_on_originals_both_halves_have_one_mean() -> None
     assert (pair.ex1.name, pair.baseline.name) == ("own", "own")
 
 
+def test_two_pairs_of_one_run_on_originals_have_their_own_scores() -> None:
+    """EX2 stopped after three epochs, or five: .9 and .7, or .8 and .6; EX1 has .8 on originals, and .6 and .4."""
+    given = {("one", "original"): 8, ("one", "blur_object"): 6, ("one", "random_background"): 4}
+    given |= {("two", "blur_object"): 9, ("three", "random_background"): 7}
+    given |= {("four", "blur_object"): 8, ("five", "random_background"): 6}
+    series = [("two", "blur_object", 3), ("three", "random_background", 3)]
+    series += [("four", "blur_object", 5), ("five", "random_background", 5)]
+    stopped = [run_of(name, scenario, early_stopping=patience) for name, scenario, patience in series]
+    found = pairs([run_of("one", "original", test="table_2"), *stopped])
+    means = mean_accuracies(fold_accuracies(counted({key: (correct,) for key, correct in given.items()})))
+    scores = trained_scores(found, means)
+    published = scores[scores["definition"] == "as_published"]
+    assert published["external"].tolist() == pytest.approx([0.04 + 0.16] * 2)
+    assert published["internal"].tolist() == pytest.approx([0.01 + 0.01, 0.04])
+    assert table_2(found, means)["run"].tolist() == ["one", "one", "two", "three", "four", "five"]
+
+
 def test_one_scenario_has_no_score() -> None:
-    score = trained_scores(pairs(RUNS[:2]), deviations(pairs(RUNS[:2]), MEANS)).iloc[0]
+    score = trained_scores(pairs(RUNS[:2]), MEANS).iloc[0]
     assert (math.isnan(score["score"]), score["problem"]) == (True, "1 scenario; a variance needs 2 or more")
 
 

@@ -63,6 +63,13 @@ def test_seconds_of_epochs() -> None:
     assert (found.work.images, found.work.bound) == (3 * 50 * 8, "exact")
 
 
+def test_images_of_all_devices_are_counted() -> None:
+    """One of two devices is measured, on its half of each batch; one alone validates and tests."""
+    found = planned(devices=2).work
+    assert found.passes == Passes(forward=3 * (2 * 50 * 32 + 5 * 100 + 70), backward=3 * 2 * 50 * 24)
+    assert found.images == 3 * 50 * 8
+
+
 def test_seconds_of_steps() -> None:
     """25 steps are two and a half epochs: three validations."""
     found = planned(epochs=None, steps=25).cost
@@ -108,6 +115,7 @@ class ClockedTask:
     steps_per_epoch: int = 2
     chosen_by: str = "loss"
     network: nn.Module = field(default_factory=lambda: nn.Linear(1, 1))
+    epochs: list[str] = field(default_factory=list)
 
     def batches(self, epoch: int) -> list[int]:
         self.seconds += 3 if epoch == 1 else 0
@@ -115,10 +123,12 @@ class ClockedTask:
 
     def loss(self, network: nn.Module, batch: int, epoch: int) -> Outcome:
         self.seconds += 2
+        self.epochs.append(f"loss {epoch}")
         return Outcome(network(torch.ones(32, 1)).sum(), 32)
 
     def validate(self, epoch: int) -> dict[str, float]:
         self.seconds += 5
+        self.epochs.append(f"validate {epoch}")
         return {}
 
     def tested_images(self, at_most: int | None = None) -> int:
@@ -179,6 +189,21 @@ def test_the_images_left_out_that_a_plan_tests(masks: str, at_most: int | None, 
 
 def test_early_stopping_ends_a_run_earlier() -> None:
     assert planned(early_stopping=2, folds=3).work.bound == "at most"
+
+
+def test_epochs_of_a_warm_up_are_counted_as_attacked_ones() -> None:
+    found = planned(recipe="adversarial", adversarial={"eps": "4/255", "warm_up_epochs": 2}).work
+    assert found.bound == "at most"
+
+
+def test_steps_under_attack_are_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Epochs 1 and 2 of a run with three epochs of a warm-up are 4 and 5 to its task."""
+    task = ClockedTask()
+    monkeypatch.setattr(planning, "now", lambda _: task.seconds)
+    watched: Any = planning._Timed(task, Device(torch.device("cpu")), 3)
+    run = Run.model_validate({"network": {"name": "a"}, "steps": 4, "batch": 8})
+    train(watched, run, StateFolder(tmp_path, {}), watched.count)
+    assert task.epochs == ["loss 4", "loss 4", "validate 4", "loss 5", "loss 5", "validate 5"]
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from cleanset.files import sha256
 from cleanset.images.preprocessing import Resized
 from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import Classification
-from cleanset.studies.training.fold_data import read_fold
+from cleanset.studies.training.fold_data import ProcessShare, read_fold
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.networks import trained_network
 from cleanset.studies.training.recipes import Standard
@@ -362,13 +362,25 @@ def test_two_processes_share_each_batch(study: TrainingStudy) -> None:
     write_params(study, one=IN_TWO)
     train.run(study, "one")
     alone = load_file(study.fold("one", FOLD).weights)
+    images = json.loads(study.cost("one", FOLD).read_text())["images"]
     write_params(study, one=IN_TWO | {"devices": 2})
     done = torchrun(study)
     assert done.returncode == 0, done.stderr
     both = load_file(study.fold("one", FOLD).weights)
     assert all(torch.allclose(alone[name], both[name], atol=2e-3) for name in alone)
     assert json.loads(study.fold("one", FOLD).record.read_text())["settings"]["devices"] == 2
+    assert json.loads(study.cost("one", FOLD).read_text())["images"] == images
     assert not study.partial("one").exists()
+
+
+def test_more_devices_than_training_images(study: TrainingStudy) -> None:
+    write_params(study, one=IN_TWO | {"devices": 64, "batch": 64})
+    message = (
+        r"^one, fold_01: 21 training images for 64 devices; expected at least one image for each: add images, or set "
+        "fewer devices$"
+    )
+    with pytest.raises(CleansetError, match=message):
+        Classification(read_fold(StudyInputs.read(study), "one", FOLD, torch.device("cpu"), share=ProcessShare(0, 64)))
 
 
 def test_processes_that_do_not_fit_the_run(study: TrainingStudy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ What an attack on a model costs is computed in `pricing`, from speeds that `spee
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
@@ -52,21 +52,23 @@ class _Planner:
     device: Device
     states: StageStates
     notes: list[str] = field(default_factory=list)
+    speeds: list[ModelSpeed] = field(default_factory=list)
+    """Models of the edition that were measured."""
     ratio_of_probe: float | None = None
     """The seconds of the search for signs by those of its passes; None: not measured yet."""
     start: float | None = None
     """Seconds until an attack begins, but for its model; None: not measured yet."""
 
-    @cached_property
-    def pricer(self) -> Pricer:
-        """Prices the attacks; of a model all other models of the edition are sources."""
-        sources = len([each for each in self.params.edition.models.values() if not each.is_list]) - 1
+    def pricer(self, model: str) -> Pricer:
+        """Prices the attacks on a model, whose sources are all other models of the edition."""
+        others = [role for role, each in self.params.edition.models.items() if role != model and not each.is_list]
         return Pricer(
             params=self.params.attacks,
             device=self.device,
             classes=len(self.params.classes),
-            sources=sources,
+            sources=len(others),
             notes=self.notes,
+            speeds=self.speeds,
         )
 
     def works(self) -> list[PlannedWork]:
@@ -104,11 +106,11 @@ class _Planner:
             images = expected_images(self.params.edition, self.params.classes)
             return found + [PlannedWork(work=self._work(name, model, images), remark=f"{error}") for name in needed]
         if model in self._roles:
-            self.pricer.speeds.append(speed)
+            self.speeds.append(speed)
         return found + [self._priced(self._work(name, model, images), speed) for name in needed]
 
     def _work(self, name: str, model: str, images: int) -> Work:
-        return self.pricer.work(name, model, images, self._stage(name, model))
+        return self.pricer(model).work(name, model, images, self._stage(name, model))
 
     def _stage(self, name: str, model: str) -> str:
         """The stage of dvc.yaml."""
@@ -134,7 +136,7 @@ class _Planner:
             raise CleansetError(f"{model}: the study has no images yet; expected the output of stage images")
         settings = settings_for(self.params.edition.score)
         if not is_here:
-            self.pricer.note(random_weights(model))
+            self.pricer(model).note(random_weights(model))
         precision = self.params.attacks.search_precision
         speed = speed_of_untrained(untrained(entry), self.device, precision, settings.batch_size)
         return speed, expected_images(self.params.edition, self.params.classes)
@@ -151,16 +153,17 @@ class _Planner:
     def _priced(self, work: Work, speed: ModelSpeed) -> PlannedWork:
         """A stage with its cost; of one that was interrupted the images that are left."""
         cost = Cost(start=self._start(work.model, speed) + speed.opening)
+        pricer = self.pricer(work.model)
         if work.name == WARNINGS:
-            found = self.pricer.priced_warnings(work, speed, partial(self._ratio_of_probe, work.model, speed))
-            cost += Cost(start=self.pricer.sources * speed.opening)
+            found = pricer.priced_warnings(work, speed, partial(self._ratio_of_probe, work.model, speed))
+            cost += Cost(start=pricer.sources * speed.opening)
         # known mistakes are read, perhaps before they are there: nothing is searched
         elif speed.is_here and not self.params.attacks.attack(work.name).reads_predictions:
             opened = open_attack(self.study, self.params.attacks, work.model, work.name, None)
             work = replace(work, finished=finished_images(opened.search.attacking, opened.images))
-            found = self.pricer.priced(work, speed, opened.search, opened.images["file"].tolist())
+            found = pricer.priced(work, speed, opened.search, opened.images["file"].tolist())
         else:
-            found = self.pricer.priced(work, speed, None)
+            found = pricer.priced(work, speed, None)
         return added(found, cost)
 
     def _ratio_of_probe(self, model: str, speed: ModelSpeed, images: int, seconds: float) -> float | None:

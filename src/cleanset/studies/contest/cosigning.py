@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cleanset.files import write_text
 from cleanset.studies.contest.entering import sign_entries
+from cleanset.studies.contest.entries import SHORT_DIGEST
 from cleanset.studies.contest.log_lines import COSIGN
 from cleanset.studies.contest.log_writing import cosigned
 
@@ -15,7 +16,7 @@ def cosign_checkpoint(
 ) -> list[Path]:
     """Cosign the last checkpoint in a signed entry in a folder; the paths of the entry and of its signature."""
     entry = cosigned(contest, team, key, at)
-    path = folder / f"{COSIGN}-{team}-{entry['checkpoint'][:12]}.yaml"
+    path = folder / f"{COSIGN}-{team}-{entry['checkpoint'][:SHORT_DIGEST]}.yaml"
     folder.mkdir(parents=True, exist_ok=True)
     lines = (f"  {name}: {json.dumps(text, ensure_ascii=False)}\n" for name, text in entry.items())
     write_text(path, f"{COSIGN}:\n{''.join(lines)}")

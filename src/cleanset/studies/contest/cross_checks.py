@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import BoardDecision, DefenceRun, team_of
+from cleanset.studies.contest.entries import BoardDecision, DefenceRun, short, team_of
 from cleanset.studies.contest.files import ContestFiles, Submission, in_order, repeats, submitted_images
 from cleanset.studies.contest.judging import points_outside
 from cleanset.studies.contest.parties import Parties, accepted_on
@@ -114,7 +114,7 @@ def _answers(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str
         if each.judge not in files.roster:
             yield f"{each}: judge {each.judge} is not in the roster; expected a judge who was entered before"
         for sha256, answer in sorted(each.answers.items()):
-            where = f"{each}: {sha256[:12]}…"
+            where = f"{each}: {short(sha256)}"
             if sorted(answer.contains) != groups:
                 yield f"{where}: contains {', '.join(map(shown, answer.contains))}; expected {', '.join(groups)}"
             # a control has no week of its own: it is mixed into any week with submissions
@@ -137,7 +137,7 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
     parties = Parties(files)
     decided: set[tuple[str, datetime.date]] = set()
     for decision in sorted(files.decisions, key=lambda each: (each.date, each.image, str(each))):
-        where = f"decision on {decision.image[:12]}… of {decision.date}"
+        where = f"decision on {short(decision.image)} of {decision.date}"
         if decision.image not in images or images[decision.image].week > decision.date:
             yield f"{where}: no image published by then; expected one whose week has ended"
         if (decision.image, decision.date) in decided:
@@ -147,7 +147,7 @@ def _board(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
             yield f"{where}: verdict {decision.verdict}; expected one of {', '.join((*rules.classes, INVALID))}"
         yield from _members(files, decision, parties.deciding(images[decision.image], decision), where)
     for appeal in sorted(files.appeals, key=lambda each: (each.date, each.image, each.team)):
-        where = f"appeal of {appeal.team} on {appeal.image[:12]}…"
+        where = f"appeal of {appeal.team} on {short(appeal.image)}"
         if appeal.image not in images or images[appeal.image].week > appeal.date:
             yield f"{where}: no image published by {appeal.date}; expected one whose week has ended"
         if appeal.team not in rules.teams:
@@ -234,8 +234,8 @@ def _runs(files: ContestFiles, images: dict[str, Submission]) -> Iterator[str]:
         for wrong in sorted(set(run.answers.values()) - known):
             yield f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}"
         for unknown in sorted(run.answers.keys() - images.keys()):
-            yield f"{where}: answers {unknown[:12]}…, which nobody submitted; expected submitted images"
+            yield f"{where}: answers {short(unknown)}, which nobody submitted; expected submitted images"
         # by week, because comparing sets is faster than looking up the week of each image
         missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
         if missing:
-            yield f"{where}: no answer to {min(missing)[:12]}…; expected one to every image published by then"
+            yield f"{where}: no answer to {short(min(missing))}; expected one to every image published by then"

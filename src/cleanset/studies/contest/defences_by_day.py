@@ -18,6 +18,9 @@ from cleanset.studies.contest.rules import ABSTAIN, after
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
 """May not be staked; may be staked; staked; broken; staked long enough, with open questions (`waits_for`); won."""
+MISSING_VERDICTS = "missing verdicts"
+MISSING_RUN = "a run over that week"
+_UNSETTLED = {MISSING_VERDICTS: "open: verdicts are missing", MISSING_RUN: "open: no run over that week yet"}
 Shares = Mapping[str, Fraction]
 """Shares of one stake or one batch, by team."""
 
@@ -55,6 +58,11 @@ class DefenceStanding:
 
     overfitting: Fraction | None = None
     """Accuracy on the eligibility list minus accuracy on an unpublished one, in its first run over both."""
+
+    @property
+    def unsettled(self) -> str:
+        """Until when it is open, or why, in words; "" once settled."""
+        return _UNSETTLED.get(self.open_until, f"open until {self.open_until}") if self.open_until else ""
 
 
 class _Mistake(NamedTuple):
@@ -315,8 +323,8 @@ class DefencesByDay:
     def _open_until(self, name: str, week: datetime.date) -> str:
         last = [each for of_day in self._images_until(name, week) for each in of_day.open.values()]
         if any(each.appeals_until is None for each in last):
-            return "missing verdicts"
-        return str(max(each.appeals_until for each in last if each.appeals_until)) if last else "a run over that week"
+            return MISSING_VERDICTS
+        return str(max(each.appeals_until for each in last if each.appeals_until)) if last else MISSING_RUN
 
     def _why_ineligible(self, name: str, ends: datetime.date = datetime.date.max) -> tuple[str, ...]:
         """The reasons against eligibility, by the first run; one of a staked defence has to be before `ends`."""

@@ -10,6 +10,7 @@ from cleanset.files import read_bytes, sha256
 from cleanset.scoring.logits import Groups
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.studies.contest.entries import short
 from cleanset.studies.contest.objects import visible
 from cleanset.studies.contest.rules import ContestRules
 
@@ -85,7 +86,7 @@ def check_published(edition: Edition, rules: ContestRules) -> None:
 def _check_digest(edition: Edition, what: str, wanted: str, found: str) -> None:
     if wanted != found:
         raise CleansetError(
-            f"{edition.folder / 'data' / 'export'}: a {what} with the digest {found[:12]}…; expected {wanted[:12]}…, "
+            f"{edition.folder / 'data' / 'export'}: a {what} with the digest {short(found)}; expected {short(wanted)}, "
             "as the contest's first line names: dvc checkout"
         )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
+from cleanset.progress import print_notice
 from cleanset.studies.contest.checkpoints import check_kept
 from cleanset.studies.contest.drafts import CONTEST_YAML, draft_of, unsigned_draft
 from cleanset.studies.contest.eligibility_lists import unpublished_yaml
@@ -23,7 +24,7 @@ from cleanset.studies.contest.log_state import state
 from cleanset.studies.contest.log_writing import append, sign_drafts
 from cleanset.studies.contest.objects import Objects, read_content
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.studies.contest.runs import recomputed, run_defence
+from cleanset.studies.contest.runs import number_of, recomputed, run_defence
 from cleanset.studies.contest.standing import cosigned_by_few
 from cleanset.validation import check_known, validate
 
@@ -63,14 +64,14 @@ def enter_runs(
     """Run defences, by default all, and enter each run; without a key the runs are printed as JSON.
 
     Raises CleansetError for an unknown defence, and as `run_defence`: only at the end, since no team may keep the
-    defences of others from being run.
+    defences of others from being run. Of several problems all but the last are printed as notices.
     """
     edition = edition_of(contest)
     files = read_state(contest)
     on = (at or datetime.datetime.now(datetime.UTC)).date()
     for name in names or ():
         check_known("defence", name, sorted(files.defences))
-    problems: dict[str, CleansetError] = {}
+    problems: list[CleansetError] = []
     for name in names or sorted(files.defences):
         try:
             run = run_defence(contest, files, name, on, unpublished=unpublished, unconfined=unconfined, counts=counts)
@@ -81,11 +82,11 @@ def enter_runs(
                 drafts = [DraftLine("run", data)]
                 yield from append(contest, drafts, partial(check_lines, edition), key=key, at=at)
         except CleansetError as error:
-            problems[name] = error
-    if problems:
-        first, *others = problems
-        without = f"; {', '.join(others)} did not run either" if others else ""
-        raise CleansetError(f"{problems[first]}{without}")
+            problems.append(error)
+    for each in problems[:-1]:
+        print_notice(str(each))
+    for last in problems[-1:]:
+        raise last
 
 
 def edition_of(contest: Path) -> Edition:
@@ -118,7 +119,8 @@ def check(
     notes = check_lines(edition_of(contest), lines, 1, Objects(contest))[len(lines) - 1 :]
     images = sum(len(each.manifest.images) for each in files.submissions)
     found = [
-        f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images",
+        f"{number_of(len(files.defences), 'defence')}, {number_of(len(files.submissions), 'submission')} with "
+        f"{number_of(images, 'image')}",
         f"{len(lines)} lines, the last with digest {lines[-1].digest}",
     ]
     return [*found, *notes, *cosigned_by_few(files.checkpoints), *(recomputed(contest, files) if runs else ())]

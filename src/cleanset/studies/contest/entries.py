@@ -20,9 +20,16 @@ FilePath = Annotated[
 """Relative to the folder of the file that names it, and inside that folder."""
 Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
 """At least one letter or digit, so that no reason is empty."""
+SHORT_DIGEST = 12
+"""Characters of a digest that are enough to name a line of the log or an image."""
 SidePixels = Annotated[int, Field(ge=1, le=65_535)]
 DEFENCE_SIDE = 299
 """Width and height of the images that a command is given, as in the paper's data."""
+
+
+def short(digest: str) -> str:
+    """The beginning of a digest, by which messages name a line of the log or an image."""
+    return f"{digest[:SHORT_DIGEST]}…"
 
 
 def team_of(defence: str) -> str:

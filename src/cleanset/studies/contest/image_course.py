@@ -11,14 +11,14 @@ from operator import itemgetter
 from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage
+from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage, short
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judges import JudgeRecords
 from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, verdict
 from cleanset.studies.contest.rules import INVALID, ContestRules, after
 
 ImageStage = Literal["open", "judged", "appealed", "final"]
-"""Too few judges; judged, and open to appeals; appealed and not decided; nothing left to wait for."""
+"""Too few judges, or fewer than the board asks for; judged, and open to appeals; appealed and not decided; final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ImageState:
 
     stage: ImageStage
     verdict: ImageVerdict | None = None
-    """None while too few judges have answered."""
+    """None while fewer judges have answered than the contest's minimum; the verdict so far while more are awaited."""
 
     by_board: bool = False
     """Whether the verdict is the board's, not the judges'."""
@@ -145,7 +145,7 @@ class ImageCourse:
             self._closing = after(answer.date, 0 if self._more_judges else self._rules.limits.appeal_days)
 
     def _appeal(self, appeal: Appeal) -> None:
-        where = f"appeal of {appeal.team} on {appeal.image[:12]}… of {appeal.date}"
+        where = f"appeal of {appeal.team} on {short(appeal.image)} of {appeal.date}"
         judged = self._of_judges()
         if judged is None or self._closing is None or self._final is not None or self._more_judges:
             raise CleansetError(
@@ -163,7 +163,7 @@ class ImageCourse:
         self._appealed = True
 
     def _decide(self, decision: BoardDecision) -> None:
-        where = f"decision on {decision.image[:12]}… of {decision.date}"
+        where = f"decision on {short(decision.image)} of {decision.date}"
         final = self._final
         if decision.judges is not None:
             if final is not None:

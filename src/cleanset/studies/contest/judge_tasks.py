@@ -9,6 +9,7 @@ from hashlib import sha256 as digest_of
 from typing import NamedTuple
 
 from cleanset.errors import CleansetError
+from cleanset.studies.contest.entries import short
 from cleanset.studies.contest.files import ContestFiles, counted
 from cleanset.studies.contest.image_course import ImageState
 
@@ -70,7 +71,7 @@ def check_drawn(files: ContestFiles) -> None:
             what = "lacking" if expected - controls else "with"
             raise CleansetError(
                 f"answers of {judge} in the week of {week}: {what} control image "
-                f"{min(expected - controls or controls - expected)[:12]}…; expected answers to all {len(expected)} "
+                f"{short(min(expected - controls or controls - expected))}; expected answers to all {len(expected)} "
                 "that were drawn for this judge, and to no other: finish the week at the judge page"
             )
 

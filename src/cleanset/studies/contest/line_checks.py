@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Defence
+from cleanset.studies.contest.entries import Defence, short
 from cleanset.studies.contest.files import repeats
 from cleanset.studies.contest.images_before import ImagesBefore
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer, points_outside
@@ -74,10 +74,10 @@ def _problems_of(
             yield from before.copies_and_lookalikes(line)
         case "controls" | "examples":
             for digest, one in getattr(line.entry, line.kind).items():
-                _check_own_image(f"{line}: {digest[:12]}…", one, before.rules, before.size(digest))
+                _check_own_image(f"{line}: {short(digest)}", one, before.rules, before.size(digest))
         case "answers":
             for digest in sorted(controls & line.entry.answers.keys()):
-                _check_outline(f"{line}: {digest[:12]}…", line.entry.answers[digest], before.size(digest))
+                _check_outline(f"{line}: {short(digest)}", line.entry.answers[digest], before.size(digest))
         case "defence":
             for each in line.entry.files:
                 objects.read(each.sha256)

@@ -16,6 +16,7 @@ on. `log_state.state` is all that follows on a day, and everything else reads th
 """
 
 import datetime
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,7 @@ from cleanset.studies.contest.checkpoints import (
     cosigner_name,
     last_published,
 )
+from cleanset.studies.contest.entries import SHORT_DIGEST, short
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.log_lines import (
     COSIGN,
@@ -61,12 +63,10 @@ from cleanset.studies.contest.signers import (
     may_void,
     voided,
 )
-from cleanset.validation import check_known, validate
+from cleanset.validation import check_known, shown, validate
 
 PARAMS = "params.yaml"
 """Of the contest's DVC project."""
-SHORT_DIGEST = 12
-"""Characters of a digest that are enough to name a line."""
 START = "0" * 64
 """`prev` of the first line."""
 LOG_REMEDY = "take it from whoever has it unchanged, such as git checkout"
@@ -118,22 +118,27 @@ def _check_named(path: Path, lines: Sequence[Line]) -> None:
     first, head = lines[0].digest, lines[-1].digest
     if named.contest not in ("", first):
         raise CleansetError(
-            f"{path}: names the contest {named.contest[:12]}…, but the first line of {LOG} has the digest "
-            f"{first[:12]}…; expected the log of that contest: {LOG_REMEDY}"
+            f"{path}: names the contest {short(named.contest)}, but the first line of {LOG} has the digest "
+            f"{short(first)}; expected the log of that contest: {LOG_REMEDY}"
         )
     if named.head and all(each.digest != named.head for each in lines):
         raise CleansetError(
-            f"{path}: names the line {named.head[:12]}…, which is not in {LOG}, whose last line is {head[:12]}…; "
+            f"{path}: names the line {short(named.head)}, which is not in {LOG}, whose last line is {short(head)}; "
             f"expected a log that goes on after it, not an older or a forked one: {LOG_REMEDY}"
         )
 
 
 def check_since(lines: Sequence[Line], digest: str) -> None:
     """Raise CleansetError unless a line has a digest, or its beginning, which somebody has kept."""
-    if len(digest) < SHORT_DIGEST or not any(each.digest.startswith(digest) for each in lines):
+    if re.fullmatch(rf"[0-9a-f]{{{SHORT_DIGEST},}}", digest) is None:
         raise CleansetError(
-            f"--since {digest[:12]}…: in no line of {LOG}, whose last line is {lines[-1].digest[:12]}…; expected a log "
-            f"that goes on after it, not an older or a forked one: {LOG_REMEDY}"
+            f"--since {shown(digest)}; expected at least {SHORT_DIGEST} characters of a line's digest, or the file of "
+            "a checkpoint"
+        )
+    if not any(each.digest.startswith(digest) for each in lines):
+        raise CleansetError(
+            f"--since {short(digest)}: in no line of {LOG}, whose last line is {short(lines[-1].digest)}; expected a "
+            f"log that goes on after it, not an older or a forked one: {LOG_REMEDY}"
         )
 
 
@@ -142,8 +147,8 @@ def _check_seen(log: "LogReader", seen: SeenLine | None, where: object) -> None:
     lines = log.lines
     if seen is not None and not (seen.n < len(lines) and lines[seen.n].digest == seen.digest):
         raise CleansetError(
-            f"{where}: its last line is {len(lines) - 1}, {lines[-1].digest[:12]}…; expected line {seen.n}, "
-            f"{seen.digest[:12]}…, in it, which this machine has seen: it is an older or a forked log: {LOG_REMEDY}; "
+            f"{where}: its last line is {len(lines) - 1}, {short(lines[-1].digest)}; expected line {seen.n}, "
+            f"{short(seen.digest)}, in it, which this machine has seen: it is an older or a forked log: {LOG_REMEDY}; "
             f"or remove {seen_file(lines[0].digest)}"
         )
 
@@ -221,8 +226,8 @@ class LogReader:
         prev = self.lines[-1].digest if self.lines else START
         if line.n != len(self.lines) or line.prev != prev:
             raise CleansetError(
-                f"{where}: number {line.n} after {line.prev[:12]}…; expected {len(self.lines)} after {prev[:12]}…, the "
-                f"line before: {LOG_REMEDY}"
+                f"{where}: number {line.n} after {short(line.prev)}; expected {len(self.lines)} after {short(prev)}, "
+                f"the line before: {LOG_REMEDY}"
             )
         check_known("kind of entry", line.kind, ENTRIES)
         if (line.kind == RULES) != (not self.lines):
@@ -266,8 +271,8 @@ class LogReader:
         if seen is None or seen < self._seen.get(name, 0):
             last = self.lines[self._seen.get(name, 0)].digest
             raise CleansetError(
-                f"{where}: {name} had seen {given.seen[:12]}…; expected {last[:12]}… or a later line of this log: sign "
-                "it anew: cleanset contest sign"
+                f"{where}: {name} had seen {short(given.seen)}; expected {short(last)} or a later line of this log: "
+                "sign it anew: cleanset contest sign"
             )
         if given.mine != self.signed[name]:
             raise CleansetError(
@@ -295,7 +300,7 @@ class LogReader:
                 return
             last = self.checkpoint()
             if last is None or entry.checkpoint != last.digest:
-                raise SignatureError(f"of the line {entry.checkpoint[:12]}…, which has not the last checkpoint")
+                raise SignatureError(f"of the line {short(entry.checkpoint)}, which has not the last checkpoint")
             text = NoteParts.of(last.entry.checkpoint).text
             name = cosigner_name(first.digest, entry.team)
             seconds = check_cosignature(entry.signature, text, name, self.keys[entry.team])

@@ -85,7 +85,6 @@ ENTRIES: Mapping[str, type[Section]] = {
     "run": entries.DefenceRun, "void": Void, COSIGN: Cosignature, "conflict": Conflict,
 }  # fmt: skip
 _DATES = {"defence": "submitted", **dict.fromkeys(("accept", "stake", "appeal", "decision", "run"), "date")}
-_BY_BOARD = ("accept", "stake", "decision", "void")
 WHOLE = ("roster", "controls", "examples", "answers")
 """Kinds whose file has the kind's name as one of its own keys."""
 

@@ -16,7 +16,7 @@ from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
 from cleanset.machine import without_garbage_collection
 from cleanset.studies.contest import entries
-from cleanset.studies.contest.entries import team_of
+from cleanset.studies.contest.entries import short, team_of
 from cleanset.studies.contest.files import Checkpoint, ContestFiles, Submission, Withdrawal, submitted_images
 from cleanset.studies.contest.judge_tasks import check_drawn
 from cleanset.studies.contest.judging import JudgeAnswer
@@ -181,7 +181,7 @@ def _answers(lines: Sequence[Line], gone: Collection[str]) -> list[entries.Answe
                 new[image] = answer
             elif before.model_copy(update={"date": answer.date}) != answer:
                 raise CleansetError(
-                    f"{line}: {image[:12]}… was answered otherwise before; expected the same: it cannot be taken back"
+                    f"{line}: {short(image)} was answered otherwise before; expected the same: it cannot be taken back"
                 )
         if not new:
             raise CleansetError(f"{line}: no answer that was not entered before; expected new ones")

@@ -26,6 +26,7 @@ from cleanset.studies.contest.entries import Appeal, BoardDecision, DefenceRun, 
 from cleanset.studies.contest.files import ContestFiles, Submission, counted, submitted_images
 from cleanset.studies.contest.history import PastStanding, changed, history
 from cleanset.studies.contest.image_course import ImageState
+from cleanset.studies.contest.judges import JudgeRecords
 from cleanset.studies.contest.judging import (
     FAULTS,
     STATEMENTS,
@@ -184,15 +185,19 @@ def image_cards(files: ContestFiles, current: Standing) -> list[ImageCard]:
         for sha, answer in run.answers.items():
             given.setdefault(sha, {})[run.defence] = answer
     answers: dict[str, list[tuple[str, JudgeAnswer]]] = {}
+    counted_answers: dict[str, list[JudgeAnswer]] = {}
+    records = JudgeRecords(files)
     for each in files.answers:
         for sha, one in each.answers.items():
             answers.setdefault(sha, []).append((each.judge, one))
+        for sha, one in records.counted(each.judge, each.answers):
+            counted_answers.setdefault(sha, []).append(one)
     found = []
     for sha, of_image in current.images.items():
         image, submission = submitted[sha]
-        judged = answers.get(sha, [])
         # those up to the day on which enough judges had answered
-        counting = [answer for _, answer in judged if answer.date <= (of_image.judged_on or datetime.date.max)]
+        last = of_image.judged_on or datetime.date.max
+        counting = [answer for answer in counted_answers.get(sha, ()) if answer.date <= last]
         size = (image.width, image.height)
         minimum = files.rules.judges.minimum
         found.append(
@@ -201,7 +206,7 @@ def image_cards(files: ContestFiles, current: Standing) -> list[ImageCard]:
                 submission=submission,
                 state=of_image,
                 given=given.get(sha, {}),
-                judged_by=sorted(judged, key=lambda each: (each[1].date, each[0])),
+                judged_by=sorted(answers.get(sha, ()), key=lambda each: (each[1].date, each[0])),
                 appeals=sorted((one for one in files.appeals if one.image == sha), key=lambda one: one.date),
                 decisions=sorted((one for one in files.decisions if one.image == sha), key=lambda one: one.date),
                 rules=by_rule(counting, *size) if len(counting) >= minimum else {},

@@ -72,11 +72,10 @@ def as_table(standing: Standing) -> Table:
     rows = []
     for each in standing.defences:
         shares = "\n".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
-        unsettled = f"\nopen until {each.open_until}" if each.open_until else ""
         overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
         since = (("staked", each.staked_on), ("broken", each.broken_in))
         dates = "\n".join(f"{what} {date}" for what, date in since if date)
-        rows.append((each.name, each.status, dates, (shares + unsettled).strip(), overfit))
+        rows.append((each.name, each.status, dates, f"{shares}\n{each.unsettled}".strip(), overfit))
     filled = [number for number in range(len(HEADS)) if number < 2 or any(row[number] for row in rows)]
     table = Table(*(HEADS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
     for column in table.columns[:3]:
@@ -130,6 +129,8 @@ def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
 def _until(state: ImageState) -> str:
     if state.stage == "final":
         return f"final since {state.final_on}"
+    if state.stage == "open":
+        return "more judges are to answer"
     return "appealed" if state.stage == "appealed" else f"appeals until {state.appeals_until}"
 
 

@@ -20,7 +20,7 @@ from cleanset.studies.contest.eligibility_lists import (
     eligibility_list,
     list_digest,
 )
-from cleanset.studies.contest.entries import DefenceRun, Stake, UnpublishedResult, reasons_against
+from cleanset.studies.contest.entries import DefenceRun, Stake, UnpublishedResult, reasons_against, short
 from cleanset.studies.contest.files import ContestFiles, submitted_images
 from cleanset.studies.contest.model_defences import ModelDefence
 from cleanset.studies.contest.objects import Objects
@@ -113,6 +113,11 @@ def over_on(rules: ContestRules, stakes: Iterable[Stake]) -> datetime.date:
     return max((after(each.date, rules.limits.unbroken_days) for each in stakes), default=datetime.date.min)
 
 
+def number_of(count: int, what: str) -> str:
+    """A number of things, such as "1 run"."""
+    return f"{count} {what if count == 1 else f'{what}s'}"
+
+
 def _check_unchanged(paths: Mapping[str, Path]) -> None:
     """Raise CleansetError for a file that is missing, or is not of its SHA-256."""
     for sha, path in paths.items():
@@ -140,13 +145,13 @@ def recomputed(contest: Path, files: ContestFiles) -> list[str]:
     for name, defence in sorted(files.defences.items()):
         runs = files.runs_by_defence()[name]
         if defence.model is None:
-            lines.append(f"{name}: {len(runs)} runs of a command, not recomputable")
+            lines.append(f"{name}: {number_of(len(runs), 'run')} of a command, not recomputable")
             continue
         if runs:
             model = ModelDefence(edition, defence.model, files.rules.groups())
             _check_pixels(name, model)
             _check_runs(edition, contest, files, runs, model)
-        lines.append(f"{name}: {len(runs)} runs with the answers and figures that were computed again")
+        lines.append(f"{name}: {number_of(len(runs), 'run')} with the answers and figures that were computed again")
     return lines
 
 
@@ -182,7 +187,7 @@ def _check_runs(
             # a run that says nothing of these claims nothing
             ("coverage", coverage if run.coverage is None else run.coverage, coverage),
             ("signs", signs if run.signs is None else [each.sign for each in run.signs], signs),
-            *((f"{sha[:12]}…", answer, answers[sha]) for sha, answer in sorted(run.answers.items())),
+            *((short(sha), answer, answers[sha]) for sha, answer in sorted(run.answers.items())),
         ):
             if given != found:
                 raise CleansetError(f"{where}: {what} is {given}; expected {found}, as computed: void the run")

@@ -4,7 +4,7 @@ from collections.abc import Collection, Container, Iterator, Sequence
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.entries import team_of
-from cleanset.studies.contest.log_lines import _BY_BOARD, RULES, Line, entered_twice
+from cleanset.studies.contest.log_lines import RULES, Line, entered_twice
 from cleanset.studies.contest.rules import (
     BOARD,
     ContestRules,
@@ -12,6 +12,7 @@ from cleanset.studies.contest.rules import (
 
 GIVE_KEYS = (RULES, "team", "roster", "key")
 """The kinds of lines that give keys."""
+_BY_BOARD = ("accept", "stake", "decision", "void")
 
 
 def keys_of(lines: Sequence[Line], void: Container[int]) -> dict[str, str]:

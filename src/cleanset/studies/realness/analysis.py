@@ -163,11 +163,11 @@ class AnalysisSettings:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Results of an analysis; `exclusions` are already applied to everything else.
+    """Results of an analysis; `exclusions` are already applied to everything else but `invalid` and `revised`.
 
     `published`: the result of the published formula; None but for one file of the published form.
     `ordinal`: None unless asked for. `invalid`: the message of each row left out because it is not valid. `fast`: the
-    number of answers before the time after which today's page takes them. `shown`: of those who are not excluded; None
+    number of ratings before the time after which today's page takes them. `shown`: of those who are not excluded; None
     for ratings that no page took. `protocol`: of the plan. `revised`: number of answers that were changed.
     """
 
@@ -226,11 +226,16 @@ def analyse(
         published=published_formula(ratings) if answers.published == 1 and not answers.trials else None,
         ordinal=fit_ordinal(values, people, modified) if settings.ordinal else None,
         invalid=answers.invalid,
-        fast=sum(each.milliseconds is not None and each.milliseconds < SHOWN_MILLISECONDS for each in answers.trials),
+        fast=_too_fast(kept),
         shown=shown_sizes(kept),
         protocol=protocol,
         revised=answers.revised,
     )
+
+
+def _too_fast(answers: StudyAnswers) -> int:
+    times = [each.milliseconds for each in answers.trials if each.kind in IMAGE_KINDS]
+    return sum(each is not None and each < SHOWN_MILLISECONDS for each in times)
 
 
 def _all_excluded(answers: StudyAnswers, excluded: Exclusions) -> str:

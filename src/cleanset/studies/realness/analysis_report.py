@@ -240,7 +240,7 @@ def _people(analysis: Analysis) -> list[str]:
             f"rows left out because they are not valid: {len(analysis.invalid):,}; the first: {analysis.invalid[0]}"
         )
     if analysis.fast:
-        lines.append(f"answers before {SHOWN_MILLISECONDS} ms, too early to see an image: {analysis.fast:,}, kept")
+        lines.append(f"ratings before {SHOWN_MILLISECONDS} ms, too early to see an image: {analysis.fast:,}, kept")
     if analysis.protocol is not None:
         changed = f"; {analysis.revised:,} answers were changed" if analysis.protocol.revision else ""
         lines.append(f"protocol: {protocol_in_words(analysis.protocol)}{changed}")

@@ -28,10 +28,12 @@ from cleanset.files import new_folder, read_text, write_text
 from cleanset.progress import tracked
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
+from cleanset.studies.realness.layout import NOMINAL_PIXELS_PER_MM
 from cleanset.studies.realness.plan_files import KEY, PLAN, read_plan
 from cleanset.studies.realness.planning import PUBLISHED_FIT
 from cleanset.studies.realness.ratings import parse_key
 from cleanset.studies.realness.simulated import Manner, SeenTrial, SimulatedPerson, TrialKind
+from cleanset.studies.realness.study_server import ANSWERS_FOLDER, PEOPLE, STUDY_ID
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -159,7 +161,7 @@ def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) 
     plan_files = read_plan(plan, images=True)
     record = json.loads(read_text(plan / PLAN, ""))
     with new_folder(out) as folder:
-        shutil.copytree(plan, folder / COPY, ignore=shutil.ignore_patterns("answers", "people.csv", "study_id*"))
+        shutil.copytree(plan, folder / COPY, ignore=shutil.ignore_patterns(ANSWERS_FOLDER, PEOPLE, f"{STUDY_ID}*"))
         (folder / SCREENS).mkdir()
         walk = _Walk(kinds=_known(plan_files.key), pairs=_pairs(plan_files.trials), screens=folder / SCREENS)
         crowd = list(_people(people, seed, settings.effect))
@@ -191,7 +193,7 @@ def _people(count: int, seed: int, effect: float) -> Iterator[SimulatedPerson]:
 
 
 def _analysed(folder: Path) -> str:
-    answers = sorted((folder / COPY / "answers").glob("*.csv"))
+    answers = sorted((folder / COPY / ANSWERS_FOLDER).glob("*.csv"))
     if not answers:
         return "no answers: nobody came to the first trial"
     try:
@@ -248,7 +250,7 @@ def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPers
                 break
             if kind == "card":
                 # as if the screen had 96 CSS pixels in an inch
-                page.locator("#card-width").fill(f"{CARD_MM * 96 / 25.4:.1f}")
+                page.locator("#card-width").fill(f"{CARD_MM * NOMINAL_PIXELS_PER_MM:.1f}")
             page.evaluate(_MARK_ANSWERED)
             if kind in ("card", "page"):
                 _click(page, 0)

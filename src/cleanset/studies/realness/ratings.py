@@ -81,7 +81,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer: the rating of an image, or the answer to an attention check or a comprehension pair.
+    """A person's answer: the rating of an image, or the answer to a check: attention, a pair, a plate.
 
     `rating`: of `image`, -2 (surely modified) to 2 (surely real). `passed`: whether a check's answer is correct.
     `is_trial`: whether it is to a trial of a list; published ratings name none. `milliseconds` and `view`: None if not
@@ -175,7 +175,7 @@ class StudyAnswers(NamedTuple):
 
     @property
     def checks(self) -> tuple[Answer, ...]:
-        """The answers to attention checks and comprehension pairs."""
+        """The answers to attention checks, comprehension pairs and plates of colour vision."""
         return tuple(each for each in self.answers if each.kind not in IMAGE_KINDS)
 
     @property

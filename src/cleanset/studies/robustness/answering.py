@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 import pandas as pd
+import torch
 from pyarrow import parquet
 
 from cleanset.edition.params import Engine
@@ -184,7 +185,18 @@ def predict(
             each.finish()
     for each in found:
         if each.target.name in problems:
-            raise problems[each.target.name]
+            raise _told(each.target, problems[each.target.name])
+
+
+def _told(target: AnsweringModel, problem: Exception) -> Exception:
+    """A model's problem; that of a network that does not fit into memory as a CleansetError."""
+    if not isinstance(problem, torch.OutOfMemoryError):
+        return problem
+    device = ", ".join(map(str, target.settings.devices))
+    return CleansetError(
+        f"{target.name}: its network does not fit into the memory of {device}; expected a larger device: end other "
+        "programs on it, or set the device cpu"
+    )
 
 
 class PassOpening(Protocol):
@@ -304,7 +316,12 @@ class _FamilyAnswers(ModelInPass):
         target = self.target
         names = [ChangeName(file, CLEAN, 0) for file in self.plan.images["file"]]
         if names:
-            self._clean = score_few(target.model, self.changed_of_all, target.settings, names, read_off=self.read_off)
+            try:
+                self._clean = score_few(
+                    target.model, self.changed_of_all, target.settings, names, read_off=self.read_off
+                )
+            except torch.OutOfMemoryError as error:
+                raise _told(target, error) from None
         if target.check is not None:
             target.check(self.plan.images, self._clean)
 

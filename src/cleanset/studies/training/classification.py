@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cleanset.errors import CleansetError
 from cleanset.scoring.devices import to_device
 from cleanset.studies.training.batches import CROP_TRANSFORMS, ClassificationBatch, TrainingBatches, stacked_pixels
 from cleanset.studies.training.fold_data import FoldData, shown_in, some_left_out
@@ -28,7 +29,8 @@ TEST_COLUMNS = ("scenario", "class_index", "images", "correct", "loss")
 class Classification:
     """A network that learns the classes of the images of a fold; `validated` are those that it is validated on.
 
-    Raises CleansetError for a network that does not fit, and where no image is in a scenario.
+    Raises CleansetError for a network that does not fit, where no image is in a scenario, and for fewer training images
+    than devices.
     """
 
     def __init__(self, data: FoldData) -> None:
@@ -50,6 +52,11 @@ class Classification:
             workers=data.params.workers,
             share=data.share,
         )
+        if len(self.training.pixels) < data.share.processes:
+            raise CleansetError(
+                f"{self.name}: {len(self.training.pixels)} training images for {data.share.processes} devices; "
+                "expected at least one image for each: add images, or set fewer devices"
+            )
         self.validated = data.pixels(data.validation, run.scenario) if len(data.validation) else None
         # weights in the order of channels last: half as long again on a CPU otherwise
         self.network: nn.Module = network.to(data.device, memory_format=torch.channels_last)  # type: ignore[call-overload]

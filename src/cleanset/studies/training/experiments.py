@@ -155,8 +155,10 @@ def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     columns = ["trained_on", "network", "protocol", "parameters_in_millions", "run", "scenario", *CELL_NUMBERS]
+    # two pairs may have one EX1, whose rows are listed once
+    table = pd.DataFrame(rows, columns=columns).drop_duplicates()
     # the upper half of all networks first, as in the paper
-    return pd.DataFrame(rows, columns=columns).sort_values("trained_on", kind="stable", ignore_index=True)
+    return table.sort_values("trained_on", kind="stable", ignore_index=True)
 
 
 MIN_SCENARIOS = 2
@@ -194,15 +196,14 @@ def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def trained_scores(found: Iterable[RunPair], table: pd.DataFrame) -> pd.DataFrame:
-    """Score by both definitions of each network and its parts, from `deviations` of the same pairs.
+def trained_scores(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
+    """Score by both definitions of each network and its parts, from the `deviations` of each pair.
 
-    NaN, with the problem, for fewer than two scenarios.
+    NaN, with the problem, for fewer than two scenarios. `means`: of `mean_accuracies`.
     """
     scores = []
     for pair in found:
-        runs = {pair.ex1.name, *(each.name for each in pair.ex2.values())}
-        rows = table[table["run"].isin(runs) & (table["network"] == pair.ex1.network)]
+        rows = deviations([pair], means)
         outer, inner = (rows[rows["part"] == part] for part in ("external", "internal"))
         outer_squares = outer["squared_deviation"].to_numpy("float64")
         for definition in DEFINITIONS:

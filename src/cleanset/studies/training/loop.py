@@ -108,7 +108,7 @@ class Trained:
     history: list[Row] = field(default_factory=list)
     """A row for each epoch."""
     images: int = 0
-    """Number of images trained on, repeated ones and those before an interruption too."""
+    """Number of images that all processes trained on, repeated ones and those before an interruption too."""
     seconds: float = 0.0
     """Seconds of training, those before an interruption too."""
 
@@ -227,7 +227,8 @@ class _Learning(Generic[Batch]):
             images += outcome.images
             for name, value in {LOSS: outcome.loss, **outcome.measures}.items():
                 totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
-            self.trained.images += outcome.images
+            # an incomplete batch may not divide evenly; the first process has the largest part
+            self.trained.images += min(self.settings.batch, outcome.images * self.share.processes)
             report(
                 TrainingStep(
                     number=step,

@@ -47,7 +47,10 @@ TESTED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """The times that were measured of a run, in seconds."""
+    """The times that were measured of a run, in seconds.
+
+    Of a recipe that begins after clean epochs they are those after its begin, and so upper bounds for a whole run.
+    """
 
     step: float
     validation: float
@@ -73,12 +76,16 @@ class RunSteps:
     """Of a fold."""
     epochs: int
     """Of a fold."""
+    devices: int = 1
+    """Those that share each batch; one of them validates and tests."""
 
     @classmethod
     def of(cls, run: Run, steps_per_epoch: int) -> "RunSteps":
         """The steps of a run."""
         steps = run.steps or steps_per_epoch * (run.epochs or 0)
-        return cls(folds=len(run.fold_names()), steps=steps, epochs=math.ceil(steps / steps_per_epoch))
+        return cls(
+            folds=len(run.fold_names()), steps=steps, epochs=math.ceil(steps / steps_per_epoch), devices=run.devices
+        )
 
     def cost(self, times: StepTimes, start: float, ended: int = 0) -> Cost:
         """The cost of all folds, without opening those that have `ended`; `start`: seconds of the process."""
@@ -89,7 +96,7 @@ class RunSteps:
     def passes(self, times: StepTimes) -> Passes:
         """The passes of all folds."""
         evaluated = Passes(forward=self.epochs * times.validated + times.tested)
-        return (times.passes * self.steps + evaluated) * self.folds
+        return (times.passes * (self.steps * self.devices) + evaluated) * self.folds
 
 
 def plan(study: TrainingStudy, grid: str | None, steps: int = STEPS) -> Plan:
@@ -163,7 +170,7 @@ def planned_run(
         finished=finished,
         passes=found.passes(times).scaled(share),
         bytes_read=(images - finished) * IMAGE_BYTES,
-        bound="at most" if run.early_stopping else "exact",
+        bound="at most" if run.early_stopping or run.training_recipe.clean_epochs else "exact",
     )
     cost = found.cost(times, start, ended_folds)
     return PlannedWork(work=work, cost=replace(cost, device=share * cost.device))
@@ -189,7 +196,7 @@ def measure(inputs: StudyInputs, name: str, steps: int) -> StepTimes:
             share = ProcessShare(0, run.devices)
             task = task_of(read_fold(inputs, name, run.fold_names()[0], device.torch, share=share))
         # mypy infers no type of batch from a union
-        watched = _Timed(task, device)  # type: ignore[misc]
+        watched = _Timed(task, device, run.training_recipe.clean_epochs)  # type: ignore[misc]
         train(watched, settings, StateFolder(Path(folder), {}), watched.count)
         testing = _seconds_of_tests(task, device)
     # the first validation may read its images, too
@@ -223,11 +230,13 @@ def _seconds_of_tests(task: "Classification | Segmentation", device: Device) -> 
 class _Timed(Generic[Batch]):
     """A task whose steps and validations are timed, in seconds; a step's time is without the validation before it.
 
-    The images that go through its network are counted.
+    The images that go through its network are counted. The task is told epochs after its `clean_epochs`, so that all
+    that is timed is under attack.
     """
 
-    def __init__(self, task: Task[Batch], device: Device) -> None:
+    def __init__(self, task: Task[Batch], device: Device, clean_epochs: int = 0) -> None:
         self._task = task
+        self._clean_epochs = clean_epochs
         self._device = device
         self._last = 0.0
         self._seen = Passes()
@@ -261,7 +270,7 @@ class _Timed(Generic[Batch]):
     def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
         """The task's loss."""
         self._seen = Passes()
-        return self._task.loss(network, batch, epoch)
+        return self._task.loss(network, batch, epoch + self._clean_epochs)
 
     def count(self, _: TrainingStep) -> None:
         """Note the end of a step; the loss of each has been read, so that a GPU has finished its forward pass."""
@@ -274,7 +283,7 @@ class _Timed(Generic[Batch]):
         """The task's validation, timed."""
         self._lap()
         self._seen = Passes()
-        found = self._task.validate(epoch)
+        found = self._task.validate(epoch + self._clean_epochs)
         self.validations.append(self._lap())
         self.validated = self._seen.forward
         return found

@@ -48,9 +48,8 @@ def summarise(runs: Sequence[FinishedRun], histories: pd.DataFrame, measures: Se
         means = mean_accuracies(by_fold)
         tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold, "accuracies": means}
         if found := pairs(each for each, _ in classified):
-            deviating = deviations(found, means)
-            tables |= {"gains": gains(found, by_fold), "table_2": table_2(found, means), "deviations": deviating}
-            tables["trained_scores"] = trained_scores(found, deviating)
+            tables |= {"gains": gains(found, by_fold), "table_2": table_2(found, means)}
+            tables |= {"deviations": deviations(found, means), "trained_scores": trained_scores(found, means)}
             trained = inner_section(found, means)
     segmented = [tests for each, tests in tested if each.run.task == "segmentation"]
     if segmented:

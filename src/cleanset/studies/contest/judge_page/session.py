@@ -18,7 +18,7 @@ from cleanset.errors import CleansetError, cut
 from cleanset.file_locks import ChangedMeanwhileError, locked
 from cleanset.files import replace_file, write_text
 from cleanset.images.codec import decode
-from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.entries import AnswerFile, short
 from cleanset.studies.contest.judge_tasks import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
     CONTAINS,
@@ -134,7 +134,7 @@ def save_answer(path: Path, sha256: str, answer: JudgeAnswer | None, expected: J
             return
         if current != expected:
             raise ChangedMeanwhileError(
-                f"{path}: {sha256[:12]}…: changed meanwhile; expected the version read before: look and answer again"
+                f"{path}: {short(sha256)}: changed meanwhile; expected the version read before: look and answer again"
             )
         if answer is None:
             del answers[sha256]
@@ -182,7 +182,7 @@ class JudgeSession:
         staked = {name for each in files.stakes for name in each.defences}
         models = [each.model for name, each in files.defences.items() if name in staked]
         self.seen = min((each.share_seen for each in models if each is not None), default=1.0)
-        """The share of a square\'s side that every staked model looks at, in the middle."""
+        """The share of a square's side that every staked model looks at, in the middle."""
         digests = list(dict.fromkeys([*self.examples, *(task.sha256 for task in self.tasks)]))
         objects = Objects(contest)
         for digest in digests:
@@ -207,10 +207,15 @@ class JudgeSession:
 
     def refresh(self) -> None:
         """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
-        weeks = sorted({task.week for task in self.tasks})
-        found = {key: one for week in weeks for key, one in read_answers(self._answer_file(week)).items()}
+        paths = [self._answer_file(week) for week in sorted({task.week for task in self.tasks})]
+        # after a restart the file that was saved last has the last answer
+        saved = sorted(paths, key=lambda path: path.stat().st_mtime_ns if path.exists() else 0)
+        found = {key: one for path in saved for key, one in read_answers(path).items()}
         # answers that were entered stay, also where the judge has the file no longer
-        self.answers = {**self._entered, **found}
+        answers = {**self._entered, **found}
+        # those of this server keep the order in which they were given
+        known = [key for key in self.answers if key in answers]
+        self.answers = {key: answers[key] for key in dict.fromkeys([*known, *answers])}
 
     def _answer_file(self, week: datetime.date) -> Path:
         return self.contest / "answers" / self.judge / f"{week}.yaml"
@@ -275,7 +280,7 @@ class JudgeSession:
         try:
             return decode(self.photos.read(sha256)).size
         except (OSError, ValueError) as error:
-            raise CleansetError(f"{sha256[:12]}…: {error}") from None
+            raise CleansetError(f"{short(sha256)}: {error}") from None
 
 
 ANSWER_OF_KEY: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]

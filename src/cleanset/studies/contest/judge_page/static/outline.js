@@ -88,6 +88,7 @@ export function outlineKey(event, name) {
 let dragged = false;
 export function startDrag(event) {
   dragged = false;
+  if (event.button !== 0) return;
   held = drawing() ? cornerNear(position(event), NEAR_PIXELS) : null;
 }
 export function drag(event) {
