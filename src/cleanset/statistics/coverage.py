@@ -1,6 +1,6 @@
 """Models that abstain: confidence, thresholds, accuracy over coverage, and eligibility for the contest.
 
-`as_published` repeats the kit of Unrestricted Adversarial Examples (google/unrestricted-adversarial-examples,
+`as_published` repeats the kit of Unrestricted Adversarial Examples (openphilanthropy/unrestricted-adversarial-examples,
 eval_kit.py): images as confident as the last covered one are covered too, the number of images is truncated in floating
 point, and a coverage of less than one image covers all of them. `plain` covers exactly the given share, rounded down.
 """
