@@ -35,5 +35,8 @@ def test_no_metric_is_it(own: Edition) -> None:
     index = read_table(own.index, INDEX, classes)
     scores = read_table(own.scores("images"), SCORES, classes)
     assert list(accuracy(index, scores)) == ["accuracy_top1", "accuracy_real", "correct_of_one_label"]
-    five = scores.assign(top5_class=pd.Series([[0, 1, 2, 3, 4]] * len(scores), dtype=object))
+    five = scores.assign(
+        top5_class=pd.Series([[0, 1, 2, 3, 4]] * len(scores), dtype=object),
+        top5_probability=pd.Series([[0.6, 0.1, 0.1, 0.1, 0.1]] * len(scores), dtype=object),
+    )
     assert "accuracy_top5" in accuracy(index, five)

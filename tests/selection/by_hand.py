@@ -26,10 +26,10 @@ def index_of(labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     )
 
 
-def scores_of(predictions: Mapping[str, tuple[int, float]]) -> pd.DataFrame:
-    """Scores with the top-1 class of each image and its probability; four classes of little weight follow."""
+def scores_of(predictions: Mapping[str, tuple[int, float]], others: float = 0.0) -> pd.DataFrame:
+    """Scores with the top-1 class of each image and its probability; four classes follow, each of that of `others`."""
     top1 = np.array([class_index for class_index, _ in predictions.values()])
-    probabilities = np.full((len(predictions), 5), 1e-6, dtype=np.float32)
+    probabilities = np.full((len(predictions), 5), others, dtype=np.float32)
     probabilities[:, 0] = [confidence for _, confidence in predictions.values()]
     classes = ((top1[:, None] + np.arange(5)) % 1000).astype(np.int16)
     return pd.DataFrame(

@@ -109,7 +109,8 @@ def test_accuracy_on_original_and_reassessed_labels() -> None:
             "none": (5, 0.9),  # the original label, but no reassessed one: not in the share of ReaL
             "misclassified": (900, 0.9),
             "third": (3, 0.9),  # 3, 4, 5, 6, 7: the original label is among the five
-        }
+        },
+        others=0.02,
     )
     assert accuracy(index, scores) == {
         "accuracy_top1": 33.33,  # correct, none: 2 of 6
@@ -137,13 +138,16 @@ def test_half_a_hundredth_of_a_percent_is_rounded_as_it_is() -> None:
 def test_the_top_five_are_unknown_where_the_top_1_class_alone_is() -> None:
     """A table of scores with class and confidence: the classes after the first stand for any."""
     index = index_of({"a": [2], "b": [3]}).assign(ilsvrc_class=np.array([2, 3], dtype=np.int16))
-    scores = scores_of({"a": (0, 0.9), "b": (3, 0.9)})
-    assert accuracy(index, scores)["accuracy_top5"] == 100.0
-    scores = scores.assign(top5_probability=pd.Series([[0.9, 0, 0, 0, 0]] * 2, dtype=object))
-    assert accuracy(index, scores) == {"accuracy_top1": 50.0, "accuracy_real": 50.0, "correct_of_one_label": 1}
+    predictions = {"a": (0, 0.9), "b": (3, 0.9)}
+    assert accuracy(index, scores_of(predictions, others=0.02))["accuracy_top5"] == 100.0
+    assert accuracy(index, scores_of(predictions)) == {
+        "accuracy_top1": 50.0,
+        "accuracy_real": 50.0,
+        "correct_of_one_label": 1,
+    }
 
 
 def test_accuracy_where_no_image_has_a_label() -> None:
     index = index_of({"a": [], "b": []}).assign(ilsvrc_class=np.array([5, 9], dtype=np.int16))
-    numbers = accuracy(index, scores_of({"a": (5, 0.9), "b": (1, 0.9)}))
+    numbers = accuracy(index, scores_of({"a": (5, 0.9), "b": (1, 0.9)}, others=0.02))
     assert numbers == {"accuracy_top1": 50.0, "accuracy_top5": 50.0, "accuracy_real": 0.0, "correct_of_one_label": 0}
