@@ -27,7 +27,7 @@ def index_of(labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
 
 
 def scores_of(predictions: Mapping[str, tuple[int, float]], others: float = 0.0) -> pd.DataFrame:
-    """Scores with the top-1 class of each image and its probability; four classes follow, each of that of `others`."""
+    """Scores with the top-1 class of each image and its probability; four classes with that of `others` follow."""
     top1 = np.array([class_index for class_index, _ in predictions.values()])
     probabilities = np.full((len(predictions), 5), others, dtype=np.float32)
     probabilities[:, 0] = [confidence for _, confidence in predictions.values()]
