@@ -98,7 +98,7 @@ def write_model_masks(
             reasons = ", ".join(lines) or "every image has a mask"
             raise CleansetError(f"{folder}: no mask to write: {reasons}; expected images that get one")
         write_text(partial / MASKS_MADE_WITH, json.dumps(dict(made_with), indent=2, sort_keys=True) + "\n")
-    return [f"{written:,} masks", *lines]
+    return [f"{written:,} mask{'s' * (written != 1)}", *lines]
 
 
 def in_original(mask: Mask, crop: Box | None, size: tuple[int, int] | None = None) -> Mask:
