@@ -163,7 +163,6 @@ class ScenarioFamily(Family):
             "cells": percentages(cells, ["model", "scenario", "class_index"], "correct"),
             "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
             "baselines": [] if by_images is None else _baseline_names(baselines, data.roles[0], cells, data.classes),
-            "score_is_low": SCORE_IS_LOW,
             "parts_of_score": {} if scores is None else _score_parts(scores),
             "regression": [] if regression is None else _terms(regression, data.classes),
             "anova": anova,
