@@ -1,7 +1,7 @@
 """Count what cleanset's hints, cleanvision and imagededup find of the same changes of 100 photographs.
 
 Run `PYTHONPATH=sample python docs/beside_tools.py FOLDER` where all three are installed; FOLDER has 100 photographs or
-more, of which the first 100 by name are taken. docs/other_tools.md has the table that it prints.
+more, of which the first 100 by name are taken. docs/other_tools.md has what it prints, as tables.
 """
 
 import contextlib
@@ -119,7 +119,7 @@ def quiet() -> Iterator[None]:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print what is found of flaws and of copies."""
     paths = sorted(Path(sys.argv[1]).iterdir())[:COUNT]
     photographs = {path.name: decode(path.read_bytes()).convert("RGB") for path in paths}
     flawed(photographs)

@@ -29,14 +29,16 @@ def main() -> None:
     """Write the images."""
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         server = serve(unjudged(ROOT, Path(name)), ADA)
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
-        at = Judging(browser.new_page(viewport=SIZE), server.address)  # type: ignore[arg-type]
-        at.press("Enter", "4")
-        save(at.page, "judge_question")
-        at.press("1")
-        at.draw(CORNERS)
-        save(at.page, "judge_outline")
-        server.kill()
+        try:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
+            at = Judging(browser.new_page(viewport=SIZE), server.address)  # type: ignore[arg-type]
+            at.press("Enter", "4")
+            save(at.page, "judge_question")
+            at.press("1")
+            at.draw(CORNERS)
+            save(at.page, "judge_outline")
+        finally:
+            server.kill()
 
 
 def save(page: Page, name: str) -> None:

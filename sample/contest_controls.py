@@ -14,8 +14,8 @@ from PIL import Image
 from cleanset.drawing.scenes import Scene, draw_masked
 from cleanset.files import sha256
 from cleanset.images.codec import png
+from cleanset.studies.robustness.scenarios.masks import mask_png
 from contest_images import SIDE
-from masks import mask_png
 
 JUDGES = Path("sample", "contest", "judges")
 GOLDFISH = "n01443537"

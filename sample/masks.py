@@ -7,11 +7,10 @@ import io
 from concurrent.futures import ProcessPoolExecutor
 from random import Random
 
-from PIL import Image
-
 from archives import write_whole
 from cleanset.drawing.backdrops import BACKDROPS
 from cleanset.drawing.canvas import Canvas
+from cleanset.studies.robustness.scenarios.masks import mask_png
 from draw import ROOT, Drawn, draw, image_id, progress
 from plan import SEED, Plan, plans
 
@@ -22,13 +21,6 @@ BACKGROUND_SIZE = (400, 300)
 def masked(plan: Plan) -> Drawn:
     """The image with the mask of its object, if it has one."""
     return draw(plan, masked=True)
-
-
-def mask_png(mask: Image.Image) -> bytes:
-    """A mask as PNG of one bit a pixel."""
-    buffer = io.BytesIO()
-    mask.convert("1", dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
 
 
 def background(name: str) -> bytes:

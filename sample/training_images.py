@@ -22,8 +22,8 @@ from cleanset.drawing.canvas import Canvas
 from cleanset.drawing.folders import PHOTO_SIZES, jpeg
 from cleanset.drawing.objects import DRAWERS
 from cleanset.drawing.scenes import Difficulty, Scene, draw_masked
+from cleanset.studies.robustness.scenarios.masks import mask_png
 from draw import ROOT
-from masks import mask_png
 
 OUT = ROOT / "studies" / "training" / "drawn"
 SEED = "training images 1"

@@ -99,12 +99,7 @@ def repository() -> Path:
 def real() -> Path:
     """The folder of real photographs; where there is none, skips, saying so; fails if CLEANSET_NO_SKIP is set."""
     folder = real_folder()
-    if folder is not None:
-        return folder
-    reason = "no real photographs: set CLEANSET_REAL to their folder"
-    if os.environ.get("CLEANSET_NO_SKIP"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+    return folder or without("no real photographs: set CLEANSET_REAL to their folder")
 
 
 @pytest.fixture(scope="session")
@@ -162,7 +157,7 @@ def firefox(_playwright: Playwright) -> Iterator[Browser]:
 
 
 def without(reason: str) -> NoReturn:
-    """Skip a test whose program is missing; fail if CLEANSET_NO_SKIP is set."""
+    """Skip a test whose program or photographs are missing; fail if CLEANSET_NO_SKIP is set."""
     if os.environ.get("CLEANSET_NO_SKIP"):
         pytest.fail(reason)
     pytest.skip(reason)

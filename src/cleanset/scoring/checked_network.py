@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from cleanset.errors import raised
+from cleanset.errors import CleansetError, raised
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.gate import NetworkError, NetworkGate, wrong_answer
 
@@ -23,6 +23,8 @@ class CheckedNetwork(nn.Module):
             answer = self.network(pixels)
         except torch.OutOfMemoryError:
             raise  # the engine goes on with fewer images at a time
+        except CleansetError:
+            raise  # of a wrapper within it, such as StraightThrough
         except (Exception, SystemExit) as error:
             kind = str(pixels.dtype).removeprefix("torch.")
             # constants outside the network's parameters and buffers stay float32

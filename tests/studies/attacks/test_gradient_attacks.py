@@ -17,7 +17,7 @@ from cleanset.studies.attacks.autoattack import SquareAttack
 from cleanset.studies.attacks.base import Known, Norm, Parameters, Subject, seed_of, to_pixels
 from cleanset.studies.attacks.changes import RandomSpatialAttack
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack, random_signs
-from cleanset.studies.attacks.straight_through import with_straight_through
+from cleanset.studies.attacks.straight_through import StraightThrough, with_straight_through
 from cleanset.studies.attacks.targets import ResizedPixels, Searching, source_network
 from tests.studies.attacks.networks import (
     CPU,
@@ -467,7 +467,22 @@ class TestStraightThrough:
         with pytest.raises(CleansetError, match=message):
             with_straight_through(Defended(Step()), [name])
 
-    def test_a_step_that_changes_the_shape(self) -> None:
-        network = with_straight_through(Defended(nn.AvgPool2d(2)), ["steps.0"])
-        with pytest.raises(CleansetError, match=r"steps\.0: it makes \(1, 3, 6, 6\) of \(1, 3, 12, 12\)"):
+    def test_a_name_in_another(self) -> None:
+        with pytest.raises(CleansetError, match=r"through steps\.0: it lies in steps, named too; expected one of"):
+            with_straight_through(Defended(Step()), ["steps", "steps.0"])
+
+    def test_a_name_given_twice(self) -> None:
+        through = with_straight_through(Defended(Step()), ["steps.0", "steps.0"])
+        assert isinstance(through, Defended)
+        step = through.steps[0]
+        assert isinstance(step, StraightThrough)
+        assert isinstance(step.step, Step)
+
+    @pytest.mark.parametrize("is_ones_own", [False, True])
+    def test_a_step_that_changes_the_shape(self, *, is_ones_own: bool) -> None:
+        defended: nn.Module = Defended(nn.AvgPool2d(2))
+        if is_ones_own:
+            defended = CheckedNetwork("mine:make", defended, 1000)
+        network = with_straight_through(defended, ["steps.0"])
+        with pytest.raises(CleansetError, match=r"^straight through steps\.0: it makes \(1, 3, 6, 6\) of \(1, 3, 12"):
             PixelNetwork(network, CPU, "float64")(torch.rand(1, 3, 12, 12))

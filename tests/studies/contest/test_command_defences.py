@@ -10,7 +10,8 @@ import tempfile
 import textwrap
 import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from cleanset.studies.contest.bubblewrap import Bubblewrap
 from cleanset.studies.contest.command_defences import SANDBOXES, CommandDefence, nameless_copy, parse_answers
 from cleanset.studies.contest.entries import Defence
 from cleanset.studies.contest.objects import Objects
-from cleanset.studies.contest.sandbox import Sandbox, can_start, scope
+from cleanset.studies.contest.sandbox import Confined, Sandbox, Start, can_start, scope
 from tests.conftest import without
 from tests.documents import blocks
 from tests.studies.contest.on_disk import digest, png
@@ -105,6 +106,31 @@ def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, m
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert answers_of(command, folder, images) == ANSWERS
+
+
+class Open:
+    """Starts a command as it is, with what the program of a sandbox is given."""
+
+    program = "sh"
+
+    @contextmanager
+    def open(self, confined: Confined, scratch: Path) -> Iterator[Start]:
+        yield Start(command=[*confined.command, str(confined.images.resolve())])
+
+
+def test_a_sandbox_without_a_scope_is_given_nothing_of_it(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    command, folder = script(
+        tmp_path,
+        f"""
+        assert ("XDG_RUNTIME_DIR" in os.environ) == {bool(scope())}
+        for name in os.listdir(sys.argv[1]):
+            print(f"{{name}}, {{'bird' if name == 'a.png' else 'abstain'}}")
+        """,
+    )
+    assert answers_of(command, folder, images, sandboxes=[Open()]) == ANSWERS
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
     assert standard == 1
     assert norm_robust < corruption_robust < 1
     assert metric(studied, "mce")[1] > metric(studied, "mce")[2]
-    problem = "no mCE: 2 of 15 corruptions have no CE: elastic_transform, jpeg_compression"
+    problem = "no relative mCE: 2 of 15 corruptions have no relative CE: elastic_transform, jpeg_compression"
     assert {lines["relative_mce", role].problem for role in ROLES} == {problem}
 
 

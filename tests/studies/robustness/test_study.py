@@ -146,6 +146,11 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "measures: {scenarios: {baselines: {model: vgg}}}",
             "measures.scenarios.baselines.model: unknown model 'vgg'; expected one of standard",
         ),
+        (
+            "{masks: [{folder: a, origin: person}], scenarios: {names: [blur]}, measures: {scenarios: {baselines: "
+            "{scenario: image_r}}}}",
+            "measures.scenarios.baselines.scenario: unknown scenario 'image_r'; expected one of unchanged, blur_",
+        ),
         ("further_models: {robust: {source: timm, name: a}}", "further_models.robust: the edition has this role"),
         ("further_models: {alexnet: {source: timm, name: a}}", "alexnet names the published table"),
         (

@@ -49,6 +49,8 @@ _KILLED = (
     "the fresh process that judges the attacked files was killed; expected memory for the model once more: run the "
     "command again on a larger machine"
 )
+_EXIT_CODE_OF_KILLED = 137
+"""What bubblewrap gives for a process that was killed."""
 
 
 class Asked(NamedTuple):
@@ -103,8 +105,13 @@ def _on_earlier_disk(command: Sequence[str], fresh: FreshModel, asked: Sequence[
     # the path by itself: the rest cannot be read before the modules are found
     given = pickle.dumps(sys.path) + pickle.dumps((fresh, Path.cwd(), asked))
     done = subprocess.run([*command, sys.executable, "-c", _PROGRAM], input=given, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
+    if done.returncode < 0 or done.returncode == _EXIT_CODE_OF_KILLED:
         raise CleansetError(_KILLED)
+    if done.returncode:
+        raise CleansetError(
+            f"the fresh process that judges the attacked files ended with exit code {done.returncode}; expected 0: see "
+            "what it printed above"
+        )
     found: Answers | Exception = pickle.loads(done.stdout)
     if isinstance(found, Exception):
         raise found

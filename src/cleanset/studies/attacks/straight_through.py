@@ -41,7 +41,8 @@ class StraightThrough(nn.Module):
 def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module:
     """A copy of a network whose named submodules gradients pass straight through; itself without names.
 
-    A name comes from `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another.
+    A name comes from `named_modules()`, such as `quantize` or `steps.0`. Raises CleansetError for another, and for one
+    that lies in a step that is named too.
     """
     if not names:
         return network
@@ -49,10 +50,14 @@ def with_straight_through(network: nn.Module, names: Sequence[str]) -> nn.Module
     # a network of a module is in a wrapper, of which its author knows nothing
     inner = found.network if isinstance(found, CheckedNetwork) else found
     known = [name for name, _ in inner.named_modules() if name]
+    names = list(dict.fromkeys(names))
     for name in names:
         if name not in known:
             some = ", ".join(known[:MAX_NAMED_STEPS]) + (", …" if len(known) > MAX_NAMED_STEPS else "")
             raise CleansetError(f"straight through {shown(name)}: no such step of the network; expected some of {some}")
+        if outer := next((each for each in names if name.startswith(f"{each}.")), None):
+            raise CleansetError(f"straight through {name}: it lies in {outer}, named too; expected one of the two")
+    for name in names:
         parent, _, last = name.rpartition(".")
         setattr(inner.get_submodule(parent), last, StraightThrough(name, inner.get_submodule(name)))
     return found

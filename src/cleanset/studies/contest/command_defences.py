@@ -126,7 +126,8 @@ class CommandDefence:
                 )
                 start = stack.enter_context(self._sandbox.open(confined, bundle))
                 start = replace(start, command=[*self._scope, *start.command])
-                variables |= {key: os.environ[key] for key in _OF_SCOPES if key in os.environ}
+                if self._scope:
+                    variables |= {key: os.environ[key] for key in _OF_SCOPES if key in os.environ}
             text = self._output(start, folder, variables, scratch, ends=ends)
         return parse_answers(text, {path.name for path in images.iterdir()}, self._groups, self._defence.name)
 

@@ -198,10 +198,13 @@ def masks(
     from cleanset.studies.robustness.images import Study
     from cleanset.studies.robustness.scenarios.mask_files import MaskSource, agreement
 
-    found = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
+    found, other_class = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
     if out is not None:
         from cleanset.files import write_text
 
         write_text(out, found.to_csv(index=False, lineterminator="\n"))
     smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))
-    print(f"{len(found):,} images: mean IoU {found['iou'].mean():.3f}, smallest {smallest:.3f} ({image_id})")
+    noun = "image" if len(found) == 1 else "images"
+    print(f"{len(found):,} {noun}: mean IoU {found['iou'].mean():.3f}, smallest {smallest:.3f} ({image_id})")
+    if other_class:
+        print(f"left out: {other_class:,}, whose mask of ImageNet-S is of other classes than their set's")

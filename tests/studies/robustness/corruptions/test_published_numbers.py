@@ -217,9 +217,9 @@ def test_a_corruption_on_which_the_reference_hardly_errs_has_no_ce() -> None:
     assert math.isnan(found["a", "ce", "fog"].value)
     assert found["a", "ce", "fog"].problem == "the reference makes too few errors"
     assert found["a", "ce", "snow"].value == pytest.approx(5)
-    for measure in ("mce", "relative_mce"):
+    for measure, word in (("mce", ""), ("relative_mce", "relative ")):
         assert math.isnan(found["a", measure, ""].value)
-        assert found["a", measure, ""].problem == "no mCE: 1 of 15 corruptions have no CE: fog"
+        assert found["a", measure, ""].problem == f"no {word}mCE: 1 of 15 corruptions have no {word}CE: fog"
     assert found["a", "mce_unseen", ""].value == pytest.approx((5 + 13) / 14)
     assert math.isnan(found["strong", "mce_unseen", ""].value)
     assert found["strong", "mce_unseen", ""].problem == "no mCE: no corruptions to take the mean over"
@@ -229,7 +229,7 @@ def test_relative_ce_needs_ten_errors_more_than_on_unchanged_images() -> None:
     """Nine errors of the reference beyond those on unchanged images, and ten, in all five severities."""
     models = {"a": (with_all(), 0.1)}
     few = measured(models | {"strong": (with_all(fog=[0.12] * 4 + [0.11]), 0.1)}, "strong", 100)
-    assert few["a", "relative_mce", ""].problem == "no mCE: 1 of 15 corruptions have no CE: fog"
+    assert few["a", "relative_mce", ""].problem == "no relative mCE: 1 of 15 corruptions have no relative CE: fog"
     assert few["a", "mce", ""].problem == ""
     enough = measured(models | {"strong": (with_all(fog=[0.12] * 5), 0.1)}, "strong", 100)
     assert enough["a", "relative_mce", ""].value == pytest.approx((20 + 14) / 15)

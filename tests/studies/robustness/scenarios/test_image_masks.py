@@ -149,8 +149,13 @@ def test_two_masks_of_one_image(tmp_path: Path) -> None:
 
 
 def test_a_source_without_masks(tmp_path: Path) -> None:
-    with pytest.raises(CleansetError, match=r"drawn: no masks; expected files like ILSVRC2012_val_00000001"):
-        find_masks([DRAWN._replace(folder=tmp_path / "drawn")])
+    drawn = DRAWN._replace(folder=tmp_path / "drawn")
+    with pytest.raises(CleansetError, match="drawn: no such folder; expected one with masks: correct its name, or not"):
+        find_masks([drawn], ", or not")
+    drawn.folder.mkdir()
+    message = r"drawn: no masks; expected files like ILSVRC2012_val_00000001\.png: put them there, or not"
+    with pytest.raises(CleansetError, match=message):
+        find_masks([drawn], ", or not")
 
 
 def test_the_regions_that_models_see() -> None:

@@ -9,10 +9,14 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.commands import app
+from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.imagenet_s import imagenet_s_wnids
 from cleanset.studies.robustness.scenarios.mask_files import MaskSource, agreement
+from cleanset.tables import write_table
+from tests.studies.robustness.sources import sources_of
 
 IDS = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 4)]
 
@@ -48,10 +52,10 @@ def folders(tmp_path: Path) -> tuple[MaskSource, MaskSource]:
 
 def test_images_in_both(folders: tuple[MaskSource, MaskSource]) -> None:
     """The same columns, and 5 of 15 columns."""
-    found = agreement(*folders, {})
+    found, _ = agreement(*folders, {})
     assert found["image_id"].tolist() == IDS[1:]
     assert found["iou"].tolist() == pytest.approx([1, 5 / 15])
-    assert agreement(folders[1], folders[0], {})["iou"].tolist() == found["iou"].tolist()
+    assert agreement(folders[1], folders[0], {})[0]["iou"].tolist() == found["iou"].tolist()
 
 
 def test_imagenet_s_needs_the_class(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> None:
@@ -62,10 +66,32 @@ def test_imagenet_s_needs_the_class(folders: tuple[MaskSource, MaskSource], tmp_
     for image_id in IDS:
         (tmp_path / "people" / f"{image_id}.png").write_bytes(png(numbers))
     people = MaskSource(tmp_path / "people", "imagenet_s")
-    found = agreement(people, folders[0], {IDS[0]: wnid})
+    found, _ = agreement(people, folders[0], {IDS[0]: wnid})
     assert found.to_numpy().tolist() == [[IDS[0], 0.5]]
-    with pytest.raises(CleansetError, match="no image has a mask in both"):
+    other = imagenet_s_wnids()[7]
+    found, left_out = agreement(people, folders[0], {IDS[0]: wnid, IDS[1]: other, IDS[2]: other})
+    assert found.to_numpy().tolist() == [[IDS[0], 0.5]]
+    assert left_out == 2
+    with pytest.raises(CleansetError, match=r"people and .*one: no image has a mask of its set's class"):
+        agreement(people, folders[0], {IDS[0]: other})
+    message = (
+        r"people and .*one: the study has listed no image with a mask in both; .*: run cleanset robustness stage im"
+    )
+    with pytest.raises(CleansetError, match=message):
         agreement(people, folders[0], {})
+
+
+def test_no_image_in_both(folders: tuple[MaskSource, MaskSource]) -> None:
+    for image_id in IDS[1:]:
+        (folders[0].folder / f"{image_id}.png").unlink()
+    with pytest.raises(CleansetError, match=r"one and .*other: no image has a mask in both folders"):
+        agreement(*folders, {})
+
+
+def test_a_folder_that_is_not_there(folders: tuple[MaskSource, MaskSource]) -> None:
+    one, _ = folders
+    with pytest.raises(CleansetError, match=r"two: no such folder; expected one with masks: correct its name$"):
+        agreement(one, one._replace(folder=one.folder.with_name("two")), {})
 
 
 def test_other_sizes(folders: tuple[MaskSource, MaskSource]) -> None:
@@ -82,6 +108,27 @@ def test_the_command(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> 
     assert done.exit_code == 0, done.output
     assert done.output == "2 images: mean IoU 0.667, smallest 0.333 (ILSVRC2012_val_00000003)\n"
     assert out.read_text() == "image_id,iou\nILSVRC2012_val_00000002,1.0\nILSVRC2012_val_00000003,0.3333333333333333\n"
+
+
+def test_the_command_says_how_many_masks_are_of_other_classes(
+    folders: tuple[MaskSource, MaskSource], tmp_path: Path
+) -> None:
+    numbers = np.zeros((10, 20, 3), np.uint8)
+    numbers[:, :5, 0] = 7
+    (tmp_path / "people").mkdir()
+    for image_id in IDS:
+        (tmp_path / "people" / f"{image_id}.png").write_bytes(png(numbers))
+    classes = [imagenet().indices[imagenet_s_wnids()[place]] for place in (6, 7, 7)]
+    folder = tmp_path / "studies" / "robustness"
+    folder.mkdir(parents=True)
+    sources = sources_of(folder, classes)
+    write_table(sources.study.images, sources.images, STUDY_IMAGES, imagenet())
+    arguments = ["masks", f"imagenet_s:{tmp_path / 'people'}", str(folders[0].folder)]
+    done = CliRunner().invoke(app, [*arguments, "--study", str(folder)])
+    assert done.output == (
+        "1 image: mean IoU 0.500, smallest 0.500 (ILSVRC2012_val_00000001)\n"
+        "left out: 2, whose mask of ImageNet-S is of other classes than their set's\n"
+    )
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -10,12 +11,13 @@ from cleanset.studies.robustness.families import StudyParams, family_named
 from cleanset.studies.robustness.family import PagesData
 from cleanset.studies.robustness.measuring import NOTE_COLUMNS
 from cleanset.studies.robustness.results import DIFFERENCE_COLUMNS, LINE_COLUMNS
+from cleanset.studies.robustness.scenarios.measures import ScenarioStudy
 from tests.measure.notes_read import notes_on_page
-from tests.studies.robustness.scenarios.test_measures import study
+from tests.studies.robustness.scenarios.test_measures import CLASSES, study
 
 
-def test_the_page_has_tests_by_image_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = study()
+def shown_page(whole: ScenarioStudy, monkeypatch: pytest.MonkeyPatch) -> tuple[str, dict[str, pd.DataFrame]]:
+    """The page of a study whose models all saw all images, with its tables."""
     whole = replace(whole, images=replace(whole.images, is_whole=True))
     tables = {
         "scenarios": pd.DataFrame(list(whole.lines()), columns=LINE_COLUMNS),
@@ -37,10 +39,34 @@ def test_the_page_has_tests_by_image_and_notes(monkeypatch: pytest.MonkeyPatch) 
         published_top1={},
     )
     monkeypatch.setattr(pages, "families_in", lambda _: [family_named("scenarios")])
-    page = pages.pages(data)["scenarios.html"]
+    return pages.pages(data)["scenarios.html"], tables
+
+
+def test_the_page_has_tests_by_image_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, tables = shown_page(study(), monkeypatch)
     by_image, published = page.split("<h3>As published</h3>")
     row = tables["scenario_by_image_anova"].set_index("source").loc["class_index"]
     assert f'<td class="n">{row["f"]:.2f}</td><td class="n">{row["p"]:.4f}</td>' in by_image
     assert "Its p mean nothing" in published
     assert "tars" not in page.partition("<script>")[0]
     assert notes_on_page(page) == {"set": "union & more"}
+
+
+def test_tests_by_image_without_the_published_regression(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One model and one class: only scenarios are compared, by image alone."""
+    two = study(classes=np.full(len(CLASSES), 3))
+    images = replace(two.images, roles=["a"], sets=[["a"]] * len(CLASSES))
+    page, tables = shown_page(replace(two, images=images, answers={"a": two.answers["a"]}), monkeypatch)
+    assert "scenario_regression" not in tables
+    row = tables["scenario_by_image_anova"].set_index("source").loc["scenario"]
+    assert f'<td class="n">{row["f"]:.2f}</td>' in page
+    assert "differences from a, unchanged, " in page
+    assert "As published</h3>" not in page
+
+
+def test_how_low_score_is_stands_in_the_notice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, _ = shown_page(study(), monkeypatch)
+    assert (
+        "Chance in the accuracies of classes of few images adds to the spread, so that Score is then too low." in page
+    )
+    assert "simulations" not in page

@@ -201,6 +201,7 @@ def test_the_robustness_study_reads_the_masks(tmp_path: Path) -> None:
     assert table["left_out"].isna().all()
     assert table["origin"].tolist() == ["model", "model"]
     assert '"run": "fpn"' in (tmp_path / "predicted" / MASKS_MADE_WITH).read_text()
+    assert write_model_masks(tmp_path / "one", images()[:1], red, classes=CLASSES, made_with={}) == ["1 mask"]
 
 
 def test_masks_of_a_crop_lie_in_the_original() -> None:

@@ -34,10 +34,11 @@ from cleanset.studies.training.segmentation.task import (
     build_network,
     cross_entropy,
     pixel_accuracy,
+    segmented_files,
 )
 from cleanset.studies.training.state import StateFolder
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
-from cleanset.tables import write_table
+from cleanset.tables import read_table, write_table
 from tests.studies.training.segmentation.drawn import CLASSES, READ, WNIDS, draw, file_of, write_examples
 
 pytestmark = pytest.mark.slow
@@ -81,6 +82,15 @@ def task_in(folder: Path, per_class: int = 6, **keys: object) -> Segmentation:
     task = Segmentation(data)
     task.network = SegmentationNetwork(PerPixel(), (0.5, 0.5, 0.5), (0.3, 0.3, 0.3))
     return task
+
+
+def test_an_image_without_a_mask_is_named(tmp_path: Path) -> None:
+    """As where masks were added to the params after the images were listed."""
+    inputs = task_in(tmp_path).data.inputs
+    images = read_table(inputs.study.images, TRAINING_IMAGES, imagenet())
+    write_table(inputs.study.images, images.assign(mask=None, mask_sha256=None), TRAINING_IMAGES, imagenet())
+    with pytest.raises(CleansetError, match=r"n01443537/0\.png: no mask; expected a mask of each image in"):
+        segmented_files(inputs, read_table(inputs.study.images, TRAINING_IMAGES, imagenet()))
 
 
 def test_cross_entropy_is_the_mean_over_pixels_that_are_seen() -> None:

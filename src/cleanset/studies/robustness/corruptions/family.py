@@ -139,16 +139,18 @@ class CorruptionFamily(Family):
     def page_context(self, data: PagesData) -> dict[str, object]:
         wanted = data.params.section(Corruptions)
         lines = data.tables[self.name]
-        trained_on = data.params.section(CorruptionMeasures).trained_on
+        measures = data.params.section(CorruptionMeasures)
+        # relative to another model, or on images of other classes, an mCE is no number to set beside them
+        is_comparable = measures.reference == PUBLISHED_REFERENCE and data.classes.is_imagenet
         largest_published = max(mce for _, mce in PUBLISHED_NUMBERS["models"].values())
         return {
             "corruptions": wanted.names,
             "severities": wanted.severities,
             "cells": percentages(data.tables["corruption_errors"], ["model", "change", "severity"], "errors"),
-            "seen": {role: set(corruptions_of(names)) for role, names in trained_on.items()},
+            "seen": {role: set(corruptions_of(names)) for role, names in measures.trained_on.items()},
             "largest_ce": _axis_end(lines, "ce"),
             "largest_mce": max(_axis_end(lines, "mce"), largest_published),
-            "published": PUBLISHED_NUMBERS["models"],
+            "published": PUBLISHED_NUMBERS["models"] if is_comparable else {},
             **_by_class(data.tables["corruption_errors"], data.classes),
         }
 

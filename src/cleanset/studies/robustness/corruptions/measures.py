@@ -199,14 +199,19 @@ class CorruptionStudy(FamilyStudy):
         yield self._mean_ce("mce", ces, CORRUPTIONS, resamples)
         yield self._mean_ce("mce_unseen", ces, [name for name in CORRUPTIONS if name not in seen], resamples)
         nulls = self._null(role, UNCHANGED, chosen, resamples), unchanged
-        yield self._mean_ce("relative_mce", relative_to(errors, others, answers, nulls), CORRUPTIONS, resamples)
+        relative = relative_to(errors, others, answers, nulls)
+        yield self._mean_ce("relative_mce", relative, CORRUPTIONS, resamples, what="relative ")
 
-    def _mean_ce(self, measure: str, ces: Mapping[str, Sampled], over: Sequence[str], resamples: Resamples) -> Sampled:
-        """mCE, over the named corruptions, or the reason why it is undefined."""
+    def _mean_ce(
+        self, measure: str, ces: Mapping[str, Sampled], over: Sequence[str], resamples: Resamples, *, what: str = ""
+    ) -> Sampled:
+        """mCE, over the named corruptions, or the reason why it is undefined; `what`: a word before mCE and CE."""
         if not over:
-            return constant(np.nan, resamples).named(measure, problem="no mCE: no corruptions to take the mean over")
+            problem = f"no {what}mCE: no corruptions to take the mean over"
+            return constant(np.nan, resamples).named(measure, problem=problem)
         if lacking := undefined_names(ces, over):
-            problem = f"no mCE: {len(lacking)} of {len(over)} corruptions have no CE: {', '.join(lacking)}"
+            found = f"{len(lacking)} of {len(over)} corruptions have no {what}CE: {', '.join(lacking)}"
+            problem = f"no {what}mCE: {found}"
             return constant(np.nan, resamples).named(measure, problem=problem)
         return mean_of(ces, over).named(measure)
 

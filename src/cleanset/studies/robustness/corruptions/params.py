@@ -88,7 +88,7 @@ CorruptionNames = Annotated[list[str], _KNOWN]
 class Corruptions(FamilySection):
     """The corruptions that are measured.
 
-    `published` is a folder of images of ImageNet-C, ImageNet-C-bar or ImageNet-3DCC, whose corruptions cannot be made
+    `published` is a folder of images of ImageNet-C, ImageNet-C-bar or ImageNet-3DCC; those of the last cannot be made
     here.
     """
 

@@ -21,7 +21,10 @@ from cleanset.studies.robustness.published_images import video
 
 
 def encoder_version() -> str:
-    """The version of ffmpeg, which decides pixels. Raises CleansetError without ffmpeg with libx264."""
+    """The version of ffmpeg, to be recorded; pixels are decided by its libx264, too.
+
+    Raises CleansetError without ffmpeg with libx264.
+    """
     path = shutil.which("ffmpeg")
     run = None if path is None else subprocess.run([path, "-encoders"], capture_output=True, text=True, check=False)
     if run is None or "libx264" not in run.stdout:

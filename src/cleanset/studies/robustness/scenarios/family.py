@@ -19,7 +19,7 @@ from cleanset.studies.robustness.scenarios.mask_files import counts_by_value, ha
 from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.sections import UNCHANGED
-from cleanset.validation import check_known
+from cleanset.validation import check_known, shown
 
 CLASSES_IN_MAP = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
@@ -89,6 +89,13 @@ class ScenarioFamily(Family):
         wanted = params.section(Scenarios)
         if wanted.names and wanted.published is None and not params.masks:
             return "scenarios.names: scenarios need masks; expected folders of them in masks"
+        scenario = params.section(ScenarioMeasures).baselines.scenario
+        known = [UNCHANGED, *wanted.names]
+        if wanted.names and scenario is not None and scenario not in known:
+            return (
+                f"measures.scenarios.baselines.scenario: unknown scenario {shown(scenario)}; expected one of "
+                f"{', '.join(known)}"
+            )
         return None
 
     def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
@@ -155,7 +162,7 @@ class ScenarioFamily(Family):
             "total_images": int(counts["images"].sum()),
             "cells": percentages(cells, ["model", "scenario", "class_index"], "correct"),
             "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
-            "baselines": [] if fitted is None else _baseline_names(baselines, data.roles[0], cells, data.classes),
+            "baselines": [] if by_images is None else _baseline_names(baselines, data.roles[0], cells, data.classes),
             "parts_of_score": {} if scores is None else _score_parts(scores),
             "regression": [] if regression is None else _terms(regression, data.classes),
             "anova": anova,

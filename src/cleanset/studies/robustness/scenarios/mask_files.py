@@ -66,21 +66,24 @@ class MaskFile(NamedTuple):
     """The folder that it is of."""
 
 
-def find_masks(sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
+def find_masks(sources: Iterable[MaskSource], otherwise: str = "") -> dict[str, MaskFile]:
     """The mask files by image id.
 
-    Raises CleansetError for a source that is not a folder, a file that is not named by an image id, and two masks of
-    one image.
+    `otherwise`: the end of the error, of what else can be done about a folder without masks. Raises CleansetError for a
+    source that is not a folder, one without masks, a file that is not named by an image id, and two masks of one image.
     """
     found = dict[str, MaskFile]()
     for source in sources:
+        if not source.folder.is_dir():
+            raise CleansetError(
+                f"{source.folder}: no such folder; expected one with masks: correct its name{otherwise}"
+            )
         files = sorted(source.folder.glob(f"*{MASK_SUFFIXES[source.format]}"))
         # a misspelled folder would leave out all its images without a word
         if not files:
             raise CleansetError(
                 f"{source.folder}: no masks; expected files like "
-                f"ILSVRC2012_val_00000001{MASK_SUFFIXES[source.format]}: put them there, or take the folder out of "
-                "masks"
+                f"ILSVRC2012_val_00000001{MASK_SUFFIXES[source.format]}: put them there{otherwise}"
             )
         for path in files:
             if not _is_image_id(path.stem):
@@ -137,7 +140,7 @@ def why_left_out(
     `wnid`, `size` and `crop`: the image's class, width and height of the decoded file, and crop.
     """
     where = str(mask.path)
-    if mask.source.format == IMAGENET_S and wnid not in segmented_classes(data, where):
+    if _is_of_other_class(mask, wnid, data):
         return "other_class"
     whole = read_regions(data, mask.source.format, wnid, where)
     _check_size(whole, size, crop, where)
@@ -197,7 +200,8 @@ def masks_found(
     `is_placed`: images must suit a generated background; None: if the params name that scenario. Raises CleansetError
     as `find_masks` and `mask_table` do.
     """
-    masks = find_masks(MaskSource(folder / each.folder, each.format, each.origin) for each in wanted.masks)
+    sources = [MaskSource(folder / each.folder, each.format, each.origin) for each in wanted.masks]
+    masks = find_masks(sources, ", or take the folder out of masks")
     read = SetImages(files)
     if is_placed is None:
         section = wanted.section(Scenarios)
@@ -205,30 +209,46 @@ def masks_found(
     return mask_table(images, masks, lambda file: read(file).size, classes, is_placed=is_placed)
 
 
-def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> pd.DataFrame:
+def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
     """The columns image_id and iou, 0 to 1, of each image that has a mask in both folders, sorted.
 
-    `wnids`: the class of each image, which ImageNet-S needs. Raises CleansetError for an unknown format, a mask
-    that cannot be read, two of other sizes, and folders that have no image in common.
+    With them, how many images are left out, since their mask of ImageNet-S is of other classes. `wnids`: the class of
+    each image, which ImageNet-S needs. Raises CleansetError for an unknown format, a mask that cannot be read, two of
+    other sizes, and folders that have no image in common that can be compared.
     """
     for each in (one, other):
         check_known("mask format", each.format, FORMATS)
     found = [find_masks([each]) for each in (one, other)]
     common = sorted(set(found[0]) & set(found[1]))
-    if IMAGENET_S in (one.format, other.format):
-        common = [image_id for image_id in common if image_id in wnids]
     if not common:
         raise CleansetError(f"{one.folder} and {other.folder}: no image has a mask in both folders")
+    if IMAGENET_S in (one.format, other.format):
+        common = [image_id for image_id in common if image_id in wnids]
+        if not common:
+            raise CleansetError(
+                f"{one.folder} and {other.folder}: the study has listed no image with a mask in both; expected images "
+                f"whose class it knows, for masks of format {IMAGENET_S}: run cleanset robustness stage images"
+            )
     rows = []
     for image_id in common:
-        masks = [_object(masks[image_id], wnids.get(image_id, "")) for masks in found]
+        wnid = wnids.get(image_id, "")
+        files = [masks[image_id] for masks in found]
+        if any(_is_of_other_class(file, wnid, read_regular_file(file.path)) for file in files):
+            continue
+        masks = [_object(file, wnid) for file in files]
         if masks[0].shape != masks[1].shape:
             sizes = " and ".join(f"{mask.shape[1]} x {mask.shape[0]}" for mask in masks)
             raise CleansetError(
                 f"{image_id}: masks of {sizes} pixels; expected the size of the original in both folders"
             )
         rows.append((image_id, intersection_over_union(masks[0], masks[1])))
-    return pd.DataFrame(rows, columns=["image_id", "iou"])
+    if not rows:
+        raise CleansetError(f"{one.folder} and {other.folder}: no image has a mask of its set's class in both folders")
+    return pd.DataFrame(rows, columns=["image_id", "iou"]), len(common) - len(rows)
+
+
+def _is_of_other_class(file: MaskFile, wnid: str, data: bytes) -> bool:
+    return file.source.format == IMAGENET_S and wnid not in segmented_classes(data, str(file.path))
 
 
 def _object(file: MaskFile, wnid: str) -> Mask:

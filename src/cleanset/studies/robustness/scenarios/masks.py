@@ -1,5 +1,6 @@
 """Regions of an image, object and background: cropped and resized with it, checked and compared."""
 
+import io
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -106,3 +107,10 @@ def cropped_regions(regions: Regions, crop: Box | None) -> Regions:
 def read_png(data: bytes, where: str) -> Image.Image:
     """The decoded PNG. Raises CleansetError, naming `where`."""
     return decode_file(data, where, "a mask as PNG", "PNG")
+
+
+def mask_png(mask: Image.Image) -> bytes:
+    """A mask as PNG of one bit a pixel, the object white."""
+    buffer = io.BytesIO()
+    mask.convert("1", dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()

@@ -4,7 +4,6 @@ The class of each image is known, so its object is where the network finds that 
 whatever it makes of the other classes. In params.yaml of the robustness study the folder's `origin` is `model`.
 """
 
-import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +24,7 @@ from cleanset.scoring.checkpoints import read_tensors
 from cleanset.scoring.devices import computing_threads
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
 from cleanset.studies.robustness.params import MaskFolder
-from cleanset.studies.robustness.scenarios.masks import Mask
+from cleanset.studies.robustness.scenarios.masks import Mask, mask_png
 from cleanset.studies.training.records import network_of_record, record_of_weights
 from cleanset.studies.training.segmentation.examples import BACKGROUND, label_of
 from cleanset.studies.training.segmentation.networks import SegmentationNetwork
@@ -85,7 +84,8 @@ def write_model_masks(
                 continue
             mask = object_of(image.file, label_of(image.class_index, classes))
             if mask.any() and not mask.all():
-                (partial / f"{image.image_id}.png").write_bytes(mask_png(in_original(mask, image.crop, image.size)))
+                whole = Image.fromarray(in_original(mask, image.crop, image.size))
+                (partial / f"{image.image_id}.png").write_bytes(mask_png(whole))
                 written += 1
             else:
                 without[NO_MASK_REASONS[1 + mask.any()]] += 1
@@ -98,7 +98,7 @@ def write_model_masks(
             reasons = ", ".join(lines) or "every image has a mask"
             raise CleansetError(f"{folder}: no mask to write: {reasons}; expected images that get one")
         write_text(partial / MASKS_MADE_WITH, json.dumps(dict(made_with), indent=2, sort_keys=True) + "\n")
-    return [f"{written:,} masks", *lines]
+    return [f"{written:,} mask{'s' * (written != 1)}", *lines]
 
 
 def in_original(mask: Mask, crop: Box | None, size: tuple[int, int] | None = None) -> Mask:
@@ -110,13 +110,6 @@ def in_original(mask: Mask, crop: Box | None, size: tuple[int, int] | None = Non
     whole = np.zeros((height, width), np.bool_)
     whole[top:bottom, left:right] = mask
     return whole
-
-
-def mask_png(mask: Mask) -> bytes:
-    """A mask as PNG of one bit a pixel, the object white."""
-    buffer = io.BytesIO()
-    Image.fromarray(mask).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
 
 
 NO_MASK = "no_mask"

@@ -32,7 +32,7 @@ FRACTIONS: Final = (4, 8, 16, 32)
 
 
 class VitPyramid(nn.Module):
-    """A ViT of timm and its neck; `channels` apply to each size of features, `options` go to timm.
+    """A ViT of timm and its neck; `channels`, an attribute: those of each size of features. `options` go to timm.
 
     Raises ValueError for another network, one of fewer than four blocks, and patches of other than 16 x 16 pixels.
     """

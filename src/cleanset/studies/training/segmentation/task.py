@@ -255,7 +255,8 @@ def segmented_files(inputs: StudyInputs, images: pd.DataFrame) -> list[Segmented
     data = inputs.params.data
     found = []
     for row in images[images["left_out"] != "other_class"].to_dict("records"):
-        if row["mask"] is None:
+        # a missing value of a table, NaN
+        if pd.isna(row["mask"]):
             raise CleansetError(
                 f"{row['file']}: no mask; expected a mask of each image in data.masks: add it, or remove the image"
             )
