@@ -232,10 +232,10 @@ def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> t
     rows = []
     for image_id in common:
         wnid = wnids.get(image_id, "")
-        files = [masks[image_id] for masks in found]
-        if any(_is_of_other_class(file, wnid, read_regular_file(file.path)) for file in files):
+        files = [(masks[image_id], read_regular_file(masks[image_id].path)) for masks in found]
+        if any(_is_of_other_class(file, wnid, data) for file, data in files):
             continue
-        masks = [_object(file, wnid) for file in files]
+        masks = [_object(file, wnid, data) for file, data in files]
         if masks[0].shape != masks[1].shape:
             sizes = " and ".join(f"{mask.shape[1]} x {mask.shape[0]}" for mask in masks)
             raise CleansetError(
@@ -251,5 +251,5 @@ def _is_of_other_class(file: MaskFile, wnid: str, data: bytes) -> bool:
     return file.source.format == IMAGENET_S and wnid not in segmented_classes(data, str(file.path))
 
 
-def _object(file: MaskFile, wnid: str) -> Mask:
-    return read_regions(read_regular_file(file.path), file.source.format, wnid, str(file.path)).object
+def _object(file: MaskFile, wnid: str, data: bytes) -> Mask:
+    return read_regions(data, file.source.format, wnid, str(file.path)).object
