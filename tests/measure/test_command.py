@@ -380,7 +380,7 @@ def test_the_page_has_the_digits_of_the_terminal(tmp_path: Path) -> None:
 
 
 def test_a_page_of_many_models_has_the_pairs_of_the_best_tested_one(tmp_path: Path) -> None:
-    """One that chose the images is no model that others are tested against; of six all pairs are shown."""
+    """Other models are not tested against one that chose the images; all pairs of up to six are shown."""
     images, rows = leaderboard(8)
     rows[-1] = replace(rows[-1], chose_images=True)
     pairs = [(row[0].split()[0], row[1].split()[0]) for row in rows_of_page(tmp_path, images, rows, "pairs")]

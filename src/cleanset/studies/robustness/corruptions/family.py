@@ -140,7 +140,7 @@ class CorruptionFamily(Family):
         wanted = data.params.section(Corruptions)
         lines = data.tables[self.name]
         measures = data.params.section(CorruptionMeasures)
-        # relative to another model, or on images of other classes, an mCE is no number to set beside them
+        # an mCE relative to another model, or of other classes, cannot be compared with published ones
         is_comparable = measures.reference == PUBLISHED_REFERENCE and data.classes.is_imagenet
         largest_published = max(mce for _, mce in PUBLISHED_NUMBERS["models"].values())
         return {
