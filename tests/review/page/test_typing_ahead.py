@@ -190,3 +190,31 @@ def test_a_click_on_a_card_counts_once(start: Serve, visit: Open) -> None:
     at.page.keyboard.press("Enter")
     wait_for(at, before + 2)
     assert (at.mode, at.focus, int(at.of_view("pressed"))) == ("zoom", card, before + 2)
+
+
+CLOSES_LATE = """
+const start = window.setTimeout;
+window.setTimeout = (what, delay, ...more) => start(what, Number(delay) === 0 ? 1000 : delay, ...more);
+"""
+"""What a dialog waits for until it is gone takes a second."""
+
+
+@pytest.mark.long
+def test_a_dialog_that_is_about_to_go_takes_nothing_typed_in_the_next(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start(), script=CLOSES_LATE)
+    first = at.shown[0]
+    at.page.keyboard.press("/")
+    at.page.keyboard.press("Escape")
+    at.page.keyboard.type("ea stamp")
+    at.page.keyboard.press("Enter")
+    wait_for(at, 4)
+    at.page.keyboard.press("/")
+    at.page.keyboard.type("cucumber")
+    at.page.keyboard.press("Escape")
+    at.page.keyboard.type("/ladybug")
+    at.page.keyboard.press("Enter")
+    wait_for(at, 8)
+    assert at.wnid == LADYBUG
+    at.go(GOLDFISH)
+    at.press("u")
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure", "note": "a stamp"}}}

@@ -315,13 +315,16 @@ class Dialog:
 
     def show(self, fill: Callable[[], None] | None) -> None:
         """Open it with the content of `fill`, or close it."""
-        if (fill is not None) == self._dialog.value:
+        if fill is not None and self._dialog.value:
             return
-        if fill is not None:
-            self._dialog.clear()
+        if self._dialog.default_slot.children:
+            self._dialog.clear()  # now: the page closes it later, and its field must not take the text of the next one
+        if fill is None:
+            self._dialog.close()
+        else:
             with self._dialog:
                 fill()
-        self._dialog.value = fill is not None
+            self._dialog.open()
 
 
 class Search(Dialog):
