@@ -198,7 +198,8 @@ def masks(
     from cleanset.studies.robustness.images import Study
     from cleanset.studies.robustness.scenarios.mask_files import MaskSource, agreement
 
-    found, other_class = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
+    compared = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
+    found = compared.table
     if out is not None:
         from cleanset.files import write_text
 
@@ -206,5 +207,7 @@ def masks(
     smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))
     noun = "image" if len(found) == 1 else "images"
     print(f"{len(found):,} {noun}: mean IoU {found['iou'].mean():.3f}, smallest {smallest:.3f} ({image_id})")
-    if other_class:
-        print(f"left out: {other_class:,}, whose mask of ImageNet-S is of other classes than their set's")
+    if compared.other_class:
+        print(f"left out: {compared.other_class:,}, whose mask of ImageNet-S is of other classes than their set's")
+    if compared.unlisted:
+        print(f"left out: {compared.unlisted:,}, whose class is not known, as the study has not listed them")

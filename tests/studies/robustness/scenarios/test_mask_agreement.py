@@ -52,10 +52,10 @@ def folders(tmp_path: Path) -> tuple[MaskSource, MaskSource]:
 
 def test_images_in_both(folders: tuple[MaskSource, MaskSource]) -> None:
     """The same columns, and 5 of 15 columns."""
-    found, _ = agreement(*folders, {})
+    found = agreement(*folders, {}).table
     assert found["image_id"].tolist() == IDS[1:]
     assert found["iou"].tolist() == pytest.approx([1, 5 / 15])
-    assert agreement(folders[1], folders[0], {})[0]["iou"].tolist() == found["iou"].tolist()
+    assert agreement(folders[1], folders[0], {}).table["iou"].tolist() == found["iou"].tolist()
 
 
 def test_imagenet_s_needs_the_class(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> None:
@@ -66,12 +66,13 @@ def test_imagenet_s_needs_the_class(folders: tuple[MaskSource, MaskSource], tmp_
     for image_id in IDS:
         (tmp_path / "people" / f"{image_id}.png").write_bytes(png(numbers))
     people = MaskSource(tmp_path / "people", "imagenet_s")
-    found, _ = agreement(people, folders[0], {IDS[0]: wnid})
-    assert found.to_numpy().tolist() == [[IDS[0], 0.5]]
+    found = agreement(people, folders[0], {IDS[0]: wnid})
+    assert found.table.to_numpy().tolist() == [[IDS[0], 0.5]]
+    assert (found.other_class, found.unlisted) == (0, 2)
     other = imagenet_s_wnids()[7]
-    found, left_out = agreement(people, folders[0], {IDS[0]: wnid, IDS[1]: other, IDS[2]: other})
-    assert found.to_numpy().tolist() == [[IDS[0], 0.5]]
-    assert left_out == 2
+    found = agreement(people, folders[0], {IDS[0]: wnid, IDS[1]: other, IDS[2]: other})
+    assert found.table.to_numpy().tolist() == [[IDS[0], 0.5]]
+    assert (found.other_class, found.unlisted) == (2, 0)
     with pytest.raises(CleansetError, match=r"people and .*one: no image has a mask of its set's class"):
         agreement(people, folders[0], {IDS[0]: other})
     message = (
@@ -110,25 +111,33 @@ def test_the_command(folders: tuple[MaskSource, MaskSource], tmp_path: Path) -> 
     assert out.read_text() == "image_id,iou\nILSVRC2012_val_00000002,1.0\nILSVRC2012_val_00000003,0.3333333333333333\n"
 
 
-def test_the_command_says_how_many_masks_are_of_other_classes(
-    folders: tuple[MaskSource, MaskSource], tmp_path: Path
+@pytest.mark.parametrize(
+    ("places", "left_out"),
+    [
+        ((6, 7, 7), "left out: 2, whose mask of ImageNet-S is of other classes than their set's\n"),
+        (
+            (6, 7),
+            "left out: 1, whose mask of ImageNet-S is of other classes than their set's\n"
+            "left out: 1, whose class is not known, as the study has not listed them\n",
+        ),
+    ],
+)
+def test_the_command_says_which_images_are_left_out(
+    folders: tuple[MaskSource, MaskSource], tmp_path: Path, places: tuple[int, ...], left_out: str
 ) -> None:
     numbers = np.zeros((10, 20, 3), np.uint8)
     numbers[:, :5, 0] = 7
     (tmp_path / "people").mkdir()
     for image_id in IDS:
         (tmp_path / "people" / f"{image_id}.png").write_bytes(png(numbers))
-    classes = [imagenet().indices[imagenet_s_wnids()[place]] for place in (6, 7, 7)]
+    classes = [imagenet().indices[imagenet_s_wnids()[place]] for place in places]
     folder = tmp_path / "studies" / "robustness"
     folder.mkdir(parents=True)
     sources = sources_of(folder, classes)
     write_table(sources.study.images, sources.images, STUDY_IMAGES, imagenet())
     arguments = ["masks", f"imagenet_s:{tmp_path / 'people'}", str(folders[0].folder)]
     done = CliRunner().invoke(app, [*arguments, "--study", str(folder)])
-    assert done.output == (
-        "1 image: mean IoU 0.500, smallest 0.500 (ILSVRC2012_val_00000001)\n"
-        "left out: 2, whose mask of ImageNet-S is of other classes than their set's\n"
-    )
+    assert done.output == f"1 image: mean IoU 0.500, smallest 0.500 (ILSVRC2012_val_00000001)\n{left_out}"
 
 
 @pytest.mark.parametrize("place", [0, 1])

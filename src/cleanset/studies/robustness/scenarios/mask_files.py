@@ -5,6 +5,7 @@ Each image has a row of MASKS: its mask, and why scenarios cannot use it, if so.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -209,12 +210,23 @@ def masks_found(
     return mask_table(images, masks, lambda file: read(file).size, classes, is_placed=is_placed)
 
 
-def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """The columns image_id and iou, 0 to 1, of each image that has a mask in both folders, sorted.
+@dataclass(frozen=True)
+class MaskAgreement:
+    """How far the masks of two folders agree."""
 
-    With them, how many images are left out, since their mask of ImageNet-S is of other classes. `wnids`: the class of
-    each image, which ImageNet-S needs. Raises CleansetError for an unknown format, a mask that cannot be read, two of
-    other sizes, and folders that have no image in common that can be compared.
+    table: pd.DataFrame
+    """Columns image_id and iou, 0 to 1, of each image that is compared, sorted."""
+    other_class: int
+    """Images left out, since their mask of ImageNet-S is of other classes than their set's."""
+    unlisted: int
+    """Images left out, since masks of ImageNet-S need a class, and none is known of them."""
+
+
+def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> MaskAgreement:
+    """Compare the images that have a mask in both folders. `wnids`: the class of each image, which ImageNet-S needs.
+
+    Raises CleansetError for an unknown format, a mask that cannot be read, two of other sizes, and folders that have
+    no image in common that can be compared.
     """
     for each in (one, other):
         check_known("mask format", each.format, FORMATS)
@@ -222,15 +234,15 @@ def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> t
     common = sorted(set(found[0]) & set(found[1]))
     if not common:
         raise CleansetError(f"{one.folder} and {other.folder}: no image has a mask in both folders")
-    if IMAGENET_S in (one.format, other.format):
-        common = [image_id for image_id in common if image_id in wnids]
-        if not common:
-            raise CleansetError(
-                f"{one.folder} and {other.folder}: the study has listed no image with a mask in both; expected images "
-                f"whose class it knows, for masks of format {IMAGENET_S}: run cleanset robustness stage images"
-            )
+    needs_class = IMAGENET_S in (one.format, other.format)
+    compared = [image_id for image_id in common if not needs_class or image_id in wnids]
+    if not compared:
+        raise CleansetError(
+            f"{one.folder} and {other.folder}: the study has listed no image with a mask in both; expected images "
+            f"whose class it knows, for masks of format {IMAGENET_S}: run cleanset robustness stage images"
+        )
     rows = []
-    for image_id in common:
+    for image_id in compared:
         wnid = wnids.get(image_id, "")
         files = [(masks[image_id], read_regular_file(masks[image_id].path)) for masks in found]
         if any(_is_of_other_class(file, wnid, data) for file, data in files):
@@ -244,7 +256,11 @@ def agreement(one: MaskSource, other: MaskSource, wnids: Mapping[str, str]) -> t
         rows.append((image_id, intersection_over_union(masks[0], masks[1])))
     if not rows:
         raise CleansetError(f"{one.folder} and {other.folder}: no image has a mask of its set's class in both folders")
-    return pd.DataFrame(rows, columns=["image_id", "iou"]), len(common) - len(rows)
+    return MaskAgreement(
+        table=pd.DataFrame(rows, columns=["image_id", "iou"]),
+        other_class=len(compared) - len(rows),
+        unlisted=len(common) - len(compared),
+    )
 
 
 def _is_of_other_class(file: MaskFile, wnid: str, data: bytes) -> bool:
