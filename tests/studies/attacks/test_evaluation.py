@@ -16,12 +16,14 @@ import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
 from rich.console import Console
+from typer.testing import CliRunner
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
 from cleanset.studies.attacks import ascent, earlier_disk
 from cleanset.studies.attacks.base import Ball
+from cleanset.studies.attacks.commands import tools
 from cleanset.studies.attacks.earlier_disk import beginning
 from cleanset.studies.attacks.evaluation import attack_params, run
 from cleanset.studies.attacks.evaluation_results import AttackedModels
@@ -339,6 +341,20 @@ def test_an_attack_that_cannot_begin_loses_nothing(folder: Path) -> None:
     text = StringIO()
     Console(file=text, width=80, color_system=None).print(as_text(found), highlight=False)
     assert "mine:red: boundary: " in text.getvalue()
+
+
+@pytest.mark.long
+def test_a_table_for_a_paper_ends_with_all_problems(folder: Path) -> None:
+    models = ["--model", "mine:red", "--model", "Again=mine:red"]
+    given = ["--attacks", "none,boundary", "--eps", EPS, "--limit", "2", "--device", "cpu", "--format", "csv"]
+    done = CliRunner().invoke(
+        tools, ["evaluate", "set", *models, *given, "--no-warnings", "--out", "both_fail", "--edition", "."]
+    )
+    assert isinstance(done.exception, CleansetError)
+    message = str(done.exception)
+    assert "boundary mine:red: " in message
+    assert "; boundary Again: " in message
+    assert message.endswith("(all other results are in both_fail)")
 
 
 def printed(found: AttackedModels) -> str:

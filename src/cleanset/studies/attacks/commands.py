@@ -164,5 +164,6 @@ def evaluate(
     with only_run(out):
         evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
     show(paper_table(evaluated).in_form(form) if form else as_text(evaluated))
-    for (name, of), text in evaluated.problems.items():
-        raise CleansetError(f"{name} {of}: {text} (all other results are in {out})")
+    problems = [f"{name} {of}: {text}" for (name, of), text in evaluated.problems.items()]
+    if problems:
+        raise CleansetError(f"{'; '.join(problems)} (all other results are in {out})")
