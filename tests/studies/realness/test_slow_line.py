@@ -85,7 +85,7 @@ def test_the_first_pair_takes_what_its_bytes_take(
     server.kill()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_connection_that_breaks_loses_no_byte(export_folder: Path, browser: Browser, tmp_path: Path) -> None:
     """The rest is asked for alone, and the image is that of the file."""
     plan = planned_with(tmp_path, export_folder, 512)
