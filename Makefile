@@ -1,5 +1,5 @@
-# What these targets start is installed into .venv and writes inside this checkout. Plain `dvc` also writes a site cache
-# (/var/tmp/dvc), which is led into the checkout here.
+# These targets install into .venv, .venv-ray and .venv-generate, and write inside this checkout, ~/.cache/cleanset and,
+# for judges, ~/.local/state/cleanset. Plain `dvc` also writes a site cache (/var/tmp/dvc), which is led into the checkout.
 PYTHON ?= python3
 VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)

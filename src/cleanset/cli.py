@@ -154,7 +154,8 @@ def print_plan(
     budget_hours: plan_cli.BudgetHours = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each run of training that are timed.")] = 50,
     start: Annotated[
-        bool, typer.Option("--start", help="Run what is needed: by dvc repro; trainings by training train before.")
+        bool,
+        typer.Option("--start", help="Run what is needed: trainings with cleanset training train, then dvc repro."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -206,9 +207,10 @@ def make_edition(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME; repeat it for each. "
-            "Without it: the models of the ImageNet edition, or of the scores, or a random order without a model. "
-            "NAME=random:0 names a set without a model."
+            help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS, ROLE=robustbench:THREAT/NAME or "
+            "ROLE=module:MODULE:CALLABLE, or ROLE=lists:FILE/NAME or ROLE=scores:FILE/NAME of a file; repeat it for "
+            "each. Without it: the models of the ImageNet edition, or of the scores, or a random order without a "
+            "model. NAME=random:0 names a set without a model."
         ),
     ] = None,
     images: Annotated[

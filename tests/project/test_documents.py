@@ -403,9 +403,9 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, PUBLISH), COLUMNS="80")
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")
-    assert lines[0] == "build/published/cleanset-standard-1.0.0: 34 images, published without its images, signed"
+    assert lines[0] == "build/signed/cleanset-standard-1.0.0: 34 images, published without its images, signed"
     assert lines[2].startswith(
-        "build/published/cleanset-standard-1.0.0.tar: published without its 34 images; signed: standard 1.0.0 "
+        "build/signed/cleanset-standard-1.0.0.tar: published without its 34 images; signed: standard 1.0.0 "
     )
     assert lines[-1] == "otherwise listed       0"
     done = shell(checkout, block(repository, RELEASE) + block(repository, RECOMPUTE), COLUMNS="80")

@@ -53,11 +53,14 @@ PrecisionOption = Annotated[
 ]
 HubOption = Annotated[
     Path | None,
-    typer.Option(help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."),
+    typer.Option(
+        help="Write a model card with a model-index for the Hugging Face Hub: an .md or .yaml file, or a folder."
+    ),
 ]
 ANY_MODEL = typer.Option(
-    help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role "
-    "of the edition; NAME=MODEL gives it another name. Repeat it for each model."
+    "--model",
+    help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
+    "command:PROGRAM, or a role of the edition; NAME=MODEL gives it another name. Repeat it for each model.",
 )
 SetOrList = Annotated[
     str,
@@ -93,7 +96,7 @@ ReadText = Annotated[
 PaperForm = StrEnum("PaperForm", ["latex", "markdown", "csv"])
 Form = Annotated[
     PaperForm | None,
-    typer.Option("--format", help="Print only the table of the models, for a paper; LaTeX needs the package booktabs."),
+    typer.Option("--format", help="Print only a table, for a paper; LaTeX needs the package booktabs."),
 ]
 AnyImages = Annotated[
     str,

@@ -39,7 +39,9 @@ def plan(place: str, text: bool | None) -> Plan:
         tasks=len(reads),
     )
     notes = (
-        ["Text that was read of these images before is not read again, which is not foreseen."] if reads_text else []
+        ["Text that was read of these images before is not read again, which the estimate ignores."]
+        if reads_text
+        else []
     )
     planned = PlannedWork(work=work, cost=Cost(start=start, cores=len(reads) * seconds))
     return Plan(name=place, machine=machine_of([device]), works=[planned], notes=notes)

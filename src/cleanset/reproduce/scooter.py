@@ -33,7 +33,7 @@ NOT_COMPUTED = (
     NotComputed(
         where="The mixed models' differences and p-values",
         why="their printed values are not among the published files; `cleanset study analyse FILE` fits the model of "
-        "each study in seconds to two minutes (files: imagenet/published/ratings)",
+        "each study in seconds (files: imagenet/published/ratings)",
     ),
     NotComputed(
         where="The Top-5 lists",

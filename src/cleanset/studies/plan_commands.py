@@ -41,7 +41,7 @@ app.add_typer(attacks, name="attacks")
 
 COMMANDS = [("evaluate",), ("robustness", "evaluate"), ("attacks", "evaluate"), ("hints",)]
 """The commands that have a plan, word by word."""
-Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Say, too, what that number of GPUs takes.")]
+Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Also print the time on this many GPUs.")]
 BudgetHours = Annotated[
     float | None,
     typer.Option("--budget-hours", min=0, help="Exit code 1, and no start, if it takes more hours on this machine."),

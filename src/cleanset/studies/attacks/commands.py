@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cleanset.edition.options import (
+    ANY_MODEL,
     HERE,
     AnyImages,
     Architecture,
@@ -28,14 +29,7 @@ app = typer.Typer()
 tools = typer.Typer(no_args_is_help=True, help="Attack models on finished sets, outside DVC.")
 """The commands of `cleanset attacks`."""
 
-ModelsToAttack = Annotated[
-    list[str],
-    typer.Option(
-        "--model",
-        help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
-        "command:PROGRAM, or a role of the edition; NAME=MODEL gives it another name. Repeat it for each model.",
-    ),
-]
+ModelsToAttack = Annotated[list[str], ANY_MODEL]
 Attacks = Annotated[
     str,
     typer.Option(

@@ -115,7 +115,7 @@ def plan(study: TrainingStudy, grid: str | None, steps: int = STEPS) -> Plan:
     ]
     notes = []
     if any(params.run(name).early_stopping for name in names):
-        notes.append("Early stopping is not foreseen: a run may take less.")
+        notes.append("The estimate ignores early stopping: a run may take less.")
     if grid is None:
         data = without_network("data", "cleanset.studies.training.data", states)
         summary = without_network("summary", "cleanset.studies.training.summary", states)
