@@ -8,10 +8,13 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.accuracies import fold_accuracies, in_order, mean_accuracies
 from cleanset.studies.training.experiments import deviations, gains, inner_section, pairs, table_2, trained_scores
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.pages import experiments_context
 from cleanset.studies.training.params import grid_runs
+from cleanset.studies.training.results import Summary
 from cleanset.studies.training.run_params import AMOUNTS_TO, Run
 from tests.studies.training.finished_study import record_of
 
@@ -121,9 +124,9 @@ def test_table_3() -> None:
     table = deviations(found, MEANS)
     assert table["squared_deviation"].tolist() == pytest.approx([0.04, 0.49, 0.01, 0.09])
     published, written = trained_scores(found, MEANS).to_numpy().tolist()
-    assert published[5:8] == pytest.approx((0.53, 0.1, 0.37))
+    assert published[6:9] == pytest.approx((0.53, 0.1, 0.37))
     external, internal = math.sqrt(0.53 / 2), math.sqrt(0.1 / 2)
-    assert written[5:8] == pytest.approx((external, internal, 1 - external - internal))
+    assert written[6:9] == pytest.approx((external, internal, 1 - external - internal))
 
 
 def test_table_3_of_the_paper() -> None:
@@ -143,11 +146,11 @@ def test_table_3_of_the_paper() -> None:
     assert (pair.ex1.name, pair.baseline.name) == ("one", "stopped")
     means = mean_accuracies(fold_accuracies(counted(counts, images=10_000)))
     published, written = trained_scores(found, means).to_numpy().tolist()
-    assert published[5:8] == pytest.approx((0.0885, 0.0052, 0.9062), abs=2e-4)
+    assert published[6:9] == pytest.approx((0.0885, 0.0052, 0.9062), abs=2e-4)
     assert inner_section(found, means)["one"]["original"] == 0.8623
     # the text has one mean: the root of the mean square from .9740
     squares = [(each / 10_000 - 0.9740) ** 2 for each in lower.values()]
-    assert written[6] == pytest.approx(math.sqrt(sum(squares) / 8))
+    assert written[7] == pytest.approx(math.sqrt(sum(squares) / 8))
 
 
 def test_without_a_run_like_ex2_on_originals_both_halves_have_one_mean() -> None:
@@ -175,7 +178,31 @@ def test_two_pairs_of_one_run_on_originals_have_their_own_scores() -> None:
     published = scores[scores["definition"] == "as_published"]
     assert published["external"].tolist() == pytest.approx([0.04 + 0.16] * 2)
     assert published["internal"].tolist() == pytest.approx([0.01 + 0.01, 0.04])
-    assert table_2(found, means)["run"].tolist() == ["one", "one", "two", "three", "four", "five"]
+    table = table_2(found, means)
+    assert table["run"].tolist() == ["one", "one", "two", "three", "four", "five"]
+    assert table["pair"].tolist() == ["one"] * 2 + ["one, two"] * 2 + ["one, four"] * 2
+    assert deviations(found, means)["pair"].tolist() == ["one, two"] * 4 + ["one, four"] * 4
+    section = inner_section(found, means)
+    assert list(section) == ["one, two", "one, four"]
+    assert [each["blur_object"] for each in section.values()] == [0.9, 0.8]
+
+
+def test_the_page_has_a_row_for_each_of_two_pairs() -> None:
+    """Of one network and protocol, so that the label has the pair's name."""
+    slow = [run_of("slow", "original", rate=0.01), run_of("late", "blur_object", rate=0.01)]
+    found = pairs([*RUNS, *slow])
+    by_fold = fold_accuracies(counted(COUNTS | {("slow", "blur_object"): (5,) * 3, ("late", "blur_object"): (4,) * 3,
+                                                ("slow", "original"): (9,) * 3}))  # fmt: skip
+    means = mean_accuracies(by_fold)
+    tables = {"table_2": table_2(found, means), "gains": gains(found, by_fold), "deviations": deviations(found, means)}
+    context = experiments_context(Summary({**tables, "trained_scores": trained_scores(found, means)}, {}))
+    cells = {
+        pair: by_scenario["blur_object"]["accuracy"] for (pair, _), by_scenario in context["halves"][ORIGINAL].items()
+    }
+    assert cells == pytest.approx({"one": 0.7, "slow": 0.5})
+    assert context["labels"][ORIGINAL] == {pair: ("timm:test", f"as coded, {pair}") for pair in ("one", "slow")}
+    assert list(context["squares"]) == [(pair, part) for pair in ("one", "slow") for part in ("external", "internal")]
+    assert context["labels_of_pairs"]["slow"] == ("timm:test", "as coded, slow")
 
 
 def test_one_scenario_has_no_score() -> None:

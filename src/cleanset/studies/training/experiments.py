@@ -8,6 +8,7 @@ originals of a network trained like the networks of that half; the text uses the
 squares, their sum over n - 1, and 1 minus both variances.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ class RunPair(NamedTuple):
     """By scenario the run that is trained on it."""
     baseline: FinishedRun
     """The run on originals with EX2's settings, if there is one; otherwise EX1."""
+    name: str
+    """EX1's name; where several pairs have one EX1, with that of the first run of EX2."""
 
 
 def pairs(runs: Iterable[FinishedRun]) -> list[RunPair]:
@@ -67,13 +70,19 @@ def pairs(runs: Iterable[FinishedRun]) -> list[RunPair]:
             any_of_group = next(iter(siblings.values())).run
             ex1 = tested.get(any_of_group.model_dump_json(exclude=NOT_COMPARED | OF_EX2), own)
         if ex1 and ex2:
-            found.append(RunPair(ex1, ex2, own or ex1))
-    return found
+            found.append(RunPair(ex1, ex2, own or ex1, ex1.name))
+    shared = Counter(pair.name for pair in found)
+    return [pair if shared[pair.name] == 1 else _with_ex2_in_name(pair) for pair in found]
+
+
+def _with_ex2_in_name(pair: RunPair) -> RunPair:
+    first = next(iter(pair.ex2.values()))
+    return pair._replace(name=f"{pair.ex1.name}, {first.name}")
 
 
 GAIN_COLUMNS = [
-    "network", "protocol", "scenario", "ex1", "ex2", "folds", "ex1_accuracy", "ex2_accuracy", "gain", "low", "high",
-    "interval",
+    "pair", "network", "protocol", "scenario", "ex1", "ex2", "folds", "ex1_accuracy", "ex2_accuracy", "gain", "low",
+    "high", "interval",
 ]  # fmt: skip
 
 
@@ -100,6 +109,7 @@ def gains(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
             interval, kind = _interval(both, differences)
             rows.append(
                 {
+                    "pair": pair.name,
                     "network": pair.ex1.network,
                     "protocol": pair.ex1.run.protocol,
                     "scenario": scenario,
@@ -134,7 +144,8 @@ CELL_NUMBERS = ["folds", "accuracy", "spread", "low", "high"]
 def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
     """Accuracies as in XIMAGENET-12's table 2, its upper half trained on originals, its lower on each scenario.
 
-    `trained_on`: `original`, or `scenario` if each accuracy comes from another run. `means`: of `mean_accuracies`.
+    `trained_on`: `original`, or `scenario` if each accuracy comes from another run. `pair`: EX1's name in the upper
+    half, whose rows two pairs may share. `means`: of `mean_accuracies`.
     """
     cells = {(row["run"], row["scenario"]): row for row in means.to_dict("records")}
     rows = []
@@ -146,6 +157,7 @@ def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 {
                     "trained_on": trained_on,
+                    "pair": pair.ex1.name if trained_on == ORIGINAL else pair.name,
                     "network": run.network,
                     "protocol": run.run.protocol,
                     "parameters_in_millions": run.parameters,
@@ -154,7 +166,7 @@ def table_2(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                     **{name: cells[run.name, scenario][name] for name in CELL_NUMBERS},
                 }
             )
-    columns = ["trained_on", "network", "protocol", "parameters_in_millions", "run", "scenario", *CELL_NUMBERS]
+    columns = ["trained_on", "pair", "network", "protocol", "parameters_in_millions", "run", "scenario", *CELL_NUMBERS]
     # two pairs may have one EX1, whose rows are listed once
     table = pd.DataFrame(rows, columns=columns).drop_duplicates()
     # the upper half of all networks first, as in the paper
@@ -182,6 +194,7 @@ def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                 square = float(squared_deviations(np.array([accuracy]), mu)[0])
                 rows.append(
                     {
+                        "pair": pair.name,
                         "network": pair.ex1.network,
                         "protocol": pair.ex1.run.protocol,
                         "part": part,
@@ -192,7 +205,7 @@ def deviations(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFrame:
                         "squared_deviation": square,
                     }
                 )
-    columns = ["network", "protocol", "part", "scenario", "run", "accuracy", "mu", "squared_deviation"]
+    columns = ["pair", "network", "protocol", "part", "scenario", "run", "accuracy", "mu", "squared_deviation"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -208,6 +221,7 @@ def trained_scores(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFram
         outer_squares = outer["squared_deviation"].to_numpy("float64")
         for definition in DEFINITIONS:
             row = {
+                "pair": pair.name,
                 "network": pair.ex1.network,
                 "protocol": pair.ex1.run.protocol,
                 "run": pair.ex1.name,
@@ -227,15 +241,26 @@ def trained_scores(found: Iterable[RunPair], means: pd.DataFrame) -> pd.DataFram
             row["external"] = float(spread(outer_squares, definition))
             row["internal"] = float(spread(inner_squares, definition))
             row["score"] = float(score_of_squares(outer_squares, inner_squares, definition))
-    columns = ["network", "protocol", "run", "definition", "scenarios", "external", "internal", "score", "problem"]
+    columns = [
+        "pair",
+        "network",
+        "protocol",
+        "run",
+        "definition",
+        "scenarios",
+        "external",
+        "internal",
+        "score",
+        "problem",
+    ]
     return pd.DataFrame(scores, columns=columns)
 
 
 def inner_section(found: Iterable[RunPair], means: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """By network trained on originals, the values for `measures.scenarios.trained`, from `mean_accuracies`."""
+    """By the name of a pair, the values for `measures.scenarios.trained`, from `mean_accuracies`."""
     accuracies = means.set_index(["run", "scenario"])["accuracy"]
     section = {}
     for pair in found:
         runs = {ORIGINAL: pair.baseline, **pair.ex2}
-        section[pair.ex1.name] = {name: round(float(accuracies[run.name, name]), 6) for name, run in runs.items()}
+        section[pair.name] = {name: round(float(accuracies[run.name, name]), 6) for name, run in runs.items()}
     return section

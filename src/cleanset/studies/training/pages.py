@@ -1,5 +1,6 @@
 """The report of a training study: runs, curves, EX1 beside EX2, EX3; pages that open without a server."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
 from cleanset.studies.training.accuracies import in_order
-from cleanset.studies.training.curves import run_charts, scenario_charts
+from cleanset.studies.training.curves import run_charts, scenario_charts, words
 from cleanset.studies.training.finished import FinishedRun
 from cleanset.studies.training.histories import SMOOTHING
 from cleanset.studies.training.results import Summary
@@ -88,7 +89,8 @@ def _index(data: ReportData) -> JsonObject:
     }
 
 
-def _experiments(summary: Summary) -> JsonObject:
+def experiments_context(summary: Summary) -> JsonObject:
+    """What the page on EX1 and EX2 shows; empty without a pair of runs."""
     rows = summary.records("table_2")
     gains = summary.records("gains")
     if not rows:
@@ -102,6 +104,8 @@ def _experiments(summary: Summary) -> JsonObject:
         "halves": {half: _cells(found, "parameters_in_millions") for (half,), found in halves.items()},
         "gains": gains,
         "reach": max(0.1, np.ceil(largest * 10) / 10),
+        "labels": {half: _labels(found) for (half,), found in halves.items()},
+        "labels_of_pairs": _labels(gains),
         "squares": squares,
         "variances": {
             # over n - 1, as XIMAGENET-12's table 3
@@ -113,9 +117,16 @@ def _experiments(summary: Summary) -> JsonObject:
 
 
 def _cells(rows: Iterable[JsonObject], name: str) -> dict[Key, dict[str, JsonObject]]:
-    """Rows by scenario, by network, protocol and another column."""
-    by_network = grouped(rows, ("network", "protocol", name))
-    return {key: {row["scenario"]: row for row in found} for key, found in by_network.items()}
+    """Rows by scenario, by pair of runs and another column."""
+    by_pair = grouped(rows, ("pair", name))
+    return {key: {row["scenario"]: row for row in found} for key, found in by_pair.items()}
+
+
+def _labels(rows: Iterable[JsonObject]) -> dict[str, tuple[str, str]]:
+    """By pair of runs, its network, and its protocol; with its name where another pair has both."""
+    networks = {row["pair"]: (row["network"], words(row["protocol"])) for row in rows}
+    shared = Counter(networks.values())
+    return {pair: each if shared[each] == 1 else (each[0], f"{each[1]}, {pair}") for pair, each in networks.items()}
 
 
 def write_report(study: TrainingStudy, data: ReportData) -> None:
@@ -136,7 +147,7 @@ def write_report(study: TrainingStudy, data: ReportData) -> None:
                 "by_run": run_charts(runs, data.histories),
                 "by_scenario": scenario_charts(runs, data.histories),
             },
-            "experiments.html": _experiments(data.summary),
+            "experiments.html": experiments_context(data.summary),
             "segmentation.html": segmentation_context(data.summary, data.classes, sheets),
         }
         studies = [name for name in LINKED if (study.folder / ".." / name / "dvc.yaml").is_file()]

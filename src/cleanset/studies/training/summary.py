@@ -21,16 +21,16 @@ TRAINED_YAML = "trained.yaml"
 
 METRICS = (
     ("accuracies", "accuracy/{scenario}", "run", "accuracy"),
-    ("gains", "gain/{scenario}", "ex1", "gain"),
-    ("trained_scores", "score_{definition}", "run", "score"),
+    ("gains", "gain/{scenario}", "pair", "gain"),
+    ("trained_scores", "score_{definition}", "pair", "score"),
     ("segmentation_means", "mean_iou/{scenario}", "run", "mean_iou"),
     ("segmentation_means", "mean_boundary_iou/{scenario}", "run", "mean_boundary_iou"),
 )
-"""Table, line of metrics, column with the run, column with the number."""
+"""Table, line of metrics, column with the run or pair of runs, column with the number."""
 
 
 def metric_values(summary: Summary) -> Lines:
-    """The lines of `dvc metrics show`: a number for each run by line."""
+    """The lines of `dvc metrics show`: a number for each run, or pair of runs, by line."""
     lines: dict[str, dict[str, float | int | None]] = {}
     for table, name, run, measure in METRICS:
         for row in summary.records(table):
