@@ -6,8 +6,10 @@ import os
 import shutil
 import signal
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from socket import AF_UNIX, socket
 
@@ -210,6 +212,35 @@ def test_a_folder_of_results_has_one_run_at_a_time(tmp_path: Path) -> None:
     with only_run(out), only_run(None):
         pass
     assert [path.name for path in out.iterdir()] == ["results.json"]
+
+
+def test_a_link_to_nothing_is_no_folder_of_results(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileExistsError), only_run(out):
+        pass
+
+
+def test_two_runs_never_hold_one_folder(tmp_path: Path) -> None:
+    """Though each removes the folder, which stays empty, and the other may be about to lock it."""
+    out, marker = tmp_path / "out", tmp_path / "at work"
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            status = 0
+            try:
+                for _ in range(1_000):
+                    with suppress(CleansetError), only_run(out):
+                        marker.mkdir()  # fails while another run is at work
+                        time.sleep(0.0002)
+                        marker.rmdir()
+            except OSError:
+                traceback.print_exc()
+                status = 1
+            os._exit(status)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
 
 
 def test_the_lock_of_a_killed_run_is_released(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -20,23 +21,32 @@ def take_lock(file: IO[bytes] | IO[str] | int, path: Path, kind: int = fcntl.LOC
 
 
 @contextmanager
-def folder_lock(folder: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+def folder_lock(folder: Path) -> Iterator[None]:
     """Hold a lock of a folder itself, as a file for it would lie among the results; without one where there is none.
 
-    Waits for it, or, if `kind` has LOCK_NB, raises BlockingIOError where another process holds it.
+    Waits for it.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = _locked_folder(folder, fcntl.LOCK_EX)
     try:
-        try:
-            fcntl.flock(descriptor, kind)
-        except BlockingIOError:
-            raise
-        except OSError:
-            # a file system without locks on folders: as before there were any
-            pass
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked_folder(folder: Path, kind: int) -> int:
+    """A descriptor of the folder, which holds its lock; without one where the file system has none for folders.
+
+    Raises BlockingIOError where another process holds it, if `kind` has LOCK_NB.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, kind)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:
+        pass
+    return descriptor
 
 
 def is_locked(path: Path) -> bool:
@@ -73,21 +83,53 @@ def only_run(folder: Path | None) -> Iterator[None]:
         yield
         return
     is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = _made_and_locked(folder)
     try:
-        with ExitStack() as lock:
-            try:
-                lock.enter_context(folder_lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB))
-            except BlockingIOError:
-                raise CleansetError(
-                    f"{folder}: another run is at work there; expected one at a time: wait until it has ended, or name "
-                    "another folder"
-                ) from None
-            yield
+        yield
     finally:
         if is_new:
             with suppress(OSError):  # not empty
                 folder.rmdir()
+        os.close(descriptor)
+
+
+def _made_and_locked(folder: Path) -> int:
+    """A descriptor of the folder, which is made and locked. Raises CleansetError where another run holds the lock."""
+    while True:
+        # the run that holds the lock may remove the folder at its end, at each point here
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = _locked_folder(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CleansetError(
+                f"{folder}: another run is at work there; expected one at a time: wait until it has ended, or name "
+                "another folder"
+            ) from None
+        except FileNotFoundError:
+            continue
+        except FileExistsError:
+            if _is_something_else(folder):
+                raise
+            continue
+        if _is_open(descriptor, folder):
+            return descriptor
+        os.close(descriptor)
+
+
+def _is_something_else(path: Path) -> bool:
+    """Whether something lies under this name that is no folder, such as a file or a link to nothing."""
+    try:
+        return not stat.S_ISDIR(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _is_open(descriptor: int, folder: Path) -> bool:
+    """Whether a descriptor is of the folder that has this path now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), folder.stat())
+    except FileNotFoundError:
+        return False
 
 
 class ChangedMeanwhileError(CleansetError):
