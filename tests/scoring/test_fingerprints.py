@@ -84,9 +84,37 @@ def test_the_program_that_is_found_on_the_path(folder: Path, monkeypatch: pytest
     assert program_fingerprint(["tool"]) != before
 
 
-def test_a_folder_of_many_files_counts_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_packages_of_the_environment_of_the_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though two environments have links to one interpreter."""
+    for name in ("one", "two"):
+        (folder / name / "bin").mkdir(parents=True)
+        (folder / name / "bin" / "python").symlink_to(sys.executable)
+        (folder / name / "pyvenv.cfg").write_text("")
+        (folder / name / "lib" / "python3.11" / "site-packages" / "timm-1.0.9.dist-info").mkdir(parents=True)
+
+    def found(name: str) -> str:
+        monkeypatch.setenv("PATH", str(folder / name / "bin"))
+        return program_fingerprint(["python", "answer.py"])
+
+    one = found("one")
+    assert found("two") == one
+    packages = folder / "two" / "lib" / "python3.11" / "site-packages"
+    (packages / "timm-1.0.9.dist-info").rename(packages / "timm-1.0.10.dist-info")
+    assert found("two") != one
+    assert found("one") == one
+
+
+def test_a_folder_of_many_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts by names, sizes and times; one of still more by its name. Hidden files are not counted."""
+    (folder / "models" / "b.bin").write_text("4")
     monkeypatch.setattr(fingerprints, "MAX_FILES", 1)
+    before = program_fingerprint(["sh", "models"])
+    (folder / "models" / "a.bin").write_text("longer")
+    assert program_fingerprint(["sh", "models"]) != before
+    monkeypatch.setattr(fingerprints, "MAX_LISTED", 1)
     assert changes(folder, ["sh", "models"]) == set()
+    (folder / "models" / "b.bin").unlink()
+    assert changes(folder, ["sh", "models"]) == {"models/a.bin"}
 
 
 def test_a_module_with_what_it_imports_beside_it(folder: Path) -> None:

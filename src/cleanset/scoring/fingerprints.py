@@ -8,11 +8,12 @@ and what code opens by a name of its own, cannot be known.
 import ast
 import importlib.util
 import json
+import os
 import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib.machinery import all_suffixes
 from importlib.metadata import packages_distributions
 from itertools import islice
@@ -24,7 +25,9 @@ from cleanset.files import sha256, sha256_of
 from cleanset.scoring.validity import code_of, library_versions
 
 MAX_FILES = 1_000
-"""Files of a folder that are read; a folder of more counts by its name alone."""
+"""Files of a folder that are read; those of a folder of more count by their names, sizes and times."""
+MAX_LISTED = 100_000
+"""Files of a folder that are looked for; a folder of more counts by its name alone."""
 _RECORDED = (PACKAGE, "PIL", "numpy", "robustbench", "timm", "torch")
 """Modules whose versions every record has."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -34,8 +37,9 @@ _SUFFIXES = tuple(all_suffixes())
 def program_fingerprint(command: Sequence[str]) -> str:
     """64 hexadecimal digits of the words of a command, of the program, and of the files and folders that words name.
 
-    Relative names are looked for in the working folder, as the program does. `--option=FILE` and `-m MODULE` name a
-    file, too; of a Python file what it imports beside it counts. Missing files count by their names.
+    The program counts by its bytes, and by the packages of the Python environment that it lies in. Relative names are
+    looked for in the working folder, as the program does. `--option=FILE` and `-m MODULE` name a file, too; of a Python
+    file what it imports beside it counts. Missing files count by their names.
     """
     found: list[object] = []
     for place, word in enumerate(command):
@@ -43,6 +47,7 @@ def program_fingerprint(command: Sequence[str]) -> str:
         path = Path(value if option.startswith("-") else word)
         if place == 0 and (program := shutil.which(word)) is not None:
             path = Path(program)
+            found.append(_packages_beside(path))
         is_module = place > 0 and command[place - 1] == "-m" and _MODULE.fullmatch(word) is not None
         digests = _module_digests(word, Path.cwd()) if is_module else _digests_of(path)
         found.append([word, digests])
@@ -152,6 +157,18 @@ def _module_digests(module: str, root: Path) -> object:
     return found or None
 
 
+def _packages_beside(program: Path) -> list[str]:
+    """The installed packages, with their versions, of the Python environment in whose folder of programs one lies.
+
+    The link to an interpreter, which environments may share, is not followed. Empty for another program.
+    """
+    environment = program.parent.parent
+    if not (environment / "pyvenv.cfg").is_file() and not program.name.startswith(("python", "pypy")):
+        return []
+    records = environment.glob("lib/python*/*-packages/*.dist-info")
+    return sorted(path.name for path in records)
+
+
 def _digests_of(path: Path) -> object:
     """The digest of a file, with what a Python file imports beside it, or of a folder's files; None for neither."""
     try:
@@ -170,17 +187,25 @@ def _digests_of(path: Path) -> object:
 def _of_folder(folder: Path) -> object:
     """The digests of the files below a folder, by name; hidden ones and compiled code are left out.
 
-    None for more than MAX_FILES.
+    Sizes and times in place of digests for more than MAX_FILES, None for more than MAX_LISTED.
     """
-    paths = list(islice((path for path in folder.rglob("*") if path.is_file()), MAX_FILES + 1))
-    if len(paths) > MAX_FILES:
+    paths = dict(islice(_files_below(folder), MAX_LISTED + 1))
+    if len(paths) > MAX_LISTED:
         return None
-    found = {}
-    for path in paths:
-        parts = path.relative_to(folder).parts
-        if not any(part.startswith(".") or part == "__pycache__" for part in parts):
-            found["/".join(parts)] = sha256_of(path)
-    return sorted(found.items())
+    if len(paths) > MAX_FILES:
+        states = {name: path.stat() for name, path in paths.items()}
+        return sorted((name, state.st_size, state.st_mtime_ns) for name, state in states.items())
+    return sorted((name, sha256_of(path)) for name, path in paths.items())
+
+
+def _files_below(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files below a folder, by their paths below it, but hidden ones and compiled code."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+        for name in names:
+            path = Path(place, name)
+            if not name.startswith(".") and path.is_file():
+                yield path.relative_to(folder).as_posix(), path
 
 
 class _Sources:
