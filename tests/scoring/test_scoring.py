@@ -66,6 +66,18 @@ def scored(
         return to_table(Scorer(model, CPU, precision)(decoded, workers))
 
 
+def test_the_switches_are_as_before() -> None:
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with arithmetic("float64"):
+            assert not torch.is_deterministic_algorithms_warn_only_enabled()
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
 def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
     images = ten_images()
     table = scored(tiny, images, 4)

@@ -187,7 +187,7 @@ def _export(name: str, folder: Path) -> EvaluationSet:
         confidences={file: confidence for file, confidence in known.items() if confidence is not None},
         limits=notices_of(entries, release),
         order=[entry.file for entry in listed.entries],
-        manifest_sha256=sha256(read_regular_file(folder / MANIFEST)),
+        manifest_sha256=listed.manifest_sha256,
         labels=SetLabels(
             original={entry.file: entry.ilsvrc_class for entry in entries},
             sources={REASSESSED: {entry.file: ImageLabels(classes=entry.real_classes) for entry in entries}},

@@ -50,7 +50,7 @@ class Scored(NamedTuple):
 
 @contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
-    """Set torch's global switches for a precision, and restore them at the end.
+    """Set torch's global switches for a precision, and restore them at the end: in one thread at a time.
 
     In float64 and float32 nothing may differ from run to run: no TF32, no autotuning, no atomics.
     """
@@ -61,6 +61,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
     utils = cast(Any, torch.utils.deterministic)
     before = (cuda.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic)
     deterministic = torch.are_deterministic_algorithms_enabled()
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     filling: bool = utils.fill_uninitialized_memory
     cuda.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
     cudnn.benchmark = not exact
@@ -72,7 +73,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
     finally:
         cuda.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic = before
         utils.fill_uninitialized_memory = filling
-        torch.use_deterministic_algorithms(deterministic)
+        torch.use_deterministic_algorithms(deterministic, warn_only=only_warns)
 
 
 class WaitingTime:

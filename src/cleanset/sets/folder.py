@@ -203,6 +203,8 @@ class SetEntries:
 
     classes: ClassTable
     entries: list[Entry]
+    manifest_sha256: str
+    """Of the manifest that they were read from."""
 
 
 def read_set(path: Path) -> SetEntries:
@@ -213,7 +215,7 @@ def read_set(path: Path) -> SetEntries:
     found = manifest_text(path)
     entries = read_manifest(found.text, found.where, found.classes)
     check_listed(path if path.is_dir() else path.parent)
-    return SetEntries(classes=found.classes, entries=entries)
+    return SetEntries(classes=found.classes, entries=entries, manifest_sha256=sha256(found.text.encode()))
 
 
 def read_entries(path: Path) -> list[Entry]:
