@@ -16,7 +16,7 @@ import hmac
 import html
 import ipaddress
 from collections.abc import Collection, Iterable, Mapping
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -172,16 +172,17 @@ class Guard:
         if person in linked and not rest and scope["type"] == "http":
             if holding and person not in holding and scope["method"] != "POST":
                 return _question(person, holding)
-            return self._let_in(headers, person)
+            return self._let_in(headers, person, query)
         if person not in holding:
             return self._refusal("There is no page of this name, or the link's token is missing or no longer valid.")
         scope[PERSON] = person
         scope["root_path"] = f"/{person}"
         return None
 
-    def _let_in(self, headers: Headers, person: str) -> Response:
-        """Keep the token as a cookie, and take it out of the address."""
-        response = RedirectResponse(f"/{person}/", status_code=303)
+    def _let_in(self, headers: Headers, person: str, query: str) -> Response:
+        """Keep the token as a cookie, and take it alone out of the address."""
+        others = urlencode([each for each in parse_qsl(query, keep_blank_values=True) if each[0] != "token"])
+        response = RedirectResponse(f"/{person}/{others and '?'}{others}", status_code=303)
         name = _cookie(headers, person)
         secure = self._public is not None and self._public.startswith("https:")
         response.set_cookie(name, self._people[person], httponly=True, samesite="lax", secure=secure)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.edits import EDITS, is_visible, visibly_edited
@@ -366,6 +366,94 @@ def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
     assert found[5] == ("4", "2")
     assert found[-1] == ("12", "-2")
     assert len(found) == 14
+
+
+WAITING = "#jspsych-html-button-response-btngroup button:disabled"
+"""The answers of a trial that was not seen for long enough."""
+
+
+@pytest.mark.long
+def test_who_goes_back_before_an_image_was_seen_answers_the_one_before(page: Page, revised: Path) -> None:
+    """Neither the wait of the image that was left counts for it, nor do the two waits begin each other anew."""
+    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
+    page.goto(server.address)
+    page.get_by_role("button", name="Begin").click()
+    for position in range(1, 6):
+        answer(page, position, "2")
+    at(page, 6)
+    page.reload()  # so that no trial has been seen
+    held: list[Route] = []
+    page.route("**/images/*", lambda route: held.append(route))
+    page.get_by_role("button", name="Continue").click()
+    page.locator(".progress", has_text="6 of 12").wait_for()
+    page.wait_for_selector(WAITING)
+    page.wait_for_timeout(200)
+    first, late = list(held), list[Route]()
+    page.get_by_role("button", name="Back").click()
+    page.locator(".progress", has_text="5 of 12").wait_for()
+    page.wait_for_timeout(200)
+    for route in held:
+        if route not in first:
+            late.append(route)
+        else:
+            route.continue_()
+    page.wait_for_timeout(800)  # the image that was left has arrived, and is there for long enough
+    assert late
+    assert page.locator(WAITING).count() > 0
+    for route in late:
+        route.continue_()
+    page.unroute("**/images/*")
+    answer(page, 5, "4")
+    at(page, 6)
+    server.kill()
+    (file,) = (revised / "answers").iterdir()
+    given = rows(file)[-1]
+    assert (given["position"], given["answer"]) == ("5", "1")
+    assert 300 <= int(given["milliseconds"]) < 60_000
+
+
+PRESS_AGAIN = """() => new MutationObserver(() => {
+  if (window.pressedAgain || !document.querySelector("h1")?.textContent.startsWith("All images")) return;
+  window.pressedAgain = true;
+  setTimeout(() => dispatchEvent(new KeyboardEvent("keydown", { key: "1", code: "Digit1" })), 50);
+}).observe(document.body, { childList: true, subtree: true })"""
+"""Presses 1 a moment after the last page has come."""
+
+
+@pytest.mark.long
+def test_a_key_pressed_twice_does_not_finish(page: Page, revised: Path) -> None:
+    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
+    page.goto(server.address)
+    page.get_by_role("button", name="Begin").click()
+    for position in range(1, 12):
+        answer(page, position, "2")
+    at(page, 12)
+    page.evaluate(PRESS_AGAIN)
+    page.keyboard.press("1")
+    page.get_by_role("heading", name="All images are rated").wait_for()
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.pressedAgain")
+    assert page.get_by_role("button", name="Back").count() == 1
+    page.wait_for_selector(ANSWERABLE)
+    page.keyboard.press("1")
+    page.get_by_role("heading", name="Thank you").wait_for()
+    server.kill()
+
+
+@pytest.mark.long
+def test_arrows_of_the_number_pad_answer_nothing(page: Page, revised: Path) -> None:
+    """They scroll, without Num Lock; the same keys with it answer."""
+    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
+    page.goto(server.address)
+    page.get_by_role("button", name="Begin").click()
+    at(page, 1)
+    press = "key => dispatchEvent(new KeyboardEvent('keydown', { key, code: 'Numpad2' }))"
+    page.evaluate(press, "ArrowDown")
+    page.wait_for_timeout(200)
+    assert page.locator(".progress", has_text="1 of 12").count() == 1
+    page.evaluate(press, "2")
+    at(page, 2)
+    server.kill()
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ from collections import Counter
 from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
+from socket import create_connection
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,13 +193,28 @@ def test_in_a_local_network_the_printed_address_is_needed(plan: Path) -> None:
     connection = HTTPConnection("127.0.0.1", served.port, timeout=60)
     assert "/study/?token=" in served.address
     found = []
-    for path in ("/", "/visit", "/study/", f"/study/?token={served.address.partition('=')[2]}"):
+    token = served.address.partition("=")[2]
+    for path in ("/", "/visit", "/study/", f"/study/?token={token}", f"/study/?person=p%2017&token={token}&key="):
         connection.request("GET", path)
         reply = connection.getresponse()
         reply.read()
-        found.append(reply.status)
+        found.append((reply.status, reply.getheader("location")))
     served.kill()
-    assert found == [403, 403, 403, 303]
+    assert found == [(403, None)] * 3 + [(303, "/study/"), (303, "/study/?person=p+17&key=")]
+
+
+def test_a_telephone_out_of_reach_is_no_error(plan: Path) -> None:
+    """Between the header of an answer and the answer."""
+    served = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
+    head = f"POST /visit HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: 100\r\n\r\n{{"
+    with create_connection(("127.0.0.1", served.port), timeout=60) as line:
+        line.sendall(head.encode())
+        time.sleep(0.2)
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=60)
+    connection.request("GET", "/")
+    assert connection.getresponse().status == 200
+    served.kill()
+    assert (plan.parent / f"{plan.name}.stderr").read_text() == ""
 
 
 def test_a_clock_that_goes_back_keeps_no_place(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:

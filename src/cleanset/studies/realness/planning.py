@@ -258,14 +258,14 @@ def example_files(plan: StudyPlan) -> list[str]:
 
 
 STATIC = (
-    "index.html", "study.css", "study.js", "card.js", "seen.js", "pixels.js", "loader.js", "jspsych.min.js",
-    "html-button-response.min.js", "jspsych.LICENSE",
+    "index.html", "study.css", "study.js", "card.js", "digits.js", "seen.js", "pixels.js", "loader.js",
+    "jspsych.min.js", "html-button-response.min.js", "jspsych.LICENSE",
 )  # fmt: skip
 
 
 def static_file(name: str) -> bytes:
     """A file of the page that is the same in every plan."""
-    package = "web" if name in ("seen.js", "pixels.js", "loader.js") else "studies.realness"
+    package = "web" if name in ("digits.js", "seen.js", "pixels.js", "loader.js") else "studies.realness"
     return (files(f"cleanset.{package}") / "static" / name).read_bytes()
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from fastapi import FastAPI
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
@@ -55,11 +55,15 @@ Sent = TypeVar("Sent", bound=BaseModel)
 
 async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], object]) -> Response:
     body = b""
-    # in parts: request.body() would take one of any size into memory
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY_BYTES:
-            return PlainTextResponse(f"over {MAX_BODY_BYTES:,} bytes\n", 413)
+    try:
+        # in parts: request.body() would take one of any size into memory
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                return PlainTextResponse(f"over {MAX_BODY_BYTES:,} bytes\n", 413)
+    except ClientDisconnect:
+        # a telephone out of reach; its page asks again
+        return Response(status_code=400)
     try:
         return JSONResponse(await run_in_threadpool(answer, kind.model_validate_json(body)), headers=FRESH)
     except ValidationError as error:

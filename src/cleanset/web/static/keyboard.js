@@ -1,17 +1,13 @@
 // Keys of any keyboard layout, as the pages take them: Latin letters, digits, signs and named keys. Where a layout has
 // other letters or digits, the place of the key counts, as on a Latin keyboard.
+import "./digits.js";
 
-// Whether a key types something; on some layouts two characters, or a mark that joins the letter before.
-export const isText = (key) => [...key].length === 1 || /[^\x00-\x7f]/.test(key);
-
-// Keys that type nothing by themselves, and whose place tells what is meant: an accent to come, an input method.
-const UNKNOWN = new Set(["", "Dead", "Process", "Unidentified"]);
+export const isText = isTextKey;
 
 const letterAt = (code) => /^Key([A-Z])$/.exec(code)?.[1].toLowerCase();
-const digitAt = (code) => /^(?:Digit|Numpad)([0-9])$/.exec(code)?.[1];
 
 // Whether the page takes a key: another one is left to the browser. `named`: the page's keys with a name, such as Enter.
-export const isTaken = ({ key, code }, named) => isText(key) || named.has(key) || (UNKNOWN.has(key) && Boolean(letterAt(code) ?? digitAt(code)));
+export const isTaken = ({ key, code }, named) => isText(key) || named.has(key) || (isUnknownKey(key) && Boolean(letterAt(code) ?? digitAtPlace({ key, code })));
 
 // The value of a digit of another script: their blocks have ten each.
 function digitOf(key) {
@@ -29,10 +25,9 @@ let isForeign = false; // whether the letters of the layout are of another alpha
 export function meaningOf({ key, code = "", shiftKey = false }) {
   const letter = letterAt(code);
   if (letter && isText(key) && /[\p{L}\p{M}]/u.test(key)) isForeign = !/^[a-z]$/i.test(key);
-  const typesOne = isText(key) || UNKNOWN.has(key); // without Num Lock, the numbers are arrows
-  const digit = (typesOne ? digitAt(code) : undefined) ?? digitOf(key) ?? null;
+  const digit = digitAtPlace({ key, code }) ?? digitOf(key) ?? null;
   if (/^[a-z]$/i.test(key)) return { name: key.toLowerCase(), digit }; // Caps Lock
-  if (letter && (UNKNOWN.has(key) || (isForeign && isText(key)))) return { name: letter, digit };
+  if (letter && (isUnknownKey(key) || (isForeign && isText(key)))) return { name: letter, digit };
   if (isForeign && !shiftKey && /^Digit/.test(code)) return { name: digit, digit }; // a Thai keyboard has signs there
-  return { name: digitOf(key) ?? (UNKNOWN.has(key) ? digit ?? key : key), digit };
+  return { name: digitOf(key) ?? (isUnknownKey(key) ? digit ?? key : key), digit };
 }

@@ -67,7 +67,7 @@
     if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
     const buttons = main.querySelectorAll(BUTTONS);
     // by its place on the keyboard, since some layouts have other signs there
-    const chosen = buttons[(/^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1] ?? event.key) - 1];
+    const chosen = buttons[(digitAtPlace(event) ?? event.key) - 1];
     if (chosen && !chosen.disabled) chosen.click();
   }
 
@@ -186,12 +186,15 @@
     await element.decode();
   }
 
-  // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when.
+  // Takes an answer once all images of the trial were in sight for the set time. Resolves to the time since when; to
+  // nothing where another page has come meanwhile, which alone may then be answered.
   async function seen(trial, next) {
     bringUp(NEEDED[trial.kind], { seen: false });
-    const { images } = current;
+    const mine = current;
+    const { images } = mine;
     loader.want(filesOf(trial), filesOf(next));
     await Promise.all(images.map(arrived));
+    if (current !== mine) return undefined;
     document.querySelector("#no-image")?.remove();
     layOut();
     // a pair at once
@@ -202,10 +205,20 @@
     await new Promise(requestAnimationFrame);
     // in a window that is too small an image is seen in parts: the time begins anew
     const milliseconds = () => 1000 * secondsSeen(isLargeEnough() ? trial : {}, images);
-    while (milliseconds() < STUDY.shown_milliseconds) await wait(20);
-    current.seen = true;
+    while (current === mine && milliseconds() < STUDY.shown_milliseconds) await wait(20);
+    if (current !== mine) return undefined;
+    mine.seen = true;
     layOut();
     return performance.now() - milliseconds();
+  }
+
+  // Takes the answer of a page without images after the same time: whoever presses a key twice has not seen it.
+  async function seenAlone() {
+    bringUp(0, { seen: false });
+    const mine = current;
+    await wait(STUDY.shown_milliseconds);
+    mine.seen = true;
+    if (current === mine) layOut();
   }
 
   const named = (label) => `<button type="button">${text(label)}</button>`;
@@ -248,15 +261,14 @@
       main.querySelector(".next")?.addEventListener("click", () => go(place + 1), { once: true });
     }
     async function shownTrial() {
-      const mine = place;
+      since = undefined;
       began = performance.now();
       focusHeading();
       connectSteps();
       document.querySelector("#told").textContent = progress();
       const chosen = valuesOf(trials[place]).indexOf(given[place]);
       main.querySelectorAll(BUTTONS)[chosen]?.setAttribute("aria-pressed", "true");
-      const from = await seen(trials[place], trials[place + 1]);
-      if (mine === place) since = from;
+      since = (await seen(trials[place], trials[place + 1])) ?? since;
     }
     async function answered({ response }) {
       const trial = trials[place];
@@ -285,7 +297,7 @@
           if (!isFinishing()) return shownTrial();
           focusHeading();
           connectSteps();
-          return bringUp(0, { seen: true });
+          return seenAlone();
         },
         on_finish: (data) => {
           if (data.moved) return undefined;
