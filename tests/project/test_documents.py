@@ -77,8 +77,8 @@ NOT_RUN = {
     "cleanset review calibration": "needs answers to gold items: tests/review/page gives some",
     "cleanset contest enter contest.yaml": "needs mail and a key: tests/studies/contest/test_entering.py has both",
     "cleanset contest cosign mail --name orchard": "needs a key: tests/studies/contest/test_checkpoints.py has some",
-    "cleanset contest judge --judge 1f0a9c3e --on 2026-11-07": "serves a page until it is stopped; test_rehearsal.py "
-    "answers without it",
+    "cleanset contest judge --contest studies/rehearsal --judge 1f0a9c3e --on 2026-11-07": "serves a page until it is "
+    "stopped; test_rehearsal.py answers without it",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
     "tests/edition/test_adding_a_model.py adds a small model",

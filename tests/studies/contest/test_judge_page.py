@@ -513,6 +513,68 @@ def test_the_answer_that_was_given_last_is_taken_back(made: OnDisk) -> None:
     assert anew.draft.image == made.sha256
 
 
+def outlined(session: JudgeSession) -> tuple[JudgeTab, str]:
+    """A tab in which an image was answered up to three corners of its outline, and that image."""
+    tab = JudgeTab(session)
+    tab.press("Enter", None)
+    for key in "41":
+        tab.press(key, tab.question)
+    for point in ((1, 1), (9, 1), (9, 9)):
+        tab.press("corner", tab.question, point=point)
+    assert session.draft is not None
+    assert len(session.draft.corners) == 3, tab.notice
+    return tab, session.draft.image
+
+
+def two_images(made: OnDisk) -> JudgeSession:
+    made.removed("answers")
+    made.enter(made.mail("blue-1", {"y.png": png((0, 0, 200))}))
+    made.enter(at="2026-11-13T18:00:00Z", publish=True)
+    return JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+
+
+def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
+    """Back by the key that takes back, or when its turn comes; also on a server that was started anew."""
+    session = two_images(made)
+    tab, image = outlined(session)
+    given = session.draft
+    tab.press("s", None)
+    assert tab.notice.startswith("Left for later, with the answers so far")
+    assert tab.task is not None
+    assert tab.task.sha256 != image
+    tab.press("z", None)
+    assert session.draft == given
+    tab.press("s", None)
+    anew = JudgeSession(made.folder, JUDGES[0], day("2026-11-14"))
+    after = JudgeTab(anew)
+    others = {task.sha256 for task in anew.tasks} - {image}
+    for _ in [*others, *others]:
+        assert after.task is not None
+        assert after.task.sha256 in others
+        after.press("4", after.question)
+    assert set(anew.answers) == others
+    assert after.task is not None
+    assert anew.draft_of(after.task) == given
+
+
+def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
+    """Though another tab has gone on: this one is drawn anew first."""
+    session = two_images(made)
+    tab, _ = outlined(session)
+    stale = JudgeTab(session)
+    stale.note_shown()
+    for point in ((5, 12), (1, 9)):
+        tab.press("corner", tab.question, point=point)
+    for key in ("Enter", "z", "s"):
+        stale.press(key, stale.question)
+        assert stale.notice.startswith("Another tab has changed these answers")
+    assert session.draft is not None
+    assert (len(session.draft.corners), session.draft.closed) == (5, False)
+    stale.note_shown()
+    stale.press("z", stale.question)
+    assert len(session.draft.corners) == 4
+
+
 @pytest.mark.long
 def test_an_outline_by_keyboard_and_a_corner_dragged(contest: Path, start: Start, visit: Visit) -> None:
     at = visit(start())

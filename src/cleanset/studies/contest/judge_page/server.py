@@ -35,7 +35,8 @@ def url_of(session: JudgeSession, sha256: str) -> str:
 
 
 def render(tab: JudgeTab) -> str:
-    """The HTML of the page."""
+    """The HTML of the page, which the tab shows from then on."""
+    tab.note_shown()
     content: dict[str, object] = {
         "tab": tab,
         "session": tab.session,

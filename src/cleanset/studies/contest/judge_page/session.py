@@ -80,6 +80,11 @@ class JudgeDraft(Section):
             return "outline"
         return "statement" if len(self.statements) < len(STATEMENTS) else "done"
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no question was answered."""
+        return not (self.contains or self.corners or self.statements)
+
     def close_outline(self, width: int, height: int) -> None:
         """Finish the outline. Raises ValueError, and leaves it open, unless it is a simple polygon inside the image."""
         for problem in points_outside(parse_outline(self.corners), width, height):
@@ -107,6 +112,17 @@ class JudgeDraft(Section):
                 **dict(zip(STATEMENTS, self.statements, strict=False)),
             }
         )
+
+
+class JudgeDrafts(Section):
+    """The unfinished answers of a judge, as they are kept on disk."""
+
+    model_config = ConfigDict(strict=False)
+
+    current: JudgeDraft | None
+    """Of the image on the page; null if no question was answered."""
+    left: list[JudgeDraft]
+    """Of images that were left for later, in this order."""
 
 
 def read_answers(path: Path) -> dict[str, JudgeAnswer]:
@@ -198,12 +214,25 @@ class JudgeSession:
         """The images that come last."""
         self.draft: JudgeDraft | None = None
         """The unfinished answers to the current image, kept on disk beside the answers."""
+        self.left: dict[str, JudgeDraft] = {}
+        """By image, the unfinished answers to those left for later, kept beside them."""
+        self.left_last: str | None = None
+        """The image that was left for later by the last key; None after another answer."""
         self.size = cache(self._size)
         self._draft_file = contest / "answers" / judge / DRAFT
         self.refresh()
         # a draft was left by a server that was killed: the judge goes on where it ended, unless it is damaged
         with suppress(FileNotFoundError, ValueError):
-            self.draft = JudgeDraft.model_validate_json(self._draft_file.read_bytes())
+            self._take_up(JudgeDrafts.model_validate_json(self._draft_file.read_bytes()))
+
+    def _take_up(self, drafts: JudgeDrafts) -> None:
+        for each in (drafts.current, *drafts.left):
+            # nothing is saved without a key: the last question is asked again
+            if each is not None and each.step(self.groups) == "done":
+                each.take_back()
+        self.draft = drafts.current
+        self.left = {each.image: each for each in drafts.left}
+        self.skipped = list(self.left)
 
     def refresh(self) -> None:
         """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
@@ -230,13 +259,38 @@ class JudgeSession:
     def draft_of(self, task: JudgeTask) -> JudgeDraft:
         """The answers to an image so far."""
         if self.draft is None or self.draft.image != task.sha256:
-            self.draft = JudgeDraft(image=task.sha256)
+            self.draft = self.left.pop(task.sha256, None) or JudgeDraft(image=task.sha256)
         return self.draft
 
-    def keep_draft(self) -> None:
-        """Save the draft, so that it survives a killed server."""
-        assert self.draft is not None
-        write_text(self._draft_file, self.draft.model_dump_json() + "\n")
+    def keep_drafts(self) -> None:
+        """Save the unfinished answers, so that they survive a killed server."""
+        current = None if self.draft is None or self.draft.is_empty else self.draft
+        if current is None and not self.left:
+            self._draft_file.unlink(missing_ok=True)
+            return
+        drafts = JudgeDrafts(current=current, left=list(self.left.values()))
+        write_text(self._draft_file, drafts.model_dump_json() + "\n")
+
+    def leave(self, task: JudgeTask) -> None:
+        """Leave the current image for later, with its answers so far."""
+        draft = self.draft_of(task)
+        self.skipped = [*(each for each in self.skipped if each != task.sha256), task.sha256]
+        if not draft.is_empty:
+            self.left[task.sha256] = draft
+        self.draft = None
+        self.left_last = task.sha256
+        self.keep_drafts()
+
+    def return_to_left(self) -> bool:
+        """Go back to the image that was left by the last key; False if it was another one."""
+        last = self.left_last
+        if last is None or last in self.answers:
+            return False
+        self.left_last = None
+        self.skipped.remove(last)
+        self.draft = self.left.pop(last, None) or JudgeDraft(image=last)
+        self.keep_drafts()
+        return True
 
     def save(self, task: JudgeTask) -> None:
         """Save the draft as the first answers to its image."""
@@ -250,7 +304,7 @@ class JudgeSession:
         # spares reading the file again
         self.answers[task.sha256] = answer
         self.draft = None
-        self._draft_file.unlink(missing_ok=True)
+        self.keep_drafts()
 
     def reopen_last(self) -> bool:
         """Take back the answer that was given last on this day, as a draft without its last step; False without one."""
@@ -266,7 +320,7 @@ class JudgeSession:
         self.draft.take_back()
         try:
             # the draft first: a kill in between leaves the answers in two places, not in none
-            self.keep_draft()
+            self.keep_drafts()
             save_answer(self._answer_file(last.week), last.sha256, None, answer)
         except (CleansetError, OSError):
             self.draft = before
@@ -289,9 +343,8 @@ KEYS_OF_STEP: dict[JudgeStep, Collection[str]] = {
     "contains": ANSWER_OF_KEY,
     "outline": ("corner", "move", "Enter"),
     "statement": STATED,
-    "done": (*ANSWER_OF_KEY, *STATED, "corner", "move", "Enter"),
 }
-"""The keys that answer a question, by step; those of all where saving failed, which each tries again."""
+"""The keys that answer a question, by step."""
 
 MAX_KEY = 20
 """Characters of a key in a notice."""
@@ -312,7 +365,8 @@ class JudgeTab:
         self.pressed = 0
         self.notice = ""
         self.is_error = False
-        self.instructions = not session.answers and session.draft is None
+        self.instructions = not (session.answers or session.draft or session.left)
+        self._shown: tuple[str, tuple[Point, ...]] | None = None
 
     @property
     def task(self) -> JudgeTask | None:
@@ -336,6 +390,15 @@ class JudgeTab:
         given = {"contains": len(draft.contains), "statement": len(draft.statements)}.get(step, 0)
         return f"{self.session.tokens[task.sha256]} {step} {given}"
 
+    def note_shown(self) -> None:
+        """Remember the question and the outline that the tab shows now: keys answer nothing else."""
+        self._shown = self._state()
+
+    def _state(self) -> tuple[str, tuple[Point, ...]]:
+        task = self.task
+        corners = () if task is None else tuple(self.session.draft_of(task).corners)
+        return self.question, corners
+
     def press(self, key: str, seen: str | None, point: Point | None = None, corner: int | None = None) -> None:
         """Carry out a key. `seen`: the question that had been on the screen, with its image; None for too short a time.
 
@@ -351,6 +414,9 @@ class JudgeTab:
                 self._tell_nothing(key, "Enter leaves the instructions")
         elif key == "?":
             self.instructions = True
+        elif self._shown not in (None, self._state()):
+            self.notice = "Another tab has changed these answers: look at them, and press the key again."
+            self.is_error = True
         else:
             try:
                 self._press_at_image(key, seen, point, corner)
@@ -398,13 +464,14 @@ class JudgeTab:
             self._close(draft, self.session.size(task.sha256))
         elif step == "statement" and key in STATED:
             draft.statements.append(STATED[key])
-        elif step != "done":  # done: saving failed before, and is tried again
+        else:
             return  # a corner without a place, which only another page than ours sends
+        self.session.left_last = None
         try:
             if draft.step(groups) == "done":
                 self.session.save(task)
             else:
-                self.session.keep_draft()
+                self.session.keep_drafts()
         except (CleansetError, OSError):
             self.session.draft = before
             raise
@@ -434,15 +501,15 @@ class JudgeTab:
             self.is_error = True
 
     def _skip(self, task: JudgeTask) -> None:
-        if task.sha256 in self.session.skipped:
-            self.session.skipped.remove(task.sha256)
-        self.session.skipped.append(task.sha256)
-        self.session.draft = None
-        self.notice = "Left for later: the image comes again after the others."
+        kept = "" if self.session.draft_of(task).is_empty else ", with the answers so far"
+        self.session.leave(task)
+        self.notice = f"Left for later{kept}: the image comes again after the others; z goes back to it."
 
     def _undo(self, task: JudgeTask | None) -> None:
-        if task is not None and self.session.draft_of(task).take_back():
-            self.session.keep_draft()
+        if self.session.return_to_left():
+            self.notice = "Back to the image that was left for later."
+        elif task is not None and self.session.draft_of(task).take_back():
+            self.session.keep_drafts()
         elif not self.session.reopen_last():
             self.notice = "Nothing to take back: no answer from today."
 

@@ -162,7 +162,7 @@ function magnify(to) {
 addEventListener(
   "wheel",
   (event) => {
-    if (!event.target.closest(".stage")) return;
+    if (!event.target.closest(".stage") || event.deltaY === 0) return; // one to the side scrolls
     event.preventDefault();
     magnify(steps + (event.deltaY < 0 ? 1 : -1));
   },
