@@ -12,6 +12,8 @@ import { box, drawProposal, isReady, moveBox, moveImage, pan, takeBox, zoomBy, z
 
 const LOST = "cleanset-lost-keys";
 
+export const HIT = "hit"; // what is sent for a click on a class that the search has found
+
 const waiting = [];
 
 const mode = () => view()?.dataset.mode ?? "";
@@ -69,7 +71,8 @@ const HANDLERS = {
 checkHandlers(HANDLERS);
 
 function handle(typed) {
-  if (isTyping()) {
+  if (typed.name === HIT && mode() !== "search") return; // the click before has left the search
+  if (isTyping() && typed.name !== HIT) {
     typeInto(field(), typed);
     return;
   }
