@@ -179,5 +179,5 @@ whenDrawn(() => {
   countBelow();
   loadNext();
   work();
-  follow(press, isBusy(), field());
+  follow(press, isBusy, field());
 });
