@@ -150,6 +150,16 @@ def test_an_image_is_enlarged_in_place(report: Path, page: Page) -> None:
     assert page.locator("li:target").inner_text().startswith("00000407")
 
 
+def test_no_image_stands_above_the_caption_of_the_next(report: Path, page: Page) -> None:
+    show(page, report, "rejected.html")
+    page.locator("#text a.enlarge").first.click()
+    image = page.locator("dialog[open] img")
+    image.evaluate("image => { window.before = image; return image.decode(); }")
+    page.keyboard.press("ArrowRight")
+    assert (image.get_attribute("src") or "").endswith("/images/ILSVRC2012_val_00000224.jpg")
+    assert not page.evaluate("window.before.isConnected")
+
+
 @pytest.mark.long
 def test_without_a_script_nothing_dead_is_shown(report: Path, browser: Browser) -> None:
     """No control that does nothing; what is enlarged by script is a link to the image."""

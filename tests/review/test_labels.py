@@ -261,14 +261,14 @@ def test_the_images_are_looked_at_and_the_class_is_named(edition: Edition) -> No
     assert "dog 95 %, cat 5 %" in shown
     tab.press(sent("i", ["cat/3.png"]))
     assert tab.mode == "search"
-    tab.leave_search(0)
+    tab.choose_class(0, sent("hit", ["cat/3.png"]))
     assert tab.notice is not None
     assert "That is the class of the image already" in tab.notice.text
     tab.press(sent("i", ["cat/3.png"]))
-    tab.leave_search(None)
+    tab.leave_search()
     assert (tab.mode, tab.draft) == ("class", None)
     tab.press(sent("i", ["cat/3.png"]))
-    tab.leave_search(1)
+    tab.choose_class(1, sent("hit", ["cat/3.png"]))
     assert tab.cursor.class_index == 1
     tab.press(sent("c", ["dog/3.png"]))
     assert tab.ended
@@ -293,7 +293,7 @@ def test_another_reason_takes_the_class_back(edition: Edition) -> None:
     tab.start()
     render(tab)
     tab.press(sent("i", ["cat/3.png"]))
-    tab.leave_search(1)
+    tab.choose_class(1, sent("hit", ["cat/3.png"]))
     tab.open(0, "cat/3.png")
     render(tab)
     assert "reject: wrong class, dog" in render(tab)["view"]

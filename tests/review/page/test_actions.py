@@ -582,7 +582,7 @@ def kept_note(on: Stage) -> None:
 
 @does(Action.TELL_LOST)
 def lost(on: Stage) -> None:
-    on.page.evaluate("sessionStorage.setItem('cleanset-lost-keys', 2)")
+    on.page.evaluate("sessionStorage.setItem(`cleanset-lost-keys ${location.pathname}`, 2)")
     on.page.reload()
     on.page.wait_for_selector(".notice.error", timeout=PATIENCE)
     assert on.at.notice.startswith("The connection was lost, and 2 keys with it")

@@ -190,3 +190,17 @@ def test_enter_and_space_press_the_focused_button(looking: Reviewing) -> None:
     looking.answered(before)
     looking.press("Enter")
     assert looking.mode == "zoom"
+
+
+@pytest.mark.long
+def test_space_moves_the_image_only_while_it_is_held(looking: Reviewing) -> None:
+    """A window that loses the keyboard is not told when the key is let go."""
+    page = looking.page
+    for ends in ("keyup", "blur"):
+        page.keyboard.down("Space")
+        assert page.locator("#overlay.panning").count() == 1
+        if ends == "blur":
+            page.evaluate("dispatchEvent(new Event('blur'))")
+            assert page.locator("#overlay.panning").count() == 0
+        page.keyboard.up("Space")
+        assert page.locator("#overlay.panning").count() == 0

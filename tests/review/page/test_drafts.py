@@ -12,6 +12,11 @@ from .reviewing import Reviewing, TabAlone, reviews
 GOLDFISH = "n01443537"
 FIELD = ".q-dialog textarea"
 
+DECODES_WHEN_TOLD = """
+window.decoding = [];
+HTMLImageElement.prototype.decode = () => new Promise((go) => decoding.push(go));
+"""
+
 
 def closed(at: Reviewing) -> None:
     at.page.wait_for_selector(".q-dialog__inner", state="detached", timeout=PATIENCE)
@@ -110,6 +115,45 @@ def test_undo_works_after_a_reload(edition: Path, start: Serve, visit: Open) -> 
     assert (at.notice, reviews(edition)) == ("Undone: clean.", {})
     at.press("z")
     assert at.notice.startswith("Nothing to undo")
+
+
+@pytest.mark.long
+def test_a_duplicate_of_a_tab_has_its_own_steps(edition: Path, start: Serve, visit: Open) -> None:
+    """A page that it opens has a copy of what it has stored, as a duplicate has."""
+    at = visit(start())
+    first, second = at.shown[:2]
+    at.press("c")
+    with at.page.expect_popup() as opened:
+        at.page.evaluate("void open(location.href)")
+    copy = Reviewing(opened.value, at.page.url)
+    copy.press("z")
+    assert copy.notice.startswith("Nothing to undo")
+    while copy.focus != second:
+        copy.press("ArrowRight")
+    copy.press("u")
+    at.press("z")
+    assert reviews(edition) == {GOLDFISH: {second: {"verdict": "unsure"}}} != {GOLDFISH: {first: {}}}
+
+
+@pytest.mark.long
+def test_a_draft_does_not_open_in_another_class(start: Serve, visit: Open) -> None:
+    """The reviewer may go on before its image is there; it opens once they come back."""
+    at = visit(start(), script=DECODES_WHEN_TOLD)
+    second = at.shown[1]
+    at.press("ArrowRight", "e")
+    at.page.locator(FIELD).fill("a stamp")
+    at.page.reload()
+    at.ready()
+    at.page.wait_for_function("decoding.length > 0")
+    at.press("n")
+    at.page.evaluate("decoding.splice(0).forEach((go) => go())")
+    at.press("?", "Escape")
+    assert (at.mode, at.wnid != GOLDFISH) == ("class", True)
+    at.press("p")
+    at.page.wait_for_function("decoding.length > 0")
+    at.page.evaluate("decoding.splice(0).forEach((go) => go())")
+    open_again(at, "a stamp")
+    assert second in at.page.inner_text(".q-dialog .title")
 
 
 def test_search_and_class_count_alike(start: Serve, visit: Open) -> None:

@@ -218,3 +218,85 @@ def test_a_dialog_that_is_about_to_go_takes_nothing_typed_in_the_next(edition: P
     at.go(GOLDFISH)
     at.press("u")
     assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure", "note": "a stamp"}}}
+
+
+@pytest.mark.long
+def test_a_dialog_that_has_gone_closes_no_later_one(edition: Path, start: Serve, visit: Open) -> None:
+    """A browser tells that a dialog has gone when the next key is on its way."""
+    at = visit(start(), script=SLOW)
+    first = at.shown[0]
+    for key in ("/", "Escape", "/", *"ladybug", "Enter"):
+        at.page.keyboard.press(key)
+    wait_for(at, 4)
+    assert at.wnid == LADYBUG
+    for key in ("/", *GOLDFISH, "Enter", "e", *"a stamp", "Enter", "e", "Enter"):
+        at.page.keyboard.press(key)
+    wait_for(at, 10)
+    assert (at.wnid, at.mode) == (GOLDFISH, "class")
+    at.press("u")
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure", "note": "a stamp"}}}
+
+
+@pytest.mark.long
+def test_the_boards_verdict_outlives_the_note_before(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start("board"), f"?class={GOLDFISH}", script=SLOW)
+    first = at.shown[0]
+    for key in ("e", "Escape", "u", *"cut", "Enter"):
+        at.page.keyboard.press(key)
+    wait_for(at, 4)
+    assert reviews(edition, "board") == {GOLDFISH: {first: {"verdict": "unsure", "note": "cut"}}}
+
+
+@pytest.mark.long
+def test_a_click_beside_the_search_leaves_it(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("/")
+    at.page.wait_for_selector(".q-dialog input")
+    at.page.mouse.click(600, 700)
+    at.page.wait_for_selector("[data-mode=class]", timeout=PATIENCE)
+    at.page.wait_for_selector(".q-dialog__inner", state="detached", timeout=PATIENCE)
+    at.press("n")
+    assert at.wnid == LADYBUG
+
+
+def hit(at: Reviewing, wnid: str) -> str:
+    """Search for a class, and wait for it among those that are found."""
+    at.page.locator(".q-dialog input").fill(wnid)
+    at.page.wait_for_selector(f".hits .q-item--active:has-text('{wnid}')", timeout=PATIENCE)
+    return f".hits .q-item:has-text('{wnid}')"
+
+
+@pytest.mark.long
+def test_a_click_on_a_found_class_counts_like_enter(edition: Path, start: Serve, visit: Open) -> None:
+    """It needs an image that was seen, too."""
+    at = visit(start())
+    at.stop_clock()
+    at.press("n")
+    first = at.shown[0]
+    at.page.keyboard.press("i")
+    found = hit(at, GOLDFISH)
+    before = at.of_view("pressed")
+    at.page.eval_on_selector(found, "found => found.click()")  # the dialog slides in by the clock
+    at.answered(before)
+    assert (at.mode, reviews(edition)) == ("search", {})
+    assert "was pressed before the image was shown" in at.notice
+    at.look()
+    before = at.of_view("pressed")
+    at.page.eval_on_selector(found, "found => found.click()")  # the dialog slides in by the clock
+    at.answered(before)
+    named = {"verdict": "reject", "reason": "wrong_class", "correct_class": GOLDFISH}
+    assert (at.mode, reviews(edition)) == ("class", {LADYBUG: {first: named}})
+
+
+@pytest.mark.long
+def test_a_second_click_on_a_found_class_goes_nowhere(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    first = at.shown[0]
+    at.look()
+    at.press("i")
+    found = hit(at, LADYBUG)
+    at.page.eval_on_selector(found, "found => { found.click(); found.click(); }")
+    at.page.keyboard.press("?")
+    at.page.wait_for_selector("#overlay.help", timeout=PATIENCE)
+    assert at.wnid == GOLDFISH
+    assert [*reviews(edition)[GOLDFISH]] == [first]

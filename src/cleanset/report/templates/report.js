@@ -110,10 +110,11 @@ function enlarge(link) {
   }
   current = link;
   const small = link.querySelector("img");
-  const large = dialog.querySelector("img");
   const [width, height] = ["width", "height"].map((name) => Number(small.getAttribute(name)));
-  Object.assign(large, {src: link.href, alt: small.alt, width, height});
+  // a new element: another address on the same one would show the image before until its own is there
+  const large = made("img", {src: link.href, alt: small.alt, width, height});
   large.style.width = `min(${2 * width}px, 88vw, ${60 * width / height}vh)`;
+  dialog.querySelector("img").replaceWith(large);
   const caption = link.closest("figure").querySelector("figcaption");
   dialog.querySelector(".about").replaceChildren(...[...caption.childNodes].map((node) => node.cloneNode(true)));
   if (!dialog.open) dialog.showModal();

@@ -87,6 +87,10 @@ ANY_KEY = "any key"
 """Stands for every key that the mode has no other action for."""
 
 
+HIT = "hit"
+"""What the page sends for a click on a class that the search has found."""
+
+
 class Action(StrEnum):
     """What a reviewer, or the page itself, can ask of a tab."""
 
@@ -522,7 +526,7 @@ TABLE: tuple[ActionEntry, ...] = (
     ActionEntry(
         action=Action.SAVE_TEXT,
         line=_TEXT_DONE,
-        bindings=(Binding(TYPING, ("Enter",)),),
+        bindings=(Binding(TYPING, ("Enter",)), Binding(("search",), (HIT,))),
         label="save",
     ),
     ActionEntry(

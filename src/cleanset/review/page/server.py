@@ -26,7 +26,7 @@ from cleanset.review.audit_files import verdicts_folder
 from cleanset.review.gold_files import read_gold_key
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.opinions import Opinions, read_look_again, read_opinions
-from cleanset.review.page.actions import Action, action_of, bindings_for_browser
+from cleanset.review.page.actions import HIT, Action, action_of, bindings_for_browser
 from cleanset.review.page.audit_library import audit_library
 from cleanset.review.page.gold_items import with_golds
 from cleanset.review.page.keys import ReviewKey
@@ -307,11 +307,14 @@ def _inside(text: str, image: IndexedImage) -> Box | None:
 
 
 class Dialog:
-    """A dialog over the page, filled anew each time. `leave` gets None for a click outside."""
+    """A dialog over the page, filled anew each time. `leave` is called for a click outside; without it, none counts."""
 
-    def __init__(self, label: str, leave: Callable[[None], Awaitable[None]], props: str = "") -> None:
-        self._dialog = ui.dialog().props(f'{props}transition-duration=0 aria-label="{label}"')
-        self._dialog.on("hide", lambda: leave(None))
+    def __init__(self, label: str, leave: Callable[[], Awaitable[None]] | None = None, props: str = "") -> None:
+        persistent = "" if leave else "persistent "
+        self._dialog = ui.dialog().props(f'{persistent}{props}transition-duration=0 aria-label="{label}"')
+        if leave is not None:
+            # not `hide`: that is told of a dialog that the server has closed, too, when the next one may be open
+            self._dialog.on("update:model-value", lambda: leave())
 
     def show(self, fill: Callable[[], None] | None) -> None:
         """Open it with the content of `fill`, or close it."""
@@ -328,7 +331,7 @@ class Dialog:
 
 
 class Search(Dialog):
-    """Find a class by name or wnid. `leave` gets the class index that is clicked.
+    """Find a class by name or wnid.
 
     `searched`: the class indices that can be found. `state`: the state of a class in words, by class index.
     """
@@ -340,19 +343,22 @@ class Search(Dialog):
         self,
         classes: ClassTable,
         searched: Collection[int],
-        leave: Callable[[int | None], Awaitable[None]],
+        leave: Callable[[], Awaitable[None]],
         state: Callable[[int], str],
     ) -> None:
         super().__init__("Search a class", leave, "position=top ")
+        self._indices = {classes.keys[index]: index for index in searched}
         self._words = classes.search_words.capitalize()
         self._names = [classes.names[index] for index in searched]
-        self._leave = leave
         self._state = state
         self._row = 0
 
-    def chosen(self, text: str) -> int | None:
-        """The class index of the selected row among the hits of `text`; None without a hit."""
-        hits = search_classes(self._names, text)
+    def chosen(self, sent: ReviewKey) -> int | None:
+        """The class index of the hit that is clicked, or of the selected row among those of a text; None if none is."""
+        if sent.key == HIT:
+            return self._indices.get(sent.card or "")
+        # by the text that came with the key: the field may have changed since
+        hits = search_classes(self._names, sent.text)
         return hits[min(self._row, len(hits) - 1)].class_index if hits else None
 
     def fill(self) -> None:
@@ -379,8 +385,8 @@ class Search(Dialog):
             if not self._found():
                 ui.item_label("No class is found.").props("role=status")
             for row, name in enumerate(self._found()):
-                # bound by a default: the loop has moved on when somebody clicks
-                with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
+                with ui.item().props("clickable") as item:
+                    item.props["data-hit"] = name.key  # the page sends a click on it as a key
                     with ui.item_section():
                         ui.item_label(name.names).props("dir=auto")
                         about = (each for each in (name.key, name.gloss) if each not in ("", name.name))
@@ -436,7 +442,7 @@ class TabElements(pages.KeyedTab):
         self._search = Search(
             session.library.classes, session.library.by_class, self._leave_search, session.state_in_words
         )
-        self._note = Dialog("Note", self._leave_note, "persistent ")
+        self._note = Dialog("Note")
         self._show_dialogs()
         ui.timer(REFRESH_SECONDS, self._refresh)
 
@@ -460,18 +466,14 @@ class TabElements(pages.KeyedTab):
         elif action is Action.SAVE_TEXT and self._tab.mode == "note":
             self._tab.leave_note(sent.text)
         elif action is Action.SAVE_TEXT:
-            # by the text that came with the key: the field may have changed since
-            chosen = self._search.chosen(sent.text)
+            chosen = self._search.chosen(sent)
             if chosen is not None:
-                self._tab.leave_search(chosen, sent)
+                self._tab.choose_class(chosen, sent)
         else:
             self._tab.press(sent)
 
-    async def _leave_search(self, class_index: int | None) -> None:
-        await self.do(lambda: self._tab.leave_search(class_index))
-
-    async def _leave_note(self, text: str | None) -> None:
-        await self.do(lambda: self._tab.leave_note(text))
+    async def _leave_search(self) -> None:
+        await self.do(self._tab.leave_search)
 
     async def _refresh(self) -> None:
         if self._tab.mode in ("class", "end", "zoom") or self._tab.is_proposal_awaited:

@@ -133,7 +133,7 @@ class Tab(VerdictsOfTab):
         if self.mode == "note":
             self.leave_note(None)
         else:
-            self.leave_search(None)
+            self.leave_search()
 
     # Over the class: guidelines, and one's own verdicts
 
@@ -225,28 +225,28 @@ class Tab(VerdictsOfTab):
             self.draft = None
             self.open(class_index)
 
-    def leave_search(self, class_index: int | None, sent: ReviewKey | None = None) -> None:
-        """Go to the class that was found (None: stay), or save it as the one that the image in focus shows.
-
-        `sent`: the key, if it was one.
-        """
-        if class_index is not None and self.draft is not None and self.mode == "search":
-            self.notice = None
-            self.unread.begin(None)
-            with self._reporting_errors():
-                if sent is not None:
-                    self._check_seen(sent)
-                self.close()
-                if class_index == self.cursor.class_index:
-                    raise CleansetError("That is the class of the image already: i, and choose another.")
-                self.draft.correct_class = self.session.library.classes.keys[class_index]
-                self._save_draft()
-        elif class_index is not None:
-            self.notice = None
-            self.open(class_index)
-        elif self.mode == "search":
+    def leave_search(self) -> None:
+        """Leave the search for a class, and what it was for."""
+        if self.mode == "search":
             self.draft = None
             self.close()
+
+    def choose_class(self, class_index: int, sent: ReviewKey) -> None:
+        """Go to the class that was found, or save it as the one that the image in focus shows."""
+        if self.mode != "search":
+            return
+        self.notice = None
+        if self.draft is None:
+            self.open(class_index)
+            return
+        self.unread.begin(None)
+        with self._reporting_errors():
+            self._check_seen(sent)
+            self.close()
+            if class_index == self.cursor.class_index:
+                raise CleansetError("That is the class of the image already: i, and choose another.")
+            self.draft.correct_class = self.session.library.classes.keys[class_index]
+            self._save_draft()
 
 
 HANDLERS: Mapping[Action, Callable[[Tab, ReviewKey], None]] = MappingProxyType(

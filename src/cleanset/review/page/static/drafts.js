@@ -19,9 +19,13 @@ function change(name, draft) {
   sessionStorage.setItem(KEY, JSON.stringify(drafts));
 }
 
-// The name that the server knows this tab by, also after it is loaded anew.
-export const tab = sessionStorage.getItem("cleanset-tab") ?? `${Date.now()} ${Math.random()}`;
-sessionStorage.setItem("cleanset-tab", tab);
+// The name that the server knows this tab by, also after it is loaded anew. It is stored only while no page of the tab is
+// open: a duplicate of the tab copies what is stored, and has steps of its own to undo.
+const NAME = "cleanset-tab";
+export const tab = sessionStorage.getItem(NAME) ?? `${Date.now()} ${Math.random()}`;
+sessionStorage.removeItem(NAME);
+addEventListener("pagehide", () => sessionStorage.setItem(NAME, tab));
+addEventListener("pageshow", () => sessionStorage.removeItem(NAME)); // it may come back as it was left
 
 export const keepBox = (box) => change(here("crop"), box && { box, isOpen: true });
 export const keptBox = () => drafts[here("crop")]?.box ?? null;
@@ -48,7 +52,7 @@ export function follow(press, isBusy, field) {
     open = here(mode);
     return;
   }
-  if (isBusy) return;
+  if (isBusy()) return;
   if (open !== null && drafts[open]) change(open, drafts[open].text?.trim() ? { text: drafts[open].text } : null);
   open = null;
   for (const card of document.querySelectorAll("[data-card][data-unsaved]")) {
@@ -61,8 +65,12 @@ export function follow(press, isBusy, field) {
     if (key !== classKey || mode !== "class" || !shown) continue;
     if (isOpen && reopened.has(name)) continue;
     if (isOpen) {
-      reopened.add(name);
-      reopen(shown, () => [press("focus", { card: image }), press(KINDS[kind])]);
+      reopen(shown, () => {
+        if (reopened.has(name) || isBusy() || view().dataset.classKey !== key || view().dataset.mode !== "class") return;
+        reopened.add(name);
+        press("focus", { card: image });
+        press(KINDS[kind]);
+      });
     } else if (!card) continue;
     else if (card.dataset.verdict && !("unsaved" in card.dataset)) change(name, null);
     else if (!("unsaved" in card.dataset)) press("keep", { card: image, text });

@@ -10,7 +10,9 @@ import { discardNote, tab } from "./drafts.js";
 import { scrollText, tileBeside } from "./overlays.js";
 import { box, drawProposal, isReady, moveBox, moveImage, pan, takeBox, zoomBy, zoomTo } from "./viewer.js";
 
-const LOST = "cleanset-lost-keys";
+const LOST = `cleanset-lost-keys ${location.pathname}`; // of this person, as another may go on in the same tab
+
+export const HIT = "hit"; // what is sent for a click on a class that the search has found
 
 const waiting = [];
 
@@ -69,7 +71,8 @@ const HANDLERS = {
 checkHandlers(HANDLERS);
 
 function handle(typed) {
-  if (isTyping()) {
+  if (typed.name === HIT && mode() !== "search") return; // the click before has left the search
+  if (isTyping() && typed.name !== HIT) {
     typeInto(field(), typed);
     return;
   }
@@ -124,7 +127,7 @@ addEventListener(
     if (isTyping()) event.stopImmediatePropagation(); // the dialog would close by itself
     const held = actionOf(mode(), { name: nameIn(mode(), { name: event.key, code: event.code, shift: event.shiftKey }) });
     if (held?.action === "pan") {
-      pan(true);
+      holdPan(true);
       return;
     }
     if (held?.action === "magnify" && held.inBrowser && !isBusy() && magnify(true)) return;
@@ -134,8 +137,14 @@ addEventListener(
   },
   true,
 );
+let isPanHeld = false;
+function holdPan(isHeld) {
+  if (isHeld !== isPanHeld) pan(isHeld);
+  isPanHeld = isHeld;
+}
+addEventListener("blur", () => holdPan(false));
 addEventListener("keyup", (event) => {
-  if (event.key === keyOf("pan")) pan(false);
+  if (event.key === keyOf("pan")) holdPan(false);
   const glass = keyOf("magnify");
   if (event.code === `Key${glass.toUpperCase()}` || event.key.toLowerCase() === glass) magnify(false);
 });

@@ -4,7 +4,7 @@ import { announce, loadAhead, view, whenDrawn } from "../web/view.js";
 import { keyOf } from "./actions.js";
 import { follow } from "./drafts.js";
 import { layOut } from "./grid.js";
-import { field, guess, isBusy, press, tellLost, work } from "./keys.js";
+import { field, guess, HIT, isBusy, press, tellLost, work } from "./keys.js";
 import { pan, restoreRatio, sendKeysTo, showViewer, takeBox } from "./viewer.js";
 
 sendKeysTo({ press, work });
@@ -126,6 +126,7 @@ addEventListener("click", (event) => {
   const tile = event.target.closest("[data-tile]");
   const chosen = event.target.closest("[data-choose]");
   const visited = event.target.closest("[data-visit]");
+  const hit = event.target.closest("[data-hit]");
   const panning = event.target.closest("[data-pan]");
   if (panning) {
     panning.setAttribute("aria-pressed", String(panning.ariaPressed !== "true"));
@@ -133,6 +134,7 @@ addEventListener("click", (event) => {
   } else if (choice) takeBox(choice.dataset.choice);
   else if (tile) press("focus", { card: tile.dataset.tile });
   else if (chosen) press("choose", { card: chosen.dataset.choose });
+  else if (hit) press(HIT, { card: hit.dataset.hit });
   else if (visited) press("visit", { card: visited.dataset.visit });
   else if (button) press(button.dataset.key, {}, {}, button);
   else if (event.target.closest("#more")) document.querySelector("#cards").scrollBy({ top: innerHeight / 2 });
@@ -177,5 +179,5 @@ whenDrawn(() => {
   countBelow();
   loadNext();
   work();
-  follow(press, isBusy(), field());
+  follow(press, isBusy, field());
 });
