@@ -182,7 +182,9 @@
     frame.insertAdjacentHTML("beforeend", '<span class="loading" role="progressbar" aria-valuemin="0" aria-valuemax="100"></span>');
     frame.querySelector(".loading").setAttribute("aria-label", element.alt);
     tellLoading(frame, 0);
-    element.src = await loader.arrived(element.dataset.file);
+    const address = await loader.arrived(element.dataset.file);
+    if (!element.isConnected) return; // another page has come meanwhile
+    element.src = address;
     await element.decode();
   }
 
@@ -203,8 +205,8 @@
       each.style.visibility = "visible";
     }
     await new Promise(requestAnimationFrame);
-    // in a window that is too small an image is seen in parts: the time begins anew
-    const milliseconds = () => 1000 * secondsSeen(isLargeEnough() ? trial : {}, images);
+    // in a window that is too small an image is seen in parts: the time begins anew, as for a trial that comes again
+    const milliseconds = () => 1000 * secondsSeen(isLargeEnough() ? mine : {}, images);
     while (current === mine && milliseconds() < STUDY.shown_milliseconds) await wait(20);
     if (current !== mine) return undefined;
     mine.seen = true;
