@@ -557,6 +557,26 @@ def test_an_image_left_for_later_keeps_its_answers(made: OnDisk) -> None:
     assert anew.draft_of(after.task) == given
 
 
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_an_image_that_came_back_keeps_its_answers_too(made: OnDisk, *, is_alone: bool) -> None:
+    """As all others were left as well, or there is no other; the page is drawn after each key."""
+    session = two_images(made)
+    tab, image = outlined(session)
+    if is_alone:
+        session.tasks = [task for task in session.tasks if task.sha256 == image]
+    assert session.draft is not None
+    given = session.draft.model_copy(deep=True)
+    tab.press("s", None)
+    tab.note_shown()
+    while tab.task is not None and tab.task.sha256 != image:
+        tab.press("s", None)
+        tab.note_shown()
+    tab.press("z", None)
+    tab.note_shown()
+    kept = [each for each in (session.draft, *session.left.values()) if each is not None and each.image == image]
+    assert kept == [given]
+
+
 def test_a_key_answers_what_its_own_tab_shows(made: OnDisk) -> None:
     """Though another tab has gone on: this one is drawn anew first."""
     session = two_images(made)

@@ -288,6 +288,9 @@ class JudgeSession:
             return False
         self.left_last = None
         self.skipped.remove(last)
+        # a page that was drawn meanwhile has taken up the answers to another image, or to this one, if all were left
+        if self.draft is not None and not self.draft.is_empty:
+            self.left[self.draft.image] = self.draft
         self.draft = self.left.pop(last, None) or JudgeDraft(image=last)
         self.keep_drafts()
         return True
