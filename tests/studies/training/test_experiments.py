@@ -9,7 +9,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import ORIGINAL
-from cleanset.studies.training.accuracies import fold_accuracies, in_order, mean_accuracies
+from cleanset.studies.training.accuracies import fold_accuracies, in_order, mean_accuracies, share_interval
 from cleanset.studies.training.experiments import deviations, gains, inner_section, pairs, table_2, trained_scores
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.pages import experiments_context
@@ -50,7 +50,7 @@ COUNTS = {
     ("three", "random_background"): (6, 6, 6),
 }
 BY_FOLD = fold_accuracies(counted(COUNTS))
-MEANS = mean_accuracies(BY_FOLD)
+MEANS = mean_accuracies(BY_FOLD, 3)
 
 
 def test_accuracies_over_folds() -> None:
@@ -64,8 +64,14 @@ def test_accuracies_over_folds() -> None:
     assert [found["one", "original"][name] for name in ("low", "high")] == pytest.approx([0.7985, 0.9534], abs=1e-4)
 
 
+def test_few_folds_of_many_parts_share_less_of_their_training_images() -> None:
+    """Each of three folds tests a twelfth: .75 +- 4.3027 * .05 * sqrt(1 / 3 + 1 / 11), as far as images allow."""
+    interval = share_interval(np.array([0.7, 0.8, 0.75]), 750_000, 1_000_000, 12)
+    assert interval == pytest.approx((0.6099, 0.8901), abs=1e-4)
+
+
 def test_one_fold_has_no_spread() -> None:
-    (cell,) = mean_accuracies(fold_accuracies(counted({("one", "original"): (9,)}))).to_dict("records")
+    (cell,) = mean_accuracies(fold_accuracies(counted({("one", "original"): (9,)})), 3).to_dict("records")
     assert math.isnan(cell["spread"])
     assert (cell["low"], cell["high"]) == pytest.approx((0.6990, 0.9721), abs=1e-4)
 
@@ -89,7 +95,7 @@ def test_a_run_that_is_there_twice() -> None:
 
 def test_gains_over_folds() -> None:
     """.2, .1, .0 of blurred objects: mean .1, s .1, so the half width is 4.3027 * sqrt(.01 * 5 / 6)."""
-    blurred, random = gains(pairs(RUNS), BY_FOLD).to_dict("records")
+    blurred, random = gains(pairs(RUNS), BY_FOLD, 3).to_dict("records")
     assert (blurred["gain"], random["gain"]) == pytest.approx((0.1, 0.4))
     assert (blurred["low"], blurred["high"]) == pytest.approx((0.1 - 0.3927764, 0.1 + 0.3927764))
     assert [blurred[name] for name in ("ex1", "ex2", "folds", "interval")] == ["one", "two", 3, "folds"]
@@ -97,7 +103,7 @@ def test_gains_over_folds() -> None:
 
 def test_the_gain_of_one_fold_is_over_images() -> None:
     counts = {("one", "blur_object"): (6,), ("two", "blur_object"): (9,)}
-    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts))).to_dict("records")
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3).to_dict("records")
     # 18 of 20 minus 12 of 20: Wilson's ends are .6990 .9721 and .3866 .7812
     assert row["gain"] == pytest.approx(0.3)
     low = 0.3 - math.hypot(0.9 - 0.69896, 0.78123 - 0.6)
@@ -106,9 +112,9 @@ def test_the_gain_of_one_fold_is_over_images() -> None:
 
 def test_only_common_folds_are_compared() -> None:
     counts = {("one", "blur_object"): (6, 7, 8), ("two", "blur_object"): (8, 8)}
-    assert gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)))["folds"].tolist() == [2]
+    assert gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3)["folds"].tolist() == [2]
     with pytest.raises(CleansetError, match="runs one and two: no fold in common that is tested on blur_object"):
-        gains(pairs(RUNS[:2]), fold_accuracies(counted({("one", "blur_object"): (6,)})))
+        gains(pairs(RUNS[:2]), fold_accuracies(counted({("one", "blur_object"): (6,)})), 3)
 
 
 def test_table_2() -> None:
@@ -144,7 +150,7 @@ def test_table_3_of_the_paper() -> None:
     runs = [run_of("one", "original", test="table_2"), run_of("stopped", "original", early_stopping=5), *stopped]
     (pair,) = found = pairs(runs)
     assert (pair.ex1.name, pair.baseline.name) == ("one", "stopped")
-    means = mean_accuracies(fold_accuracies(counted(counts, images=10_000)))
+    means = mean_accuracies(fold_accuracies(counted(counts, images=10_000)), 3)
     published, written = trained_scores(found, means).to_numpy().tolist()
     assert published[6:9] == pytest.approx((0.0885, 0.0052, 0.9062), abs=2e-4)
     assert inner_section(found, means)["one"]["original"] == 0.8623
@@ -173,7 +179,7 @@ def test_two_pairs_of_one_run_on_originals_have_their_own_scores() -> None:
     series += [("four", "blur_object", 5), ("five", "random_background", 5)]
     stopped = [run_of(name, scenario, early_stopping=patience) for name, scenario, patience in series]
     found = pairs([run_of("one", "original", test="table_2"), *stopped])
-    means = mean_accuracies(fold_accuracies(counted({key: (correct,) for key, correct in given.items()})))
+    means = mean_accuracies(fold_accuracies(counted({key: (correct,) for key, correct in given.items()})), 3)
     scores = trained_scores(found, means)
     published = scores[scores["definition"] == "as_published"]
     assert published["external"].tolist() == pytest.approx([0.04 + 0.16] * 2)
@@ -193,8 +199,12 @@ def test_the_page_has_a_row_for_each_of_two_pairs() -> None:
     found = pairs([*RUNS, *slow])
     by_fold = fold_accuracies(counted(COUNTS | {("slow", "blur_object"): (5,) * 3, ("late", "blur_object"): (4,) * 3,
                                                 ("slow", "original"): (9,) * 3}))  # fmt: skip
-    means = mean_accuracies(by_fold)
-    tables = {"table_2": table_2(found, means), "gains": gains(found, by_fold), "deviations": deviations(found, means)}
+    means = mean_accuracies(by_fold, 3)
+    tables = {
+        "table_2": table_2(found, means),
+        "gains": gains(found, by_fold, 3),
+        "deviations": deviations(found, means),
+    }
     context = experiments_context(Summary({**tables, "trained_scores": trained_scores(found, means)}, {}))
     cells = {
         pair: by_scenario["blur_object"]["accuracy"] for (pair, _), by_scenario in context["halves"][ORIGINAL].items()
@@ -251,12 +261,12 @@ def test_grids() -> None:
 def test_rows_in_another_order_give_the_same() -> None:
     tests = counted(COUNTS)
     mixed = tests.iloc[np.random.default_rng(0).permutation(len(tests))]
-    pd.testing.assert_frame_equal(gains(pairs(RUNS), fold_accuracies(mixed)), gains(pairs(RUNS), BY_FOLD))
+    pd.testing.assert_frame_equal(gains(pairs(RUNS), fold_accuracies(mixed), 3), gains(pairs(RUNS), BY_FOLD, 3))
 
 
 def test_folds_that_agree_have_an_interval_over_images() -> None:
     """24 of 30 minus 21 of 30 twice over: Newcombe's for 48 and 42 of 60."""
     counts = {("one", "blur_object"): (7, 7, 7), ("two", "blur_object"): (8, 8, 8)}
-    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts))).to_dict("records")
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)), 3).to_dict("records")
     assert row["interval"] == "images"
     assert row["low"] < 0 < 0.1 < row["high"]

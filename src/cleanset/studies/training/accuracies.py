@@ -17,8 +17,6 @@ CELL = ["run", "fold", "scenario", "class_index"]
 """The columns that name a row of a test table."""
 COUNTED = ["images", "correct"]
 """The columns of counts of images."""
-SPLIT_TESTED_TO_TRAINED = 0.25
-"""Images tested by images trained on, of one split of 80 and 20, as Nadeau and Bengio's variance takes it."""
 
 
 def in_order(scenarios: Iterable[str]) -> list[str]:
@@ -28,9 +26,9 @@ def in_order(scenarios: Iterable[str]) -> list[str]:
     return known + sorted(wanted.difference(known))
 
 
-def tested_to_trained(folds: int) -> float:
-    """Images tested by images trained on: of a cross-validation, or of one split of 80 and 20."""
-    return SPLIT_TESTED_TO_TRAINED if folds == 1 else 1 / (folds - 1)
+def tested_to_trained(parts: int) -> float:
+    """Images tested by images trained on, in a fold that tests one of so many parts, also where few folds are run."""
+    return 1 / (parts - 1)
 
 
 def fold_accuracies(tests: pd.DataFrame) -> pd.DataFrame:
@@ -60,17 +58,18 @@ def cell_name(row: pd.Series) -> str:
     return f"run {row['run']}, {row['fold']}, {row['scenario']}, class {row['class_index']}"
 
 
-def mean_accuracies(by_fold: pd.DataFrame) -> pd.DataFrame:
+def mean_accuracies(by_fold: pd.DataFrame, parts: int) -> pd.DataFrame:
     """By run and scenario: folds, images, correct ones, the mean accuracy over folds, its spread and interval, loss.
 
-    `spread`: the standard deviation over folds with n - 1, NaN for one. Rows of `fold_accuracies`.
+    `spread`: the standard deviation over folds with n - 1, NaN for one. `parts`: those that the images are divided
+    into, of which a fold tests one. Rows of `fold_accuracies`.
     """
     rows = []
     for (run, scenario), found in by_fold.groupby(["run", "scenario"], sort=False):
         accuracies = found["accuracy"].to_numpy("float64")
         images = int(found["images"].sum())
         correct = int(found["correct"].sum())
-        interval = share_interval(accuracies, correct, images)
+        interval = share_interval(accuracies, correct, images, parts)
         rows.append(
             {
                 "run": run,
@@ -89,12 +88,12 @@ def mean_accuracies(by_fold: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def share_interval(by_fold: NDArray[np.float64], correct: int, images: int) -> Interval:
+def share_interval(by_fold: NDArray[np.float64], correct: int, images: int, parts: int) -> Interval:
     """The interval of a mean share: over folds and over images, whichever end lies further out, within 0 to 1.
 
     Folds that agree by chance would have an interval without a width; images alone leave out how trainings differ.
     """
     low, high = wilson(correct, images)
-    over_folds = fold_interval(by_fold, tested_to_trained(len(by_fold)))
+    over_folds = fold_interval(by_fold, tested_to_trained(parts))
     # one fold has no interval over folds: fmin and fmax leave NaN out
     return Interval(max(0.0, float(np.fmin(low, over_folds.low))), min(1.0, float(np.fmax(high, over_folds.high))))

@@ -86,10 +86,11 @@ GAIN_COLUMNS = [
 ]  # fmt: skip
 
 
-def gains(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
+def gains(found: Iterable[RunPair], by_fold: pd.DataFrame, parts: int) -> pd.DataFrame:
     """EX2's accuracy on its scenario minus EX1's, by network and scenario, as mean over the folds that both have.
 
     The interval is over folds, or over images for one fold and for folds that agree. `by_fold`: of `fold_accuracies`.
+    `parts`: those that the images are divided into, of which a fold tests one.
     """
     rows = []
     for pair in found:
@@ -106,7 +107,7 @@ def gains(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
                     "the same folds: train them again"
                 )
             differences = (both["accuracy"] - both["accuracy_other"]).to_numpy("float64")
-            interval, kind = _interval(both, differences)
+            interval, kind = _interval(both, differences, parts)
             rows.append(
                 {
                     "pair": pair.name,
@@ -127,11 +128,11 @@ def gains(found: Iterable[RunPair], by_fold: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=GAIN_COLUMNS)
 
 
-def _interval(both: pd.DataFrame, differences: NDArray[np.float64]) -> tuple[Interval, str]:
+def _interval(both: pd.DataFrame, differences: NDArray[np.float64], parts: int) -> tuple[Interval, str]:
     """The interval of a mean difference within -1 to 1, and what it is over."""
     # folds that agree by chance would have an interval without a width
     if len(differences) > 1 and np.ptp(differences) > 0:
-        found = fold_interval(differences, tested_to_trained(len(differences)))
+        found = fold_interval(differences, tested_to_trained(parts))
         return Interval(max(-1.0, found.low), min(1.0, found.high)), "folds"
     sums = both[["correct", "images", "correct_other", "images_other"]].sum()
     return unpaired_difference(*sums.astype(int).tolist()), "images"

@@ -32,8 +32,10 @@ class Summary(NamedTuple):
         return records(self.tables[name]) if name in self.tables else []
 
 
-def summarise(runs: Sequence[FinishedRun], histories: pd.DataFrame, measures: SegmentationMeasures) -> Summary:
-    """All tables of finished runs; `histories`: their rows, of `history_rows`."""
+def summarise(
+    runs: Sequence[FinishedRun], histories: pd.DataFrame, measures: SegmentationMeasures, parts: int
+) -> Summary:
+    """All tables of finished runs. `histories`: their rows, of `history_rows`; `parts`: `folds` of the params."""
     tables = {
         "runs": pd.DataFrame(map(_run_row, runs)),
         "histories": histories,
@@ -45,10 +47,10 @@ def summarise(runs: Sequence[FinishedRun], histories: pd.DataFrame, measures: Se
     if classified:
         of_class = pd.concat([tests for _, tests in classified], ignore_index=True)
         by_fold = fold_accuracies(of_class)
-        means = mean_accuracies(by_fold)
+        means = mean_accuracies(by_fold, parts)
         tables |= {"class_accuracies": of_class, "fold_accuracies": by_fold, "accuracies": means}
         if found := pairs(each for each, _ in classified):
-            tables |= {"gains": gains(found, by_fold), "table_2": table_2(found, means)}
+            tables |= {"gains": gains(found, by_fold, parts), "table_2": table_2(found, means)}
             tables |= {"deviations": deviations(found, means), "trained_scores": trained_scores(found, means)}
             trained = inner_section(found, means)
     segmented = [tests for each, tests in tested if each.run.task == "segmentation"]

@@ -85,7 +85,7 @@ def run(study: TrainingStudy) -> None:
     inputs = StudyInputs.read(study)
     runs, missing = finished_runs(study, inputs.params)
     histories = history_rows(runs)
-    summary = summarise(runs, histories, inputs.params.measures.segmentation)
+    summary = summarise(runs, histories, inputs.params.measures.segmentation, inputs.params.folds)
     write_measures(study.measures, summary)
     write_metrics(study.metrics, metric_values(summary))
     report = ReportData(classes=inputs.classes, runs=runs, missing=missing, histories=histories, summary=summary)
