@@ -131,3 +131,12 @@ def test_equal_models_are_found_different_as_often_as_promised() -> None:
     random = np.random.default_rng(1)
     found = [within_test("model", random.normal(size=(20, 4)) @ np.diag([1, 1, 1, 4])).p < 0.05 for _ in range(1000)]
     assert 35 <= sum(found) <= 70
+
+
+def test_images_that_vary_by_rounding_alone_have_no_test() -> None:
+    """Two models and three scenarios: the second is correct in one more scenario on each image."""
+    correct = np.tile(np.array([[True, False, False], [True, True, False]]), (6, 1, 1))
+    tables = by_image(correct, np.repeat([3, 8], 3), (("a", "b"), ("s", "t", "u"), (3, 8)), FACTORS)
+    of_models = tables["by_image"][tables["by_image"]["factor"] == "model"]
+    assert of_models["p"].isna().all()
+    assert tables["by_image_anova"].set_index("source").loc["model", ["f", "p", "epsilon"]].isna().all()

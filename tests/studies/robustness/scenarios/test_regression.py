@@ -201,6 +201,13 @@ def test_the_fitted_values_and_the_baselines() -> None:
     assert rows.loc[("b", "s", 1), "fitted"] == pytest.approx(0.6875)
 
 
+@pytest.mark.parametrize("accuracy", [0.7, 2 / 3, 1.0])
+def test_cells_that_are_all_equal_have_no_test(accuracy: float) -> None:
+    found = regression(small([accuracy] * 8), ["a", "s", 0])
+    assert found["regression"]["p"].iloc[1:].isna().all()
+    assert found["anova"]["p"].isna().all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("oracle", [False, True])
 def test_an_exact_fit_has_no_residual(oracle: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from scipy import stats
 
 from cleanset.statistics.basics import LEVEL, Floats, Ints
 from cleanset.statistics.differences import holm
+from cleanset.studies.robustness.scenarios.regression import is_rounding
 
 TERM_COLUMNS = ("factor", "level", "estimate", "standard_error", "low", "high", "t", "df", "p", "p_holm")
 ANOVA_COLUMNS = ("source", "df", "residual_df", "epsilon", "f", "p")
@@ -107,9 +108,10 @@ def within_test(source: str, means: Floats) -> Source:
     # the covariance of the levels without the images' own means
     covariance = _products(centred)
     squares = float((covariance**2).sum())
-    epsilon = float(np.trace(covariance)) ** 2 / (df * squares) if squares else NAN
+    varies = not is_rounding(residual, means)
+    epsilon = float(np.trace(covariance)) ** 2 / (df * squares) if varies else NAN
     residual_df = df * (images - 1)
-    f = between / df / (residual / residual_df) if residual > 0 and residual_df else NAN
+    f = between / df / (residual / residual_df) if varies and residual_df else NAN
     p = float(stats.f.sf(f, epsilon * df, epsilon * residual_df))
     return Source(source=source, df=df, residual_df=residual_df, epsilon=epsilon, f=f, p=p)
 
@@ -129,7 +131,7 @@ def between_test(source: str, means: Floats, classes: Ints) -> Source:
     groups = [means[classes == each] for each in np.unique(classes)]
     df = len(groups) - 1
     between = float(sum(len(group) * (group.mean() - means.mean()) ** 2 for group in groups))
-    f = between / df / (residual / residual_df) if residual > 0 and residual_df else NAN
+    f = between / df / (residual / residual_df) if residual_df and not is_rounding(residual, means) else NAN
     p = float(stats.f.sf(f, df, residual_df))
     return Source(source=source, df=df, residual_df=residual_df, epsilon=1.0, f=f, p=p)
 
@@ -139,14 +141,16 @@ def _within_terms(factor: str, names: Sequence[object], means: Floats) -> Iterat
     images = len(means)
     for place, name in enumerate(names[1:], start=1):
         differences = means[:, place] - means[:, 0]
-        error = float(differences.std(ddof=1) / np.sqrt(images)) if images > 1 else NAN
+        squares = float(((differences - differences.mean()) ** 2).sum())
+        varies = images > 1 and not is_rounding(squares, means[:, [0, place]])
+        error = float(differences.std(ddof=1) / np.sqrt(images)) if varies else NAN
         yield _term(factor, name, float(differences.mean()), error=error, df=images - 1)
 
 
 def _between_terms(factor: str, names: Sequence[object], means: Floats, classes: Ints) -> Iterator[Term]:
     """Yield each level of a factor, compared with the first between images, whose variance all levels share."""
     residual, residual_df = _within_classes(means, classes)
-    variance = residual / residual_df if residual_df else NAN
+    variance = residual / residual_df if residual_df and not is_rounding(residual, means) else NAN
     first = means[classes == names[0]]
     for name in names[1:]:
         group = means[classes == name]

@@ -8,6 +8,7 @@ and 1.4 GB; the closed form takes neither. It takes the cells as independent tho
 p-values mean nothing; `by_image` has tests that hold.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,13 @@ from cleanset.validation import shown
 
 FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"
-EXACT_FIT = 1e-24
-"""Residual sum of squares, as a share of the total, below which the fit is exact."""
+ROUNDING = 1e-24
+"""Sum of squared differences, as a share of the sum of squares of the values, below which it is rounding alone."""
+
+
+def is_rounding(squared_differences: float, values: Floats) -> bool:
+    """Whether a sum of squared differences of values is what rounding leaves of 0."""
+    return squared_differences <= ROUNDING * float((values**2).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,8 +124,9 @@ def in_closed_form(design: Design) -> Fit:
 def _regression(design: Design, fit: Fit) -> dict[str, pd.DataFrame]:
     """The tables of a fit."""
     df = design.residual_df
-    # an exact fit leaves rounding errors, from which t and p would be arbitrary numbers
-    exact = fit.residual_ss <= EXACT_FIT * (fit.factor_ss.sum() + fit.residual_ss)
+    # what rounding leaves of 0 would make t and p arbitrary numbers
+    fit = _without_rounding(fit, design.observed)
+    exact = fit.residual_ss == 0
     errors = np.zeros_like(fit.standard_errors) if exact else fit.standard_errors
     with np.errstate(divide="ignore", invalid="ignore"):
         t = fit.coefficients / errors
@@ -142,8 +149,19 @@ def _regression(design: Design, fit: Fit) -> dict[str, pd.DataFrame]:
     cells = pd.MultiIndex.from_product(design.levels, names=FACTORS).to_frame(index=False)
     values = {OBSERVED: design.observed.ravel(), "fitted": _fitted(design, fit.coefficients).ravel()}
     fitted = cells.astype(object).assign(**values)
-    anova = _anova(design, fit, 0.0 if exact else fit.residual_ss)
+    anova = _anova(design, fit, fit.residual_ss)
     return {"regression": estimates, "anova": anova, "fitted": fitted}
+
+
+def _without_rounding(fit: Fit, observed: Floats) -> Fit:
+    """The fit with 0 for coefficients and sums of squares that are rounding alone."""
+    smallest = math.sqrt(ROUNDING) * float(np.abs(observed).max())
+    return Fit(
+        coefficients=np.where(np.abs(fit.coefficients) <= smallest, 0.0, fit.coefficients),
+        standard_errors=fit.standard_errors,
+        factor_ss=np.array([0.0 if is_rounding(each, observed) else each for each in fit.factor_ss]),
+        residual_ss=0.0 if is_rounding(fit.residual_ss, observed) else fit.residual_ss,
+    )
 
 
 def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
