@@ -73,6 +73,14 @@ def test_one_rating_for_nearly_everything() -> None:
     assert exclusions(answers).by_rule == {"attention": (), "comprehension": ()}
 
 
+def test_a_share_that_is_exactly_the_limit_excludes_nobody() -> None:
+    """.7 of 90 and .55 of 100, which are no whole numbers in floating point."""
+    ratings = tuple(Answer("a", "real", str(place), 1 if place < 63 else 2) for place in range(90))
+    assert exclusions(StudyAnswers(ratings), ExclusionLimits(max_same=0.7)).by_rule["straight_lining"] == ()
+    found = exclusions(StudyAnswers(trials("a", "1", 55)), ExclusionLimits(min_share=0.55), {"1": 100})
+    assert found.by_rule["incomplete"] == ()
+
+
 def test_too_fast_is_judged_by_the_median_of_images() -> None:
     """One pause does not make up for haste; checks and pairs are not counted, nor people without times."""
     given = (*trials("fast", "1", 4, 150), trial("fast", "1", 5, "real", 90_000))

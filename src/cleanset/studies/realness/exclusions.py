@@ -7,6 +7,7 @@ there are some, always apply; the others do where a limit is given.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import median
 from typing import Annotated, NamedTuple
 
@@ -160,14 +161,16 @@ def _incomplete(answers: StudyAnswers, required: float, list_sizes: Mapping[str,
     shown = Counter[str]()
     for person, name in lists:
         shown[person] += list_sizes[name]
-    return {person for person, count in counts.items() if count < required * shown[person]}
+    exact = Fraction(str(required))
+    return {person for person, count in counts.items() if count < exact * shown[person]}
 
 
 def _straight_lining(answers: StudyAnswers, allowed: float) -> set[str]:
     ratings = defaultdict(list)
     for each in answers.ratings:
         ratings[each.person].append(each.rating)
-    return {person for person, given in ratings.items() if max(Counter(given).values()) > allowed * len(given)}
+    exact = Fraction(str(allowed))
+    return {person for person, given in ratings.items() if max(Counter(given).values()) > exact * len(given)}
 
 
 def _too_fast(answers: StudyAnswers, required: float) -> set[str]:
