@@ -45,6 +45,7 @@ def _locked_folder(folder: Path, kind: int) -> int:
         os.close(descriptor)
         raise
     except OSError:
+        # a file system without locks on folders
         pass
     return descriptor
 

@@ -324,13 +324,19 @@ def answer(page: Page, position: int, key: str) -> None:
     page.keyboard.press(key)
 
 
-@pytest.mark.long
-def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
-    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
+def begun(page: Page, plan: Path, answered: int = 0) -> Server:
+    """A server of the plan, and its page at the trial after those that are answered."""
+    server = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
     page.goto(server.address)
     page.get_by_role("button", name="Begin").click()
-    for position in range(1, 6):
+    for position in range(1, answered + 1):
         answer(page, position, "2")
+    return server
+
+
+@pytest.mark.long
+def test_people_go_back_and_change_an_answer(page: Page, revised: Path) -> None:
+    server = begun(page, revised, answered=5)
     at(page, 6)
     page.get_by_role("button", name="Back").click()
     at(page, 5)
@@ -375,11 +381,7 @@ WAITING = "#jspsych-html-button-response-btngroup button:disabled"
 @pytest.mark.long
 def test_who_goes_back_before_an_image_was_seen_answers_the_one_before(page: Page, revised: Path) -> None:
     """Neither the wait of the image that was left counts for it, nor do the two waits begin each other anew."""
-    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
-    page.goto(server.address)
-    page.get_by_role("button", name="Begin").click()
-    for position in range(1, 6):
-        answer(page, position, "2")
+    server = begun(page, revised, answered=5)
     at(page, 6)
     page.reload()  # so that no trial has been seen
     held: list[Route] = []
@@ -422,11 +424,7 @@ PRESS_AGAIN = """() => new MutationObserver(() => {
 
 @pytest.mark.long
 def test_a_key_pressed_twice_does_not_finish(page: Page, revised: Path) -> None:
-    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
-    page.goto(server.address)
-    page.get_by_role("button", name="Begin").click()
-    for position in range(1, 12):
-        answer(page, position, "2")
+    server = begun(page, revised, answered=11)
     at(page, 12)
     page.evaluate(PRESS_AGAIN)
     page.keyboard.press("1")
@@ -443,9 +441,7 @@ def test_a_key_pressed_twice_does_not_finish(page: Page, revised: Path) -> None:
 @pytest.mark.long
 def test_arrows_of_the_number_pad_answer_nothing(page: Page, revised: Path) -> None:
     """They scroll, without Num Lock; the same keys with it answer."""
-    server = Server(revised, "study", "serve", "--plan", ".", "--port", "0")
-    page.goto(server.address)
-    page.get_by_role("button", name="Begin").click()
+    server = begun(page, revised)
     at(page, 1)
     press = "key => dispatchEvent(new KeyboardEvent('keydown', { key, code: 'Numpad2' }))"
     page.evaluate(press, "ArrowDown")

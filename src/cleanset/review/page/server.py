@@ -313,7 +313,7 @@ class Dialog:
         persistent = "" if leave else "persistent "
         self._dialog = ui.dialog().props(f'{persistent}{props}transition-duration=0 aria-label="{label}"')
         if leave is not None:
-            # not `hide`: that is told of a dialog that the server has closed, too, when the next one may be open
+            # not `hide`: it also comes after the server has closed the dialog, when the next one may be open
             self._dialog.on("update:model-value", lambda: leave())
 
     def show(self, fill: Callable[[], None] | None) -> None:
