@@ -1,4 +1,7 @@
-"""Run git without the caller's environment variables that would lead it to another repository."""
+"""Run git without the caller's environment variables that would lead it to another repository.
+
+The repository may be a stranger's, down to its .git/config: what starts a program there is switched off.
+"""
 
 import os
 import re
@@ -11,6 +14,14 @@ from cleanset.errors import CleansetError
 
 _SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
 """Prefixes of the environment variables that configure git for every repository."""
+
+_SWITCHED_OFF = (
+    # a bare repository among the files of another one, whose config would count
+    "-c", "safe.bareRepository=explicit",
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false",
+)  # fmt: skip
+_OFFLINE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""A partial clone would otherwise fetch missing files, by any program that its config names."""
 
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.+)'")
 
@@ -25,22 +36,23 @@ def trust_command(error: GitError) -> str | None:
     return None if owned is None else f"git config --global --add safe.directory {shlex.quote(owned[1])}"
 
 
-def run_git(folder: Path, *arguments: str) -> bytes:
-    """Run git in a folder, and return its output.
+def run_git(folder: Path, *arguments: str, connects: bool = False) -> bytes:
+    """Run git in a folder, and return its output. `connects`: to another repository, too.
 
     Raises GitError if git fails, and CleansetError if it cannot be started.
     """
     # GIT_DIR and the like, which git sets for its hooks, would lead to the repository of the hook
     kept = (name for name in os.environ if name.startswith(_SETTINGS) or name[:4] != "GIT_")
     # in English, because messages are read
-    environment = {name: os.environ[name] for name in kept} | {"LC_ALL": "C"}
+    environment = {name: os.environ[name] for name in kept} | {"LC_ALL": "C"} | ({} if connects else _OFFLINE)
     if sys.stdin is None or not sys.stdin.isatty():
         # nobody is asked where nobody can answer
         environment["GIT_TERMINAL_PROMPT"] = "0"
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=folder, input=b"", capture_output=True, check=False, env=environment
-        )
+            ["git", *_SWITCHED_OFF, *arguments],
+            cwd=folder, input=b"", capture_output=True, check=False, env=environment,
+        )  # fmt: skip
     except OSError as error:
         raise CleansetError(f"git: {error.strerror}; expected the program git: install it") from None
     if done.returncode:
