@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,26 @@ def test_a_role_that_leads_out_of_the_cache(tmp_path: Path, monkeypatch: pytest.
     for model in ("../../standard", "/standard", ".", "Standard", "a b"):
         with pytest.raises(CleansetError, match="; expected the role of a model: small letters, digits and _"):
             fetch.run("https://example.org/sets.git", model, COMMIT, ".", tmp_path / "out")
+
+
+def test_folders_that_hold_each_other(publisher: Publisher) -> None:
+    """Ten thousand million files in a few objects, none of them a dvc.lock: nobody lists them."""
+    publisher.commit("Begin")
+
+    def made(command: str, given: str) -> str:
+        return subprocess.run(
+            ["git", command, *(["-w", "--stdin"] if command == "hash-object" else [])],
+            cwd=publisher.repository, input=given, capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+
+    kind, held = "100644 blob", made("hash-object", "a file")
+    for _ in range(10):
+        held = made("mktree", "".join(f"{kind} {held}\t{number}\n" for number in range(10)))
+        kind = "040000 tree"
+    commit = publisher.git("commit-tree", "-m", "Many", held)
+    publisher.git("update-ref", "HEAD", commit)
+    with pytest.raises(CleansetError, match=r"no dvc\.lock; .+; it has no edition"):
+        fetch.run(publisher.url, "standard", None, ".", None)
 
 
 @pytest.mark.long

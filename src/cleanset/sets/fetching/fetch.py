@@ -32,6 +32,7 @@ from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.kept_set import KeptSet, SetLocation, kept_json, short_name, surplus
 from cleanset.sets.fetching.releases import opened
+from cleanset.sets.fetching.remotes import SETTINGS
 from cleanset.sets.folder import CROISSANT, ManifestText, class_table_of, one_set, read_entries, read_release
 from cleanset.sets.manifest import MANIFEST
 
@@ -120,7 +121,8 @@ def fetch(published: repository.PublishedSet, update: bool = False, force: bool 
     with suppress(OSError):
         # the set is there, whether or not old parts can be removed
         kept.remove_stale_parts()
-    return _set_at(kept.whole, kept.located.commit)
+    fetched = _set_at(kept.whole, kept.located.commit)
+    return replace(fetched, notices=[*fetched.notices, *kept.notices()])
 
 
 @writing_cache()
@@ -153,7 +155,7 @@ def _located(published: repository.PublishedSet, update: bool) -> SetLocation:
     if isinstance(commit, str):
         with suppress(OSError, ValidationError):
             found = TypeAdapter(SetLocation).validate_json(_location_file(published, commit).read_bytes())
-            if "url" in found.remote.options:
+            if found.remote.settings.keys() <= SETTINGS.get(found.remote.kind, {}).keys():
                 return found
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)

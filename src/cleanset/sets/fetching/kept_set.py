@@ -19,7 +19,9 @@ from cleanset.files import md5, md5_of, remove_abandoned, sha256, write_text
 from cleanset.json_files import JsonObject
 from cleanset.progress import tracked
 from cleanset.sets.fetching import repository
-from cleanset.sets.fetching.stores import MissingError, NoAnswerError, Store, store_of
+from cleanset.sets.fetching.http import MissingError, NoAnswerError
+from cleanset.sets.fetching.remotes import Remote
+from cleanset.sets.fetching.stores import Store, store_of
 
 STALE_SECONDS = 7 * 24 * 3600
 """Age at which a part of a set that nobody has continued is removed."""
@@ -38,7 +40,7 @@ class SetLocation:
 
     commit: str
     directory: str
-    remote: repository.Remote
+    remote: Remote
 
 
 class KeptSet:
@@ -143,6 +145,10 @@ class KeptSet:
         """The remote."""
         return store_of(self.located.remote, self.published.url)
 
+    def notices(self) -> list[str]:
+        """What was left out of the remote's settings, if anything was asked of it."""
+        return [self.store.notice] if "store" in vars(self) and self.store.notice else []
+
     def fetched_listing(self) -> dict[str, str]:
         """MD5 of each file of the set, by path; from the remote, if the list is not here."""
         if (files := self.listing()) is not None:
@@ -225,7 +231,7 @@ class KeptSet:
     def _unreachable(self, error: NoAnswerError, kept: str = "") -> CleansetError:
         return UnreachableError(
             f"{self.store.name}: remote unreachable ({error}){kept}; expected the files of {self.published}: check "
-            "the network and run this again"
+            "the network and run this again" + "".join(f"; {each}" for each in self.notices())
         )
 
 

@@ -11,8 +11,8 @@ from cleanset.json_files import parse_json
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.fetching import repository
+from cleanset.sets.fetching.http import download
 from cleanset.sets.fetching.kept_set import kept_json, short_name
-from cleanset.sets.fetching.stores import download
 from cleanset.sets.folder import sets_in
 
 ZENODO_API = "https://zenodo.org/api/records/"
@@ -49,9 +49,9 @@ def _downloaded(address: str, workspace: Path) -> Path:
     record = workspace / "record.json"
     number = repository.record_number(address)
     if number is None:
-        download(address, tar, MAX_RELEASE_BYTES)
+        download(address, tar, MAX_RELEASE_BYTES, named=address)
         return tar
-    download(ZENODO_API + number, record, repository.MAX_TEXT_BYTES)
+    download(ZENODO_API + number, record, repository.MAX_TEXT_BYTES, named=ZENODO_API)
     files = parse_json(record.read_text("utf-8", "replace"), ZENODO_API + number, "a record of Zenodo")
     try:
         ((url, size, digest),) = (
@@ -64,7 +64,7 @@ def _downloaded(address: str, workspace: Path) -> Path:
             f"{ZENODO_API}{number}: not Zenodo's answer for an open record with one tar; expected one of "
             "cleanset publish: give the address of the tar"
         ) from None
-    download(url, tar, max(size, 0))
+    download(url, tar, max(size, 0), named=ZENODO_API)
     if (found := f"md5:{md5_of(tar)}") != digest:
         raise DamagedError(f"{address}: {found}, expected {digest} as in the record: run this again")
     return tar

@@ -4,7 +4,6 @@ The program git reads the files without a full clone. The images are on the DVC 
 digests in dvc.lock and in DVC's list of the set's folder. (`stores` reads the remote.)
 """
 
-import configparser
 import errno
 import os
 import re
@@ -20,6 +19,8 @@ from cleanset.edition.git import GitError, run_git, trust_command
 from cleanset.errors import CleansetError, DamagedError, InputError, UnreachableError, reason
 from cleanset.files import check_unpacked, md5
 from cleanset.json_files import JsonObject, parse_json
+from cleanset.sets.fetching.http import redirected, without_credentials
+from cleanset.sets.fetching.remotes import Remote, default_remote
 from cleanset.validation import ROLE_FORM, shown
 
 MAX_TEXT_BYTES = 1 << 24
@@ -28,11 +29,21 @@ MAX_TEXT_BYTES = 1 << 24
 MIN_ROOM_BYTES = 1 << 16
 """Room for git's data of a small repository."""
 
+MAX_DEPTH = 3
+MAX_FOLDERS = 500
+"""How far editions are looked for in a repository, to name them."""
+
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
 _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
 # git by itself waits for ever for a server that stops sending; with these settings, one minute
-_OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
+_OPTIONS = (
+    "-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60",
+    # `redirected` follows instead, and leads to no internal address
+    "-c", "http.followRedirects=false",
+)  # fmt: skip
+_IS_REDIRECTED = re.compile(r"returned error: 30[12378]")
+_REFS = "/info/refs?service=git-upload-pack"
 _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
 # lines that git adds to any failure, and that tell nothing about the cause
 _BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
@@ -49,7 +60,6 @@ _RECORD = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +116,6 @@ def record_number(place: str) -> str | None:
     return found and found[1]
 
 
-def without_credentials(text: str) -> str:
-    """The text without the user names and passwords of addresses in it."""
-    return _CREDENTIALS.sub("", text)
-
-
 class UnknownRevisionError(InputError):
     """The repository has no such revision."""
 
@@ -138,13 +143,23 @@ class Snapshot:
         return self._git(["cat-file", "blob", f"{self.commit}:{path}"])
 
     def folders_with(self, *names: str) -> list[str]:
-        """The folders that contain files of all these names; "." is the root."""
-        listed = self._git(["ls-tree", "-r", "--name-only", "-z", self.commit]).split("\0")
-        having = (
-            {PurePosixPath(path).parent.as_posix() for path in listed if PurePosixPath(path).name == name}
-            for name in names
-        )
-        return sorted(set.intersection(*having))
+        """The folders that contain files of all these names, at most MAX_DEPTH below the root, which is ".".
+
+        All files of a repository cannot be listed: a few objects may name a thousand million.
+        """
+        found = []
+        level = ["."]
+        for _ in range(MAX_DEPTH + 1):
+            # a folder by its name with "/" is listed by what it contains
+            within = [] if level == ["."] else ["--", *(f"{folder}/" for folder in level[:MAX_FOLDERS])]
+            listed = self._git(["ls-tree", "-z", self.commit, *within]).split("\0")
+            entries = [line.partition("\t") for line in filter(None, listed)]
+            paths = {path for _, _, path in entries}
+            found += [each for each in level if all(_inside(each, name) in paths for name in names)]
+            level = [path for kind, _, path in entries if kind.split()[1] == "tree"]
+            if not level:
+                break
+        return sorted(found)
 
     def _git(self, arguments: Sequence[str]) -> str:
         try:
@@ -166,7 +181,15 @@ def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
         # a promisor remote is asked for a file only when the file is read
         for key, value in (("url", published.url), ("promisor", "true"), ("partialclonefilter", "blob:none")):
             _git(folder, ["config", f"remote.origin.{key}", value])
-        return Snapshot(published, folder, _commit(published, rev, folder))
+        try:
+            commit = _commit(published, rev, folder)
+        except GitError as error:
+            if not _IS_REDIRECTED.search(str(error)):
+                raise
+            address = redirected(published.url + _REFS).removesuffix(_REFS)
+            _git(folder, ["config", "remote.origin.url", address])
+            commit = _commit(published, rev, folder)
+        return Snapshot(published, folder, commit)
     except GitError as error:
         # git words a full disk in many ways: whether there is room shows here
         (folder.parent / "room").write_bytes(bytes(MIN_ROOM_BYTES))
@@ -208,7 +231,7 @@ def _git(folder: Path | None, arguments: Sequence[str]) -> str:
     """Run git and return its output. Raises GitError if it fails, and OSError if a disk here is full or read-only."""
     place = [] if folder is None else [f"--git-dir={folder}"]
     try:
-        return run_git(Path(), *_OPTIONS, *place, *arguments).decode(errors="replace")
+        return run_git(Path(), *_OPTIONS, *place, *arguments, connects=True).decode(errors="replace")
     except GitError as error:
         # git marks the lines of the other machine, whose disk is not meant
         here = [line for line in str(error).splitlines() if not line.startswith("remote:")]
@@ -240,22 +263,6 @@ MAX_NAME_BYTES = 255
 
 _DIRECTORY = re.compile(r"[0-9a-f]{32}\.dir")
 _MD5 = re.compile(r"[0-9a-f]{32}")
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """The DVC remote that a repository names.
-
-    `root` is the folder of the repository with `.dvc`, "." or a path, to which a relative url refers.
-    """
-
-    name: str
-    options: dict[str, str]
-    root: str
-
-    @property
-    def url(self) -> str:
-        return self.options["url"]
 
 
 _EXPORTS = "data/export/"
@@ -310,7 +317,7 @@ def remote_of(snapshot: Snapshot) -> Remote:
     for root in (PurePosixPath(asked.folder), *PurePosixPath(asked.folder).parents):
         text = snapshot.read(_inside(root.as_posix(), ".dvc/config"))
         if text is not None:
-            return _default_remote(text, root.as_posix(), f"{asked}, {_inside(root.as_posix(), '.dvc/config')}")
+            return default_remote(text, root.as_posix(), f"{asked}, {_inside(root.as_posix(), '.dvc/config')}")
     raise CleansetError(f"{asked}: no .dvc/config; expected a DVC project, which names the remote with the images")
 
 
@@ -373,24 +380,6 @@ def _outs(text: str, where: str) -> dict[str, JsonObject]:
         return outs
     except (yaml.YAMLError, ValueError, TypeError, KeyError) as error:
         raise CleansetError(f"{where}: not readable ({reason(error)}); expected the output of DVC 3") from None
-
-
-def _default_remote(text: str, root: str, where: str) -> Remote:
-    # interpolation would take the % of an escaped address for a placeholder
-    parser = configparser.ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(text)
-    except configparser.Error as error:
-        raise CleansetError(f"{where}: not readable ({reason(error)}); expected DVC's settings") from None
-    # DVC puts the name of a section in quotes, as in ['remote "storage"']
-    sections = {name.strip("'\""): dict(parser[name]) for name in parser.sections()}
-    name = sections.get("core", {}).get("remote", "").strip("'\"")
-    options = {key: value.strip("'\"") for key, value in sections.get(f'remote "{name}', {}).items()}
-    if not options.get("url"):
-        raise CleansetError(f"{where}: no default remote; expected core.remote and its url, where the images are")
-    if not options["url"].isprintable():
-        raise CleansetError(f"{where}: url {shown(options['url'])}; expected an address or a folder")
-    return Remote(name, options, root)
 
 
 def _inside(folder: str, name: str) -> str:
