@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 import subprocess
-import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -25,6 +24,7 @@ from cleanset import tables
 from cleanset.classes import imagenet
 from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.interpreter import python_command
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
 from cleanset.studies.attacks.study import AttackParams
@@ -164,7 +164,7 @@ def commands() -> str:
 
     The first list is grouped as `cleanset --help` is. Without hidden commands.
     """
-    program = [sys.executable, "-m", "typer", "cleanset.cli", "utils", "docs", "--name", "cleanset"]
+    program = python_command("-m", "typer", "cleanset.cli", "utils", "docs", "--name", "cleanset")
     text = subprocess.run(program, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
     summaries = dict(re.findall(r"(?m)^##+ `cleanset (.+)`\n\n((?:.+\n)+)", text))
 

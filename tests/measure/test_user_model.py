@@ -17,7 +17,7 @@ from cleanset.measure.command import Wanted, run
 from cleanset.measure.measured_models import notes_of, results_content
 from cleanset.measure.sets import open_set
 from cleanset.measure.specs import ModuleModel
-from cleanset.measure.user_model import CommandNetwork, load_module, tensors_sha256
+from cleanset.measure.user_model import CommandNetwork, callable_of, load_module, tensors_sha256
 from cleanset.scoring.decoding import pixels_of
 from tests.measure.conftest import COLOURS
 
@@ -162,6 +162,15 @@ def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder
     note = f"mine:{name} is not deterministic: the same images got other scores in a second run or another batch"
     assert [notes_of(row, images) for row in rows] == [[f"{note}, so its numbers vary"], []]
     assert note in (tmp_path / "page" / "index.html").read_text()
+
+
+def test_a_file_of_weights_puts_no_folder_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reader is installed; of the current folder, which may be a stranger's, nothing is imported."""
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    reader = ModuleModel("net", "cleanset.studies.training.networks", "trained_network", weights=tmp_path / "net")
+    assert callable_of(reader).__name__ == "trained_network"
+    assert sys.path == before
 
 
 def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) -> None:

@@ -236,7 +236,8 @@ def check_custom(spec: ModuleModel | CommandModel) -> None:
 def callable_of(spec: ModuleModel) -> Callable[..., object]:
     """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
     here = str(spec.folder.resolve() if spec.folder is not None else Path.cwd())
-    if here not in sys.path:
+    # a file of weights is read by an installed module
+    if spec.weights is None and here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
     try:
         made = getattr(importlib.import_module(spec.module), spec.name, None)

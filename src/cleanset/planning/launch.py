@@ -17,6 +17,7 @@ from functools import cache
 from time import perf_counter
 
 from cleanset.errors import CleansetError
+from cleanset.interpreter import code_command, python_command
 
 PR_SET_CHILD_SUBREAPER = 36
 """From Linux's prctl.h: orphaned descendants become children of this process."""
@@ -34,7 +35,7 @@ class ProcessSeconds:
 
 def process_seconds(command: Sequence[str]) -> ProcessSeconds:
     """Run a command to its end, and measure it. Raises CleansetError, with its last line, if it fails."""
-    launched = [sys.executable, "-m", "cleanset.planning.launch", *command]
+    launched = python_command("-m", "cleanset.planning.launch", *command)
     done = subprocess.run(launched, capture_output=True, text=True, check=False)
     if done.returncode:
         last = done.stderr.strip().rpartition("\n")[2]
@@ -49,7 +50,7 @@ def seconds_of_code(code: str, *arguments: str, is_separate: bool = False) -> fl
 
     Measured once.
     """
-    found = process_seconds([sys.executable, "-c", code, *arguments])
+    found = process_seconds(code_command(code, *arguments))
     return found.seconds if is_separate else found.processor_seconds
 
 

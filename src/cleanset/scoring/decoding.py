@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from multiprocessing.sharedctypes import SynchronizedArray
 
 PRELOADED = (
+    "cleanset.safe_imports",
     "PIL.JpegImagePlugin", "PIL.PngImagePlugin",
     "cleanset.cli", "cleanset.dataset.archives", "cleanset.scoring.decoding",
 )  # fmt: skip

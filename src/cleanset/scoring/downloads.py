@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from cleanset.file_locks import take_lock
 from cleanset.files import sha256_of, write_text
+from cleanset.interpreter import python_command
 from cleanset.progress import print_notice
 from cleanset.retries import retried
 from cleanset.validation import SHA256_FORM
@@ -154,9 +155,8 @@ def _run(origin: Origin, path: Path) -> None:
     folders = ("HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HF_XET_CACHE")
     # Xet bypasses proxies and HF_ENDPOINT
     environment = os.environ | dict.fromkeys(folders, str(path.parent)) | dict.fromkeys(switches, "1")
-    # -P: modules in the current folder are not imported
-    module = [sys.executable, "-P", "-m", "cleanset.scoring.downloads"]
-    command = [*module, str(STALL_SECONDS), type(origin).__name__, *origin, str(path)]
+    arguments = (str(STALL_SECONDS), type(origin).__name__, *origin, str(path))
+    command = python_command("-m", "cleanset.scoring.downloads", *arguments)
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise ValueError(done.stdout.strip() or f"the download ended with code {done.returncode}")

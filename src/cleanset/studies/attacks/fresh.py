@@ -21,6 +21,7 @@ import numpy as np
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.interpreter import code_command
 from cleanset.scoring.consistency import MAX_CHECKED
 from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.models import LoadedModel
@@ -104,7 +105,7 @@ def _on_earlier_disk(command: Sequence[str], fresh: FreshModel, asked: Sequence[
     """What `answered` returns or raises, from a process of its own that is begun by `command`."""
     # the path by itself: the rest cannot be read before the modules are found
     given = pickle.dumps(sys.path) + pickle.dumps((fresh, Path.cwd(), asked))
-    done = subprocess.run([*command, sys.executable, "-c", _PROGRAM], input=given, stdout=subprocess.PIPE, check=False)
+    done = subprocess.run([*command, *code_command(_PROGRAM)], input=given, stdout=subprocess.PIPE, check=False)
     if done.returncode < 0 or done.returncode == _EXIT_CODE_OF_KILLED:
         raise CleansetError(_KILLED)
     if done.returncode:

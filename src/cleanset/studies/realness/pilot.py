@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
+from cleanset.interpreter import python_command
 from cleanset.progress import tracked
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
@@ -310,10 +310,8 @@ def _browser() -> "Iterator[Browser]":
 @contextmanager
 def _served(plan: Path, people: int) -> Iterator[str]:
     """The address at which the usual server serves a plan, in a process of its own."""
-    command = [
-        sys.executable, "-m", "cleanset", "study", "serve", "--plan", str(plan), "--port", "0", "--no-browser",
-        "--settings", f"people={people}",
-    ]  # fmt: skip
+    options = ["--plan", str(plan), "--port", "0", "--no-browser", "--settings", f"people={people}"]
+    command = python_command("-m", "cleanset", "study", "serve", *options)
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
     assert server.stderr is not None

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,6 +10,7 @@ import torch
 from torch import distributed
 
 from cleanset.errors import CleansetError
+from cleanset.interpreter import code_command, python_command
 from cleanset.scoring.devices import Device, device_of
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
 from cleanset.studies.training.study import TrainingStudy
@@ -23,9 +23,10 @@ def is_started_by_torchrun() -> bool:
 
 def start_processes(study: TrainingStudy, name: str, count: int) -> None:
     """Train a run in that number of processes on this machine. Raises CleansetError if one of them fails."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+    options = ("--standalone", f"--nproc-per-node={count}")
+    torchrun = code_command("from torch.distributed.run import main; main()", *options)
     # without "--", torchrun would take --run for a prefix of its own options
-    cleanset = ["--no-python", "--", sys.executable, "-c", "from cleanset.cli import main; main()"]
+    cleanset = ["--no-python", "--", *python_command("-m", "cleanset")]
     command = [*torchrun, *cleanset, "training", "train", "--run", name, "--study", str(study.folder)]
     if subprocess.run(command, check=False).returncode:
         raise CleansetError(
