@@ -82,7 +82,7 @@ def test_a_damaged_lock_is_left_alone(content: bytes, tmp_path: Path) -> None:
 
 def test_outside_of_a_repository(repository: Path, tmp_path: Path) -> None:
     shutil.copy(repository / "dvc.lock", tmp_path)
-    with pytest.raises(CleansetError, match=r"DVC cannot read it \(.*\); expected a checkout"):
+    with pytest.raises(CleansetError, match=r"DVC cannot read it \(.*\); expected a project of DVC"):
         relock(tmp_path)
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleanset.edition.dvc_files import LockedFile, LockedStage, is_whole, load_yaml
+from cleanset.edition.dvc_project import dvc_stages
 from cleanset.edition.modules import SOURCE
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError
 from cleanset.files import read_text
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ def relock(project: Path) -> list[str]:
 
     Raises CleansetError for a stage that the lock lacks, and for a dependency whose digest it does not know.
     """
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo
     from dvc.utils.serialize import dump_yaml
 
     lock = project / "dvc.lock"
@@ -37,13 +36,8 @@ def relock(project: Path) -> list[str]:
     before = load_yaml(text)
     locked: dict[str, LockedStage] = before["stages"]
     known = {each["path"]: each for entry in locked.values() for each in entry.get("outs", ())}
-    try:
-        with Repo(str(project)) as repo:
-            path = str((project / "dvc.yaml").resolve())
-            stages = {stage.name: stage for stage in repo.index.stages if stage.path == path}
-            found = {name: _entry(stage, locked, known, lock) for name, stage in stages.items()}
-    except DvcException as error:  # no project of DVC, no git, a file that it cannot read
-        raise CleansetError(f"{project}: DVC cannot read it ({reason(error)}); expected a checkout") from None
+    with dvc_stages(project / "dvc.yaml") as stages:
+        found = {stage.name: _entry(stage, locked, known, lock) for stage in stages}
     ordered = {name: found[name] for name in [*locked, *sorted(found)] if name in found}
     dump_yaml(lock, {**before, "stages": ordered})
     return [name for name, entry in ordered.items() if locked[name] != entry]

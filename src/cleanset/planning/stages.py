@@ -1,13 +1,13 @@
 """DVC in a plan: which stages it finds up to date, what one without a network takes, and starting what is needed."""
 
-import json
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleanset.edition.dvc_project import dvc_stages
 from cleanset.errors import CleansetError
+from cleanset.interpreter import python_command
 from cleanset.planning.launch import seconds_of_code
 from cleanset.planning.work import Cost, PlannedWork, State, Work
 
@@ -35,20 +35,19 @@ class StageStates:
 
 
 def stage_states(folder: Path) -> StageStates:
-    """Ask `dvc status` about the dvc.yaml of a folder. Raises CleansetError if DVC refuses the project.
+    """Ask DVC about the dvc.yaml of a folder. Raises CleansetError as `dvc_stages` does.
 
     A stage counts as up to date where its own inputs are unchanged, even if an earlier stage has to run.
     """
-    if not (folder / "dvc.yaml").is_file():
+    pipeline = folder / "dvc.yaml"
+    if not pipeline.is_file():
         return StageStates(changed=None)
-    command = [sys.executable, "-m", "dvc", "status", "--json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if "No module named dvc" in done.stderr:
+    try:
+        with dvc_stages(pipeline) as stages:
+            changed = {stage.name: changes for stage in stages for changes in stage.status().values()}
+    except ModuleNotFoundError:
         return StageStates(changed=None)
-    if done.returncode:
-        last = done.stderr.strip().rpartition("\n")[2]
-        raise CleansetError(f"{folder / 'dvc.yaml'}: dvc status fails ({last}); expected a project of DVC: see it")
-    return StageStates(changed=json.loads(done.stdout or "{}"))
+    return StageStates(changed=changed)
 
 
 def without_network(stage: str, module: str, states: StageStates) -> PlannedWork:
@@ -61,18 +60,18 @@ def without_network(stage: str, module: str, states: StageStates) -> PlannedWork
 
 def reproduce(folder: Path, stages: Iterable[str]) -> None:
     """Run these stages by DVC. Raises CleansetError if it fails."""
-    _run("dvc repro", [sys.executable, "-m", "dvc", "repro", *stages], folder)
+    _run("dvc repro", python_command("-m", "dvc", "repro", *stages), folder)
 
 
 def restore(folder: Path, stages: Sequence[str]) -> None:
     """Take what DVC's cache has of the missing outputs of stages; what it lacks stays missing."""
-    command = [sys.executable, "-m", "dvc", "checkout", "--quiet", *stages]
+    command = python_command("-m", "dvc", "checkout", "--quiet", *stages)
     subprocess.run(command, cwd=folder, capture_output=True, check=False)
 
 
 def run_command(folder: Path, *arguments: str) -> None:
     """Run a command of cleanset in a folder, in a process of its own. Raises CleansetError if it fails."""
-    _run(f"cleanset {' '.join(arguments)}", [sys.executable, "-m", "cleanset", *arguments], folder)
+    _run(f"cleanset {' '.join(arguments)}", python_command("-m", "cleanset", *arguments), folder)
 
 
 def _run(name: str, command: Sequence[str], folder: Path) -> None:
