@@ -1,7 +1,6 @@
 """The command line: commands, options and their defaults. Each command imports its libraries only when it runs."""
 
 import io
-import os
 import sys
 from contextlib import redirect_stdout
 from enum import StrEnum
@@ -33,7 +32,7 @@ from cleanset.edition.options import (
     show,
 )
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, install_command, reason, system_error
+from cleanset.errors import CleansetError, install_command, one_line, reason, system_error
 from cleanset.progress import print_notice
 from cleanset.review import commands as review_cli
 from cleanset.studies import plan_commands as plan_cli
@@ -1198,7 +1197,6 @@ EXIT_OF_CLOSED_PIPE = 141
 
 def main() -> None:
     """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
-    _begin_in_utf8()
     for stream in (sys.stdout, sys.stderr):
         # a name of a file may hold what the terminal's encoding lacks, or bytes that are no text
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
@@ -1210,16 +1208,8 @@ def main() -> None:
             sys.exit(EXIT_OF_CLOSED_PIPE)
         if (message := _message(error)) is None:
             raise
-        sys.exit(f"error: {message}")
-
-
-def _begin_in_utf8() -> None:
-    """Begin anew in Python's UTF-8 mode where the locale has another encoding: the names of a set's files are UTF-8."""
-    if sys.getfilesystemencoding() == "utf-8" or "PYTHONUTF8" in os.environ:
-        return
-    terminal = {"PYTHONIOENCODING": f"{sys.stdout.encoding}:backslashreplace"} if sys.stdout else {}
-    command = [sys.executable, *sys.orig_argv[1:]]
-    os.execve(sys.executable, command, {**terminal, **os.environ, "PYTHONUTF8": "1"})
+        # a name in it may hold what a terminal would follow
+        sys.exit("\n".join(map(one_line, f"error: {message}".split("\n"))))
 
 
 def _message(error: Exception) -> str | None:

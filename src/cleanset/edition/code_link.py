@@ -8,6 +8,7 @@ directory" with a path in that folder, whose name is the remedy.
 import os
 from pathlib import Path
 
+from cleanset.errors import CleansetError
 from cleanset.yaml_files import read_yaml
 
 SRC = Path(__file__).resolve().parents[2]
@@ -28,11 +29,17 @@ def root_of(folder: Path) -> str:
 
 
 def link_code(edition: Path) -> None:
-    """Link the package, and the lock of a checkout's libraries, in the folder of an edition."""
+    """Link the package, and the lock of a checkout's libraries, in the folder of an edition.
+
+    Raises CleansetError for a link in place of the folder for them.
+    """
     places = {"src": SRC}
     if not IS_INSTALLED:
         places["requirements.txt"] = CHECKOUT / "requirements.txt"
     folder = edition / LINKED
+    # a clone may have a link to any folder of the user in its place
+    if folder.is_symlink():
+        raise CleansetError(f"{folder}: a symbolic link; expected a folder with links to the code: remove it")
     folder.mkdir(exist_ok=True)
     for name, place in places.items():
         (folder / name).unlink(missing_ok=True)

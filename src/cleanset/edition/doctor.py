@@ -9,17 +9,19 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from shlex import quote
 
 import yaml
 
 from cleanset.edition.code_link import relink_code
-from cleanset.edition.dvc_files import Stage, lock_files, object_path, stages_in
+from cleanset.edition.dvc_files import MD5_FORM, Stage, lock_files, object_path, stages_in
 from cleanset.edition.locks import repair_locks
 from cleanset.edition.repository import add_attributes, mend_scm
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, one_line, reason
 from cleanset.file_locks import is_locked
 from cleanset.files import WORKSPACE_LOCK, md5, md5_of, read_text
 from cleanset.progress import found_in_threads
+from cleanset.validation import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def as_text(findings: Findings) -> str:
     lines += [f"{path}: left over from a run that was killed; may be removed" for path in findings.leftovers]
     if findings.hashed is not None:
         lines.append(f"files hashed: {findings.hashed}, with other bytes than dvc.lock says: {len(findings.rotten)}")
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))
 
 
 def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
@@ -159,12 +161,12 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Un
     for path, file in sorted({file.in_cache: file for file in files if file.in_cache in wrong}.items()):
         repair = _from_elsewhere(edition, path, file.out)
         if file.in_workspace.is_file() and file.in_workspace not in wrong:
-            repair = f"rm -f {os.path.relpath(path, edition)} && dvc commit -f {file.out.stage}"
+            repair = f"rm -f {_word(path, edition)} && dvc commit -f {quote(file.out.stage)}"
         found.append(Rotten(path, wrong[path], file.md5, repair))
     for path, file in sorted({file.in_workspace: file for file in files if file.in_workspace in wrong}.items()):
-        out = os.path.relpath(file.out.path, edition)
+        out = _word(file.out.path, edition)
         is_restorable = file.out.is_cached and file.in_cache.is_file()
-        remedy = f"dvc checkout {out}" if is_restorable else f"dvc repro -f -s {file.out.stage}"
+        remedy = f"dvc checkout {out}" if is_restorable else f"dvc repro -f -s {quote(file.out.stage)}"
         found.append(Rotten(path, wrong[path], file.md5, f"rm -r {out} && {remedy}"))
     hashed, changed, unchecked = _check_unlisted(
         edition, [out for path, out in lists.items() if not path.is_file()], cache
@@ -186,8 +188,8 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
         if not out.path.is_dir():
             continue
         found = _md5_of_list(paths)
-        here = os.path.relpath(out.path, edition)
-        anew = f"rm -r {here} && dvc repro -f -s {out.stage}"
+        here = _word(out.path, edition)
+        anew = f"rm -r {here} && dvc repro -f -s {quote(out.stage)}"
         if found == out.md5 or not out.is_cached:
             hashed += len(paths)
         if found != out.md5 and out.is_cached:
@@ -212,15 +214,22 @@ def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_Fil
         yield _File(out, out.md5, in_cache=path, in_workspace=out.path)
     elif path.is_file() and path not in unreadable:
         for entry in json.loads(path.read_bytes()):
-            digest = entry["md5"]
-            yield _File(out, digest, in_cache=cache / object_path(digest), in_workspace=out.path / entry["relpath"])
+            digest = str(entry["md5"])
+            if not MD5_FORM.fullmatch(digest):
+                raise CleansetError(f"{path}: md5 {shown(digest)}; expected a list of DVC's: remove the file")
+            in_workspace = _inside(out.path, out.path / entry["relpath"], path)
+            yield _File(out, digest, in_cache=cache / object_path(digest), in_workspace=in_workspace)
 
 
 def _from_elsewhere(edition: Path, path: Path, out: Out) -> str:
-    here = os.path.relpath(out.path, edition)
-    cached_at = os.path.relpath(path, edition)
+    here = _word(out.path, edition)
     # with the out in place, which it takes for good, dvc pull would fetch nothing
-    return f"rm -rf {here} {cached_at} && (dvc pull {here} || dvc repro -f -s {out.stage})"
+    return f"rm -rf {here} {_word(path, edition)} && (dvc pull {here} || dvc repro -f -s {quote(out.stage)})"
+
+
+def _word(path: Path, edition: Path) -> str:
+    """A path of an edition as a word of a command line."""
+    return quote(os.path.relpath(path, edition))
 
 
 def outs_of(edition: Path) -> Iterator[Out]:
@@ -231,8 +240,16 @@ def outs_of(edition: Path) -> Iterator[Out]:
             # DVC's address of a stage in another dvc.yaml than that of the current folder
             name = stage if lock.parent == edition else f"{(lock.parent / 'dvc.yaml').relative_to(edition)}:{stage}"
             for entry in content["outs"]:
-                path = Path(os.path.normpath(lock.parent / entry["path"]))
+                path = _inside(edition, lock.parent / entry["path"], lock)
                 yield Out(name, path, entry["md5"], is_cached=entry["path"] not in uncached)
+
+
+def _inside(edition: Path, path: Path, named_in: Path) -> Path:
+    """The path without `..`. Raises CleansetError for one outside of the edition, which might be any file or device."""
+    found = Path(os.path.normpath(path))
+    if Path(os.path.relpath(found, edition)).parts[:1] == (os.pardir,):
+        raise CleansetError(f"{named_in}: {shown(str(path))}; expected a path in the edition: restore the file")
+    return found
 
 
 def _uncached(pipeline: Path) -> Iterator[str]:

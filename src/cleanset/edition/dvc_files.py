@@ -105,7 +105,8 @@ def object_path(digest: str) -> str:
     return f"files/md5/{digest[:2]}/{digest[2:]}"
 
 
-_MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
+MD5_FORM = re.compile(r"[0-9a-f]{32}(\.dir)?")
+"""An MD5 as DVC writes it, of a file or of the list of a folder."""
 
 
 def is_whole(text: str) -> bool:
@@ -121,7 +122,7 @@ def is_whole(text: str) -> bool:
 def _is_complete(entry: LockedFile) -> bool:
     is_folder = str(entry["md5"]).endswith(".dir")
     needed = {"path", "hash", "size"} | ({"nfiles"} if is_folder else set())
-    return _MD5.fullmatch(str(entry["md5"])) is not None and needed <= set(entry)
+    return MD5_FORM.fullmatch(str(entry["md5"])) is not None and needed <= set(entry)
 
 
 def lock_files(edition: Path) -> list[Path]:

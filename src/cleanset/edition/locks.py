@@ -24,6 +24,7 @@ def repair_locks(edition: Path) -> list[str]:
     is damaged in another way, and for a merge conflict, whose two sides are for the user to choose from.
     """
     tmp = edition / ".dvc" / "tmp"
+    _check_no_links(edition, tmp / "whole")
     check_idle(tmp)
     done = []
     rwlock = tmp / "rwlock"
@@ -33,6 +34,15 @@ def repair_locks(edition: Path) -> list[str]:
     for lock in lock_files(edition):
         done += _repair(lock, tmp / "whole" / lock.relative_to(edition))
     return done
+
+
+def _check_no_links(edition: Path, folder: Path) -> None:
+    """Raise CleansetError for a link above or at a folder of an edition: it may lead to any folder of the user."""
+    for path in (folder, *folder.parents):
+        if path == edition:
+            return
+        if path.is_symlink():
+            raise CleansetError(f"{path}: a symbolic link; expected a folder, in which files are written: remove it")
 
 
 def _repair(lock: Path, copy: Path) -> list[str]:
@@ -65,7 +75,7 @@ def _repair(lock: Path, copy: Path) -> list[str]:
         )
     kept = ""
     if not is_known:
-        lock.with_name(f"{lock.name}.damaged").write_text(text, encoding="utf-8")
+        write_text(lock.with_name(f"{lock.name}.damaged"), text)
         kept = f"; the damaged file, perhaps newer, is {lock.name}.damaged"
     write_text(lock, newest)
     return [f"{lock}: empty or cut off, put back from {origin}{kept}"]
