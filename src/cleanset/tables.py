@@ -388,16 +388,23 @@ def _read(path: Path, read: Callable[[Path], Read]) -> Read:
         raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); {REMEDY}") from None
 
 
+MAX_ROWS = 1 << 25
+"""The most rows of a table; the answers to 50,000 images in 300 frames each are half of that."""
+
+
 def parquet_content(path: Path, most: int = 2**36) -> pa.Table:
     """The table in a Parquet file of at most `most` bytes, with its page checksums verified if it has them.
 
-    Raises Arrow's exception for damaged bytes, and ValueError where counts of rows contradict each other.
+    Raises Arrow's exception for damaged bytes, and ValueError where counts of rows contradict each other, or are over
+    MAX_ROWS: a small file may repeat one value any number of times.
     """
     with pq.ParquetFile(pa.BufferReader(read_bytes(path, most)), page_checksum_verification=True) as file:
         rows = sum(file.metadata.row_group(number).num_rows for number in range(file.num_row_groups))
         # no checksum covers the counts, and reading takes memory for as many rows as they say
         if rows != file.metadata.num_rows:
             raise ValueError(f"{file.metadata.num_rows:,} rows by its footer, {rows:,} by its parts")
+        if rows > MAX_ROWS:
+            raise ValueError(f"{rows:,} rows, expected at most {MAX_ROWS:,}")
         content = file.read()
     # reading alone checks neither offsets of lists nor the UTF-8 of strings
     content.validate(full=True)
