@@ -1,4 +1,4 @@
-"""The folder in which downloads and results are kept from one command to the next, for all editions."""
+"""The folders that one command leaves to the next, for all editions: downloads and results, and what it has seen."""
 
 import hashlib
 import os
@@ -27,6 +27,16 @@ def cache_folder() -> Path:
             "for what is downloaded and unpacked: set CLEANSET_CACHE to one"
         ) from None
     return (home / ".cache" / "cleanset").absolute()
+
+
+def state_folder() -> Path | None:
+    """The absolute folder of what cannot be made again, in XDG_STATE_HOME, else ~/.local/state; None without a home."""
+    named = os.environ.get("XDG_STATE_HOME")
+    try:
+        base = Path(named) if named else Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return base.absolute() / "cleanset"
 
 
 def code_digest(files: Sequence[str], libraries: str, package: Path) -> str:

@@ -4,13 +4,13 @@ A log is the only witness of itself. Whoever may write into its folder can put a
 begins in the same way; who has seen a line that is missing in it knows.
 """
 
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from cleanset.cache import state_folder
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
 from cleanset.validation import Section, Sha256
@@ -25,12 +25,8 @@ class SeenLine(Section):
 
 def seen_file(contest: str) -> Path | None:
     """The file of a contest, by the digest of its first line; None for a user without a home folder."""
-    folder = os.environ.get("XDG_STATE_HOME")
-    try:
-        base = Path(folder) if folder else Path.home() / ".local" / "state"
-    except RuntimeError:
-        return None
-    return base.absolute() / "cleanset" / "contests" / f"{contest}.json"
+    folder = state_folder()
+    return None if folder is None else folder / "contests" / f"{contest}.json"
 
 
 def last_seen(contest: str) -> SeenLine | None:
