@@ -38,13 +38,15 @@ def main() -> None:
         server = subprocess.Popen(command, cwd=edition, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
-            address = re.search(r"http://\S+/", server.stdout.readline())
+            address = re.search(r"http://\S+", server.stdout.readline())
             assert address is not None
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(
                     executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
                 )
-                draw(browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}), address[0])
+                page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
+                page.goto(address[0])
+                draw(page, address[0].partition("?")[0])
                 browser.close()
         finally:
             server.kill()

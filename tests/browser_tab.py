@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, Error, Page, ViewportSize
 
@@ -32,6 +33,21 @@ class Server:
         found = next(filter(None, (re.search(r"https?://\S+", line) for line in self.process.stdout)), None)
         assert found, log.read_text()
         self.address = found[0]
+
+    @property
+    def page(self) -> str:
+        """The address without its token."""
+        return self.address.partition("?")[0]
+
+    @property
+    def cookie(self) -> dict[str, str]:
+        """The header by which a browser is known that has opened the address."""
+        person = urlsplit(self.address).path.strip("/")
+        return {"Cookie": f"cleanset-{self.port}-{person}={self.address.partition('?token=')[2]}"}
+
+    def link(self, query: str) -> str:
+        """The address with more of a query, such as `class=n01443537`."""
+        return f"{self.address}{'&' if '?' in self.address else '?'}{query}"
 
     @property
     def port(self) -> int:

@@ -33,7 +33,7 @@ HERE = Path()
 NewFolder = Annotated[Path, typer.Option(help="A new or empty folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-Host = Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; the page needs the printed token.")]
 LOOPBACK = "127.0.0.1"
 Port = Annotated[
     int | None,

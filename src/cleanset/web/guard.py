@@ -5,8 +5,8 @@ the Origin, where a browser sends one, must be that same host, and a browser's S
 not say that another site asked.
 
 The person is the first part of the path, so that no tab becomes another person's, whatever is opened beside it or
-started after it. Off loopback, and in a team, a token is needed as well: once in the address, from then on as a cookie
-named by port and person.
+started after it. Against other users, of this machine too, a token is needed: once in the address, from then on as a
+cookie named by port and person.
 
 Behind a reverse proxy, or a forwarded port, a browser knows the page by another address, the public one: its Host and
 Origin are allowed, too. A proxy may pass the Host on or name its own target there.
@@ -99,24 +99,27 @@ def _in_address(name: str) -> str:
 class Guard:
     """Lets through requests from the page itself, and answers everything else with 403.
 
-    `hosts`: the allowed values of Host; None: any, which only a token makes safe. `people`: the token of each by name;
-    empty: without one. Each has the pages below /NAME/, and is in the scope under PERSON there. Without people the
-    pages are nobody's. `command`: the command that started the server. `public`: the Origin of the public address,
-    whose host is allowed, too.
+    `hosts`: the allowed values of Host; None: any, which only a token makes safe. `people`: the token of each by name.
+    Each has the pages below /NAME/, and is in the scope under PERSON there. None: the pages are everybody's, as of a
+    study whose people a recruiting service sends. `command`: the command that started the server. `public`: the Origin
+    of the public address, whose host is allowed, too.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         hosts: Collection[str] | None,
-        people: Mapping[str, str],
+        people: Mapping[str, str] | None,
         command: str = "cleanset review",
         public: str | None = None,
     ) -> None:
-        if hosts is None and not (people and all(people.values())):
+        if people is not None and not (people and all(people.values())):
+            raise ValueError("a page without a token")
+        if hosts is None and people is None:
             raise ValueError("any host without a token")
         self._app = app
-        self._people = people
+        self._is_everybodys = people is None
+        self._people = people or {}
         self._command = command
         self._public = public
         self._hosts = hosts if hosts is None or public is None else {*hosts, urlsplit(public).netloc}
@@ -131,7 +134,7 @@ class Guard:
         if problem is not None:
             answer: Response | None = self._refusal(problem)
         else:
-            answer = self._of_somebody(scope, headers) if self._people else None
+            answer = None if self._is_everybodys else self._of_somebody(scope, headers)
         if answer is None:
             await self._app(scope, receive, _with_headers(send))
         elif scope["type"] == "websocket":
@@ -163,7 +166,7 @@ class Guard:
         asked = parse_qs(query).get("token", [""])[0]
         # each token is compared, so that the time tells nothing
         holding = [name for name, token in self._people.items() if _same(kept.get(_cookie(headers, name), ""), token)]
-        linked = [name for name, token in self._people.items() if token and _same(asked, token)]
+        linked = [name for name, token in self._people.items() if _same(asked, token)]
         person, _, rest = scope["path"].removeprefix("/").partition("/")
         if not person and len(known := linked or holding) == 1:
             return RedirectResponse(f"/{known[0]}/{query and '?'}{query}", status_code=303)
@@ -185,6 +188,7 @@ class Guard:
         response = RedirectResponse(f"/{person}/{others and '?'}{others}", status_code=303)
         name = _cookie(headers, person)
         secure = self._public is not None and self._public.startswith("https:")
+        # not strict: a browser leaves that out of the redirect which follows a link in a file, or in a mail
         response.set_cookie(name, self._people[person], httponly=True, samesite="lax", secure=secure)
         return response
 

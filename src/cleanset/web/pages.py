@@ -1,16 +1,13 @@
 """Serving a local page: address and usual port, guard, announcement, NiceGUI; tabs and their keys (sent by view.js)."""
 
 import asyncio
-import hmac
-import secrets
 import socket
 import threading
 import webbrowser
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -25,9 +22,9 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, replacing
 from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
 from cleanset.web.keys import SentKey
+from cleanset.web.tokens import drawn_tokens, page_tokens
 
 STATIC = Path(__file__).parent / "static"
 
@@ -40,8 +37,6 @@ MAX_RESENT_MESSAGES = 200
 FIRST_PORT = 20_000
 PORTS = 10_000
 """Range of the usual ports, below the ephemeral ports of operating systems."""
-
-MIN_SECRET_BYTES = 32
 
 HALF_OPEN_TICKS = 200
 """Tenths of a second after which a connection is closed whose request has not come, or not come to its end."""
@@ -66,55 +61,50 @@ def run_page(
     application: Callable[[], FastAPI],
     announcement: str,
     *,
+    folder: Path,
+    name: str,
+    people: Mapping[str, str] | None,
     host: str,
     port: int | None,
-    usual: int,
     browser: bool,
     command: str = "cleanset review",
     public_url: str | None = None,
-    people: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
+    """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for its own, 0 for any free one.
 
     `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
-    `public_url`: the page's address at a reverse proxy or a forwarded port. `people`: the token of each by name;
-    without one it is drawn if one is needed. Each has an address; of several, each has a line, and no browser is
-    opened. Without people the page is everybody's.
+    `folder`, `name`: what is served, for `usual_port`. `people`: the token of each by name; an empty one is made. Each
+    has an address; of several, each has a line, and no browser is opened. None: the page is everybody's. `public_url`:
+    the page's address at a reverse proxy or a forwarded port.
     """
     public = None if public_url is None else public_origin(public_url)
-    bound = bind_usual(host, usual) if port is None else bind(host, port)
+    bound = bind_usual(host, usual_port(folder, name)) if port is None else bind(host, port)
     port = bound.getsockname()[1]
-    is_open = is_loopback(host if public is None else urlsplit(public).hostname or "")
-    people = {name: token or ("" if is_open else secrets.token_urlsafe(24)) for name, token in people.items()}
+    is_local = is_loopback(host if public is None else urlsplit(public).hostname or "")
+    tokens = None if people is None else _tokens_of(people, folder, command, is_local)
     # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST and public is None else own_hosts(host, port)
-    guarded = Guard(application(), hosts, people, command=command, public=public)
+    guarded = Guard(application(), hosts, tokens, command=command, public=public)
     # open tabs keep their connections: without a limit Ctrl+C would wait for them
     config = uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     site = address(host, port) if public is None else f"{public}/"
-    links = {name: f"{name}/{token and '?token='}{token}" for name, token in people.items()} or {"": ""}
+    links = {person: f"{person}/?token={token}" for person, token in (tokens or {}).items()} or {"": ""}
     told = site + next(iter(links.values()))
     if len(links) > 1:
-        told = "\n".join(f"{name}: {site}{link}" for name, link in links.items())
+        told = "\n".join(f"{person}: {site}{link}" for person, link in links.items())
     here = address("localhost" if host in ANY_HOST else host, port) + next(iter(links.values()))
     server = AnnouncingServer(config, announcement.format(told), here if browser and len(links) == 1 else None)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[bound])
 
 
-def kept_tokens(secret: Path, people: Iterable[str]) -> dict[str, str]:
-    """The token of each by name, the same whenever the server is started: from a secret in a file, written if missing.
-
-    Only its owner can read the file. Whoever removes it makes all tokens invalid.
-    """
-    if not is_there(secret):
-        with replacing(secret) as partial:
-            partial.touch(mode=0o600)
-            partial.write_text(secrets.token_urlsafe(32), encoding="utf-8")
-    key = read_text(secret, "remove it for new links").encode()
-    if len(key) < MIN_SECRET_BYTES:
-        raise CleansetError(f"{secret}: {len(key)} bytes; expected a secret: remove it for new links")
-    return {name: hmac.new(key, name.encode(), "sha256").hexdigest() for name in people}
+def _tokens_of(people: Mapping[str, str], folder: Path, kind: str, is_local: bool) -> dict[str, str]:
+    """The token of each by name, made where it is empty."""
+    missing = [person for person, token in people.items() if not token]
+    if not missing:
+        return dict(people)
+    # off this machine it goes over the network in the clear: a restart makes it invalid
+    return {**people, **(page_tokens(folder, kind, missing) if is_local else drawn_tokens(missing))}
 
 
 def new_application(**options: Any) -> FastAPI:

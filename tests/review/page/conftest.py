@@ -102,9 +102,9 @@ def start(edition: Path, request: pytest.FixtureRequest) -> Iterator[Serve]:
 def visit(file_pages: Pages) -> Open:
     """Open pages; `script` runs in a page before its own scripts."""
 
-    def opened(server: Server, path: str = "", script: str = "") -> Reviewing:
+    def opened(server: Server, query: str = "", script: str = "") -> Reviewing:
         page = file_pages.new(script) if script else file_pages.take()
         page.clock.resume()  # the context's clock may stand still since the test before
-        return Reviewing(page, server.address + path)
+        return Reviewing(page, server.link(query) if query else server.address)
 
     return opened

@@ -146,7 +146,7 @@ def test_its_own_crop_begins_with_the_boxes_in_conflict(edition: Path, start: Se
 @pytest.mark.long
 def test_others_see_two_crops_apart_too(edition: Path, start: Serve, visit: Open) -> None:
     image, _ = in_conflict(edition, start, visit)
-    ada = visit(start("ada"), f"?class={GOLDFISH}")
+    ada = visit(start("ada"), f"class={GOLDFISH}")
     card = ada.page.locator(f"[data-card='{image}']")
     assert "ben: crop, text, 280 × 190 at 20, 10" in card.inner_text()
     assert card.locator("rect.of-other").count() == 1

@@ -1,4 +1,4 @@
-"""Who may ask: Host, Origin, Sec-Fetch-Site, and off loopback a token; for requests and for websockets."""
+"""Who may ask: Host, Origin, Sec-Fetch-Site, and a token; for requests and for websockets."""
 
 import asyncio
 import http.client
@@ -18,9 +18,11 @@ from starlette.types import Receive, Scope, Send
 from cleanset.errors import CleansetError
 from cleanset.web import pages
 from cleanset.web.guard import PERSON, Guard, is_loopback, own_hosts, public_origin
-from cleanset.web.pages import AnnouncingServer, address, bind, bind_usual, kept_tokens, usual_port
+from cleanset.web.pages import AnnouncingServer, address, bind, bind_usual, usual_port
+from cleanset.web.tokens import kept_tokens
 from tests.browser_tab import Server
 from tests.documents import blocks
+from tests.other_user import HANDSHAKE, by_root, check_refused_to_others
 from tests.remotes.servers import free_port, nginx
 
 from .conftest import Open, Serve
@@ -30,10 +32,6 @@ ADA = "/ada/"
 IMAGE = "/ada/image/card/ILSVRC2012_val_00000005"
 SOCKET = "/ada/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
 POLLING = "/ada/_nicegui_ws/socket.io/?EIO=4&transport=polling"
-HANDSHAKE = {
-    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-}  # fmt: skip
 
 
 def status(server: Server, path: str, headers: Mapping[str, str], host: str | None = None) -> int:
@@ -53,6 +51,11 @@ def status_at(port: int, path: str, headers: Mapping[str, str], host: str | None
     return found
 
 
+def known(server: Server, path: str, headers: Mapping[str, str], host: str | None = None) -> int:
+    """What the server answers to a browser that has opened its link."""
+    return status(server, path, server.cookie | dict(headers), host)
+
+
 @pytest.fixture
 def server(unchanged: Server) -> Server:
     return unchanged
@@ -61,9 +64,9 @@ def server(unchanged: Server) -> Server:
 @pytest.mark.parametrize("path", [ADA, IMAGE, POLLING, "/ada/static/page.js"])
 def test_host_and_origin_of_requests(server: Server, path: str) -> None:
     own = f"http://127.0.0.1:{server.port}"
-    assert status(server, path, {}) == 200
-    assert status(server, path, {}, host=f"LOCALHOST:{server.port}") == 200
-    assert status(server, path, {"Origin": own, "Sec-Fetch-Site": "same-origin"}) == 200
+    assert (known(server, path, {}), status(server, path, {})) == (200, 403)
+    assert known(server, path, {}, host=f"LOCALHOST:{server.port}") == 200
+    assert known(server, path, {"Origin": own, "Sec-Fetch-Site": "same-origin"}) == 200
     for host in (
         "evil.example",
         f"evil.example:{server.port}",
@@ -71,30 +74,31 @@ def test_host_and_origin_of_requests(server: Server, path: str) -> None:
         "127.0.0.1:1",
         f"127.0.0.1:{server.port}.x",
     ):
-        assert status(server, path, {}, host=host) == 403
+        assert known(server, path, {}, host=host) == 403
     for origin in ("http://evil.example", "null", f"https://127.0.0.1:{server.port}", "http://127.0.0.1:1",
                    f"http://localhost:{server.port}"):  # fmt: skip
-        assert status(server, path, {"Origin": origin}) == 403
+        assert known(server, path, {"Origin": origin}) == 403
 
 
 def test_host_and_origin_of_websockets(server: Server) -> None:
     own = f"http://127.0.0.1:{server.port}"
-    assert status(server, SOCKET, HANDSHAKE | {"Origin": own}) == 101
-    assert status(server, SOCKET, HANDSHAKE) == 403
+    assert known(server, SOCKET, HANDSHAKE | {"Origin": own}) == 101
+    assert status(server, SOCKET, HANDSHAKE | {"Origin": own}) == 403
+    assert known(server, SOCKET, HANDSHAKE) == 403
     for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):
-        assert status(server, SOCKET, HANDSHAKE | {"Origin": origin}) == 403
+        assert known(server, SOCKET, HANDSHAKE | {"Origin": origin}) == 403
     evil = f"evil.example:{server.port}"
-    assert status(server, SOCKET, HANDSHAKE | {"Origin": f"http://{evil}"}, host=evil) == 403
+    assert known(server, SOCKET, HANDSHAKE | {"Origin": f"http://{evil}"}, host=evil) == 403
 
 
 def test_a_foreign_page_gets_no_image_but_may_link_here(server: Server) -> None:
     image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
     frame = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
-    assert status(server, IMAGE, image) == 403
-    assert status(server, ADA, frame) == 403
-    assert status(server, IMAGE, link) == 403
-    assert (status(server, ADA, link), status(server, "/", link)) == (200, 303)
+    assert known(server, IMAGE, image) == 403
+    assert known(server, ADA, frame) == 403
+    assert known(server, IMAGE, link) == 403
+    assert (known(server, ADA, link), known(server, "/", link)) == (200, 303)
 
 
 @pytest.mark.long
@@ -106,17 +110,17 @@ def test_a_foreign_page_in_the_browser(server: Server, visit: Open) -> None:
     at.page.reload()
     at.ready()
     assert len(asked) > 10
-    assert [url for url in asked if not url.startswith((server.address, "data:"))] == []
+    assert [url for url in asked if not url.startswith((server.page, "data:"))] == []
     browser = at.page.context.browser
     assert browser is not None
     foreign = browser.new_page()
     foreign.goto("data:text/html,<title>foreign</title>")
     script = """url => new Promise(done => { const image = new Image();
         image.onload = () => done('shown'); image.onerror = () => done('refused'); image.src = url })"""
-    assert foreign.evaluate(script, server.address.removesuffix(ADA) + IMAGE) == "refused"
+    assert foreign.evaluate(script, server.page.removesuffix(ADA) + IMAGE) == "refused"
     script = """url => new Promise(done => { const socket = new WebSocket(url);
         socket.onopen = () => done('open'); socket.onerror = () => done('refused') })"""
-    assert foreign.evaluate(script, server.address.replace("http", "ws").removesuffix(ADA) + SOCKET) == "refused"
+    assert foreign.evaluate(script, server.page.replace("http", "ws").removesuffix(ADA) + SOCKET) == "refused"
     foreign.close()
 
 
@@ -141,6 +145,19 @@ def test_off_loopback_a_token_is_needed(start: Serve, visit: Open) -> None:
     assert (kept["name"], kept["httpOnly"], kept["sameSite"]) == (f"cleanset-{server.port}-ada", True, "Lax")
 
 
+@by_root
+@pytest.mark.long
+def test_other_users_of_the_machine_are_refused(server: Server) -> None:
+    check_refused_to_others(server, IMAGE.removeprefix(ADA), POLLING.removeprefix(ADA), "static/page.js", "web/view.js")
+
+
+@by_root
+@pytest.mark.long
+def test_other_users_are_refused_by_a_team(start: Serve) -> None:
+    team = start("ada", "--reviewer", "ben", "--port", "0")
+    check_refused_to_others(team, IMAGE.removeprefix(ADA), "static/page.js")
+
+
 @pytest.mark.long
 def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the token; not for another, nor for several people, who are at other machines."""
@@ -149,7 +166,7 @@ def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monke
     program.chmod(0o755)
     monkeypatch.setenv("BROWSER", f"{program} %s")
     for options in (("--host", "127.0.0.1"), ("--reviewer", "ben", "--browser")):
-        assert status(start("ada", *options), ADA, {}) in (200, 403)
+        assert status(start("ada", *options), ADA, {}) == 403
     server = start("ada", "--host", "0.0.0.0", "--browser")
     token = server.address.partition("?token=")[2]
     wait_until(lambda: opened.is_file() and opened.read_text().endswith("\n"))
@@ -266,7 +283,10 @@ def test_hosts() -> None:
     assert [is_loopback(host) for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost")] == [True] * 4
     assert [is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "")] == [False] * 5
     with pytest.raises(ValueError, match="any host without a token"):
-        Guard(lambda *_: None, None, {})  # type: ignore[arg-type]
+        Guard(lambda *_: None, None, None)  # type: ignore[arg-type]
+    for people in ({}, {"ada": ""}, {"ada": "token", "ben": ""}):
+        with pytest.raises(ValueError, match="a page without a token"):
+            Guard(lambda *_: None, {"localhost:8080"}, people)  # type: ignore[arg-type]
 
 
 def test_the_origin_of_a_public_address() -> None:
@@ -304,15 +324,3 @@ def test_each_of_several_people_by_their_own_token(tmp_path: Path) -> None:
         assert client.get(f"/{name}/?token={'0' * 64}").text == client.get(f"/{name}/image").text == name
         assert client.get(f"/{name}/?token={tokens[name]}").text == name
     assert client.get("/").status_code == 403  # whose is not known
-
-
-def test_tokens_stay_while_their_secret_does(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    first = kept_tokens(secret, ["ana", "ben"])
-    assert secret.stat().st_mode & 0o777 == 0o600
-    assert kept_tokens(secret, ["ben", "ana", "cy"]).items() > first.items()
-    secret.unlink()
-    assert kept_tokens(secret, ["ana"])["ana"] not in first.values()
-    secret.write_text("short")
-    with pytest.raises(CleansetError, match="5 bytes; expected a secret: remove it for new links"):
-        kept_tokens(secret, ["ana"])

@@ -34,12 +34,12 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted([first, second]), CLEAN)}
     at.page.evaluate("window.isLost = true")
     again = start(alone=True)
-    assert again.port == server.port
+    assert again.address == server.address
     # the tab that is still open finds it and goes on where it was
     at.page.wait_for_function("!window.isLost", timeout=PATIENCE)
     at.ready()
     at.page.wait_for_selector(".notice.error", timeout=PATIENCE)  # it tells of the key
-    assert (at.page.url.startswith(again.address), at.wnid, at.focus) == (True, GOLDFISH, third)
+    assert (at.page.url.startswith(again.page), at.wnid, at.focus) == (True, GOLDFISH, third)
     at.look()  # the class has appeared anew
     at.press("c")
     assert set(reviews(edition)[GOLDFISH]) == {first, second, third}

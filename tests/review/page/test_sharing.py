@@ -42,7 +42,7 @@ def test_two_halves_and_the_classes_that_both_have(edition: Path, start: Serve, 
 def answer(server: Server, path: str) -> tuple[int, str]:
     """Status and text of an address that is refused."""
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(server.address + path, timeout=30)
+        urllib.request.urlopen(urllib.request.Request(server.page + path, headers=server.cookie), timeout=30)
     return caught.value.code, caught.value.read().decode().strip()
 
 

@@ -159,8 +159,8 @@ def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None
 @pytest.mark.long
 def test_an_address_names_a_class(unchanged: Server, visit: Open) -> None:
     """An unknown one leads to the first class with a question."""
-    assert visit(unchanged, f"?class={LADYBUG}").wnid == LADYBUG
-    assert visit(unchanged, "?class=n00000000").wnid == GOLDFISH
+    assert visit(unchanged, f"class={LADYBUG}").wnid == LADYBUG
+    assert visit(unchanged, "class=n00000000").wnid == GOLDFISH
 
 
 @pytest.mark.long
@@ -239,7 +239,7 @@ def test_a_dialog_that_has_gone_closes_no_later_one(edition: Path, start: Serve,
 
 @pytest.mark.long
 def test_the_boards_verdict_outlives_the_note_before(edition: Path, start: Serve, visit: Open) -> None:
-    at = visit(start("board"), f"?class={GOLDFISH}", script=SLOW)
+    at = visit(start("board"), f"class={GOLDFISH}", script=SLOW)
     first = at.shown[0]
     for key in ("e", "Escape", "u", *"cut", "Enter"):
         at.page.keyboard.press(key)

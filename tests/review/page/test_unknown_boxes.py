@@ -131,7 +131,7 @@ def test_in_the_browser(start: Serve, visit: Open, edition: Path, images: dict[i
     """A box, drawn by mouse on the page that opens by itself; then the next image of the class."""
     second = images[FIRST_CLASS][1]
     write(edition, "scooter", second, UNKNOWN)
-    at = visit(start(), f"?class={GOLDFISH}")
+    at = visit(start(), f"class={GOLDFISH}")
     at.page.set_viewport_size({"width": 1280, "height": 720})
     assert (at.mode, at.focus) == ("crop", second)
     assert WHY in at.page.inner_text("#overlay")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from cleanset.web.pages import kept_tokens
+from cleanset.web.tokens import kept_tokens
 from tests.browser_tab import PATIENCE, Server
 from tests.remotes.servers import free_port
 from tests.report.pages import violations
@@ -77,16 +77,17 @@ def test_a_refused_link_is_a_page(edition: Path, start: Serve, browser: Browser)
 
 @pytest.mark.long
 def test_a_page_of_one_reviewer_is_not_that_of_the_next(edition: Path, start: Serve, browser: Browser) -> None:
-    """A tab of ada, whose server has ended and whose port is ben's now."""
+    """A tab of ada, whose server has ended and whose port is ben's now: her link and her cookie do not open his."""
     port = str(free_port())
     server = start("ada", "--port", port)
     page = browser.new_page()
     page.goto(server.address)
     server.kill()
-    start("ben", "--port", port)
-    page.goto(server.address)
-    assert "There is no page of this name" in page.inner_text("main")
-    page.goto(f"http://127.0.0.1:{port}/")
+    ben = start("ben", "--port", port)
+    for address in (server.address, f"http://127.0.0.1:{port}/", ben.page):
+        page.goto(address)
+        assert "There is no page of this name" in page.inner_text("main")
+    page.goto(ben.address.replace("/ben/", "/"))
     assert page.url.startswith(f"http://127.0.0.1:{port}/ben/")
     assert "ben ·" in page.inner_text(".who")
     page.close()

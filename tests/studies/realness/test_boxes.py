@@ -55,7 +55,7 @@ def kind_of(page: Page) -> str:
 
 @pytest.mark.long
 def test_from_consent_to_thanks(serving: Server, german: Path, page: Page) -> None:
-    page.goto(f"{serving.address}?person=ada")
+    page.goto(serving.link("person=ada"))
     page.get_by_role("button", name="I agree").wait_for()
     found = look_at(page, "consent")
     page.get_by_role("button", name="I do not agree").click()
@@ -136,14 +136,14 @@ def test_who_may_not_begin(german: Path, page: Page, browser: Browser) -> None:
     page.goto(server.address)
     page.get_by_role("heading").wait_for()
     found = look_at(page, "no id")
-    page.goto(f"{server.address}?PROLIFIC_PID=one")
+    page.goto(server.link("PROLIFIC_PID=one"))
     page.get_by_role("button", name="Begin").click()
     kind_of(page)
     other = browser.new_page()
-    other.goto(f"{server.address}?PROLIFIC_PID=one")
+    other.goto(server.link("PROLIFIC_PID=one"))
     other.get_by_role("heading", name="You began in another browser").wait_for()
     found += look_at(other, "another browser")
-    other.goto(f"{server.address}?PROLIFIC_PID=two")
+    other.goto(server.link("PROLIFIC_PID=two"))
     other.get_by_role("heading", name="All places are taken").wait_for()
     found += look_at(other, "all places taken")
     server.kill()

@@ -193,7 +193,8 @@ def test_a_copied_address_begins_anew(serving: Server, plan: Path, browsers: lis
     mine, friends = browsers
     page = visit(mine, serving.address)
     answer(page, 3)
-    friend = visit(friends, page.url)
+    friend = visit(friends, serving.address)
+    friend.goto(page.url)
     answer(friend, 2)
     assert counts(plan) == [2, 3]
     assert len({row["person"] for row in rows(plan / "people.csv")}) == 2
@@ -228,10 +229,10 @@ def test_a_browser_that_keeps_nothing(serving: Server, plan: Path, browsers: lis
 @pytest.mark.long
 def test_a_link_of_the_organizers_with_a_key(serving: Server, plan: Path, browsers: list[BrowserContext]) -> None:
     mine, others = browsers
-    answer(visit(mine, f"{serving.address}?person=anna@uni.de"), 2)
+    answer(visit(mine, serving.link("person=anna@uni.de")), 2)
     (row,) = rows(plan / "people.csv")
     assert row["id"] == "anna@uni.de"
-    page = visit(others, f"{serving.address}?person=anna@uni.de&key={row['key']}")
+    page = visit(others, serving.link(f"person=anna@uni.de&key={row['key']}"))
     answer(page, 1, "Continue")
     assert counts(plan) == [3]
     assert page.url.endswith("?person=anna%40uni.de")
@@ -243,7 +244,7 @@ def test_a_key_that_the_study_does_not_know_is_nobodys(
 ) -> None:
     """Such as that of an earlier study, in a link that several people have."""
     for each in browsers:
-        answer(visit(each, f"{serving.address}?key={'0' * 32}"), 1)
+        answer(visit(each, serving.link(f"key={'0' * 32}")), 1)
     assert counts(plan) == [1, 1]
     assert "0" * 32 not in (plan / "people.csv").read_text()
 
@@ -255,7 +256,7 @@ def test_the_page_says_what_is_wrong_with_an_id(serving: Server, browsers: list[
         ("%3Cb%3E", 'The link has "<b>" in its place'),
         ("x" * 300, "This participant id cannot be used"),
     ):
-        page = visit(browsers[0], f"{serving.address}?person={query}")
+        page = visit(browsers[0], serving.link(f"person={query}"))
         page.get_by_text(words).wait_for()
         assert page.locator("main b").count() == 0
 

@@ -21,6 +21,8 @@ from cleanset.studies.realness.ratings import View
 from cleanset.studies.realness.serving import application
 from cleanset.studies.realness.study_server import GivenAnswer, PageVisit, ServeSettings, StudyServer
 from tests.browser_tab import Server
+from tests.other_user import answer_to_other_user, by_root, check_refused_to_others
+from tests.remotes.servers import free_port
 from tests.studies.realness.conftest import command, rows
 
 SEEN: dict[str, Any] = {
@@ -203,15 +205,36 @@ def test_in_a_local_network_the_printed_address_is_needed(plan: Path) -> None:
     assert found == [(403, None)] * 3 + [(303, "/study/"), (303, "/study/?person=p+17&key=")]
 
 
+@by_root
+def test_a_trial_is_its_organizers_alone_and_a_study_everybodys(plan: Path) -> None:
+    """On the same machine; with a public address people come without a token, as the recruiting service sends them."""
+    served = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
+    (image, *_) = (each.name for each in (plan / "page" / "images").iterdir())
+    check_refused_to_others(served, "lists.js", "study.js", f"images/{image}", socket=False)
+    served.kill()
+    again = Server(plan, "study", "serve", "--plan", ".")
+    address = again.address
+    again.kill()
+    again = Server(plan, "study", "serve", "--plan", ".")
+    assert again.address == address  # with the port of the plan, and the token
+    again.kill()
+    port = free_port()
+    public = Server(plan, "study", "serve", "--plan", ".", "--port", str(port), "--public-url", "https://a.example")
+    assert public.address == "https://a.example/"
+    assert answer_to_other_user(port, f"/images/{image}") == 200
+    public.kill()
+
+
 def test_a_telephone_out_of_reach_is_no_error(plan: Path) -> None:
     """Between the header of an answer and the answer."""
     served = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
-    head = f"POST /visit HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nContent-Length: 100\r\n\r\n{{"
+    known = f"Host: 127.0.0.1:{served.port}\r\nCookie: {served.cookie['Cookie']}"
+    head = f"POST /study/visit HTTP/1.1\r\n{known}\r\nContent-Length: 100\r\n\r\n{{"
     with create_connection(("127.0.0.1", served.port), timeout=60) as line:
         line.sendall(head.encode())
         time.sleep(0.2)
     connection = HTTPConnection("127.0.0.1", served.port, timeout=60)
-    connection.request("GET", "/")
+    connection.request("GET", "/study/", headers=served.cookie)
     assert connection.getresponse().status == 200
     served.kill()
     assert (plan.parent / f"{plan.name}.stderr").read_text() == ""
@@ -393,7 +416,8 @@ def test_200_people_at_once(plan: Path) -> None:
 
     def post(connection: HTTPConnection, path: str, body: dict[str, Any]) -> Any:
         start = time.monotonic()
-        connection.request("POST", path, json.dumps(body), {"Origin": served.address.rstrip("/")})
+        headers = {"Origin": served.page.removesuffix("/study/")} | served.cookie
+        connection.request("POST", f"/study{path}", json.dumps(body), headers)
         reply = connection.getresponse()
         text = reply.read()
         seconds.append(time.monotonic() - start)

@@ -105,7 +105,7 @@ def test_who_does_not_agree_leaves_nothing(plan: Path, browser: Browser) -> None
     settings = f"consent={plan.parent / 'consent.html'}"
     server = Server(plan, "study", "serve", "--plan", ".", "--port", "0", "--settings", settings)
     page = browser.new_page()
-    page.goto(f"{server.address}?person=ada")
+    page.goto(server.link("person=ada"))
     assert page.inner_text("h1") == "Which images are real?"
     page.get_by_role("button", name="I do not agree").click()
     assert "You do not take part" in page.inner_text("h1")
@@ -118,7 +118,7 @@ def test_who_does_not_agree_leaves_nothing(plan: Path, browser: Browser) -> None
     assert "key" not in page.url
     page.close()
     elsewhere = browser.new_page()
-    elsewhere.goto(f"{server.address}?person=ada")
+    elsewhere.goto(server.link("person=ada"))
     elsewhere.get_by_role("heading", name="You began in another browser").wait_for()
     assert violations(elsewhere) == []
     elsewhere.close()
@@ -192,7 +192,7 @@ def test_no_text_is_html_but_the_instructions(plan: Path, browser: Browser) -> N
         page.keyboard.press("1")
     page.get_by_role("link").wait_for()
     check()
-    page.goto(f"{server.address}?person=%5BID%5D")
+    page.goto(server.link("person=%5BID%5D"))
     page.get_by_text("was to be filled in").wait_for()
     check()
     page.close()

@@ -41,6 +41,7 @@ from cleanset.validation import MAX_VALUE, shown
 from cleanset.web import pages
 from cleanset.web.guard import PERSON
 from cleanset.web.images import CARD_PIXELS, SMALL_CARD_PIXELS, as_the_model_sees, fault_text
+from cleanset.web.tokens import kept_tokens
 
 STATIC = Path(__file__).parent / "static"
 # interval at which all review files are checked for changes, for the progress over all classes
@@ -121,18 +122,17 @@ def run(
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
     if team:
         announcement = "Review page, a link for each reviewer (Ctrl+C ends it; every verdict is on disk):\n{}"
-    usual = pages.usual_port(edition.folder, "team" if team else reviewers[0])
     secret = edition.folder / ".dvc" / "tmp" / "review_links"
-    people = pages.kept_tokens(secret, team) if team else dict.fromkeys(reviewers, "")
     pages.run_page(
         make_application,
         announcement,
+        folder=edition.folder,
+        name="team" if team else reviewers[0],
+        people=kept_tokens(secret, team) if team else dict.fromkeys(reviewers, ""),
         host=address.host,
         port=address.port,
-        usual=usual,
         browser=address.browser,
         public_url=address.public_url,
-        people=people,
     )
 
 

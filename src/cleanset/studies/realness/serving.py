@@ -20,8 +20,7 @@ from cleanset.studies.realness.planning import STATIC, static_file
 from cleanset.studies.realness.ratings import SCALE
 from cleanset.studies.realness.study_server import ANSWERS_FOLDER, GivenAnswer, PageVisit, ServeSettings, StudyServer
 from cleanset.validation import first_problem
-from cleanset.web.guard import is_loopback
-from cleanset.web.pages import FRESH, new_application, run_page, usual_port
+from cleanset.web.pages import FRESH, new_application, run_page
 
 # ten times what the longest answer takes
 MAX_BODY_BYTES = 4_000
@@ -34,19 +33,18 @@ def run(
     server = StudyServer(plan, settings)
     found = f"{server.complete} of {server.wanted} people complete"
     announcement = f"Study, {found}: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS_FOLDER})"
-    usual = usual_port(plan, "study")
-    # people whom a recruiting service sends have no token
-    people = {} if public_url is not None or is_loopback(host) else {"study": ""}
     run_page(
         lambda: application(server),
         announcement,
+        folder=plan,
+        name="study",
+        # people whom a recruiting service sends have no token
+        people={"study": ""} if public_url is None else None,
         host=host,
         port=port,
-        usual=usual,
         browser=browser,
         command="cleanset study",
         public_url=public_url,
-        people=people,
     )
 
 

@@ -178,13 +178,14 @@ def run(
     pages.run_page(
         lambda: application(session),
         announcement="Judge page: {}  (Ctrl+C ends it; every answer is saved)",
+        folder=contest,
+        name=judge,
+        people={judge: ""},
         host=host,
         port=port,
-        usual=pages.usual_port(contest, judge),
         browser=browser,
         command="cleanset contest judge",
         public_url=public_url,
-        people={judge: ""},
     )
 
 
