@@ -14,7 +14,7 @@ from typer.main import get_command
 from cleanset.cli import app
 from cleanset.errors import CleansetError
 from cleanset.web import tokens
-from cleanset.web.tokens import kept_tokens, page_tokens, private_folder
+from cleanset.web.tokens import kept_tokens, opening_file, page_tokens, private_folder
 from tests.other_user import NOBODY, by_root, can_read
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "cleanset"
@@ -162,13 +162,23 @@ def test_other_users_cannot_read_what_the_pages_keep(monkeypatch: pytest.MonkeyP
         everybodys = Path(name)
         everybodys.chmod(0o755)
         monkeypatch.setenv("XDG_STATE_HOME", name)
+        monkeypatch.setattr(tempfile, "tempdir", name)
         (everybodys / "known").write_text("everybody's")
         page_tokens(everybodys, "review", ["ada"])
         secret = everybodys / "cleanset" / "pages" / "secret"
-        assert [can_read(each) for each in (everybodys / "known", secret)] == [True, False]
-        # its mode protects it, not that of its folder alone
-        secret.parent.chmod(0o755)
-        assert not can_read(secret)
+        with opening_file("http://127.0.0.1:1/?token=x") as file:
+            assert everybodys in file.parents
+            assert [can_read(each) for each in (everybodys / "known", secret, file)] == [True, False, False]
+            # the mode of each file protects it, not that of its folder alone
+            secret.parent.chmod(0o755)
+            file.parent.chmod(0o755)
+            assert [can_read(each) for each in (secret, file)] == [False, False]
+        assert not file.parent.exists()
+
+
+def test_the_address_in_the_file_is_escaped() -> None:
+    with opening_file('http://127.0.0.1:1/a/?token=x&y="><script>') as file:
+        assert 'url=http://127.0.0.1:1/a/?token=x&amp;y=&quot;&gt;&lt;script&gt;"' in file.read_text()
 
 
 def test_every_command_that_serves_is_one_whose_page_refuses_others() -> None:

@@ -6,7 +6,7 @@ import threading
 import webbrowser
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 from cleanset.errors import CleansetError
 from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
 from cleanset.web.keys import SentKey
-from cleanset.web.tokens import drawn_tokens, page_tokens
+from cleanset.web.tokens import drawn_tokens, opening_file, page_tokens
 
 STATIC = Path(__file__).parent / "static"
 
@@ -239,12 +239,16 @@ def _outward(host: str) -> str:
 
 
 class AnnouncingServer(uvicorn.Server):
-    """Prints a line, and opens the browser if asked to, as soon as it answers. Closes half-open connections."""
+    """Prints a line, and opens the browser if asked to, as soon as it answers. Closes half-open connections.
+
+    `open_in_browser`: the address to open.
+    """
 
     def __init__(self, config: uvicorn.Config, announcement: str, open_in_browser: str | None) -> None:
         super().__init__(config)
         self._announcement = announcement
         self._open_in_browser = open_in_browser
+        self._until_shutdown = ExitStack()
         self._waiting: set[tuple[Any, object]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -252,8 +256,16 @@ class AnnouncingServer(uvicorn.Server):
         await super().startup(sockets)
         print(self._announcement, flush=True)
         if self._open_in_browser:
-            # in a thread, because some browsers return only when they are closed
-            threading.Thread(target=webbrowser.open, args=[self._open_in_browser], daemon=True).start()
+            # without room for the file, the printed address remains
+            with suppress(OSError):
+                file = self._until_shutdown.enter_context(opening_file(self._open_in_browser))
+                # in a thread, because some browsers return only when they are closed
+                threading.Thread(target=webbrowser.open, args=[file.as_uri()], daemon=True).start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Remove the browser's file, and shut down; after a signal, nothing that follows would run."""
+        self._until_shutdown.close()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Close connections that have waited for the same request since the last check; uvicorn alone never would."""

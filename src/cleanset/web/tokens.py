@@ -1,16 +1,18 @@
-"""The tokens of local pages.
+"""The tokens of local pages, and the file by which a browser is opened.
 
-Every user of a machine can connect to its ports. So each page has a token, and secrets are in files that only their
-owner can read.
+Every user of a machine can connect to its ports and read the arguments of all its processes. So each page has a token,
+secrets are in files that only their owner can read, and a browser is given such a file instead of the address.
 """
 
 import errno
 import hmac
+import html
 import os
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cleanset.cache import state_folder
@@ -20,6 +22,10 @@ from cleanset.files import replacing
 
 MIN_SECRET_BYTES = 32
 MAX_SECRET_BYTES = 4_096
+
+OPENING = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Opening the page</title>
+<meta http-equiv="refresh" content="0; url={url}"></head><body><p><a href="{url}">Open the page</a></p></body></html>
+"""
 
 
 def kept_tokens(secret: Path, people: Iterable[str]) -> dict[str, str]:
@@ -80,6 +86,17 @@ def private_folder() -> Path | None:
     # a link is nobody's folder, and some file systems have no modes
     is_private = stat.S_ISDIR(status.st_mode) and _is_own(status) and not _is_open_to_others(status)
     return folder if is_private else None
+
+
+@contextmanager
+def opening_file(url: str) -> Iterator[Path]:
+    """A file that leads a browser to an address; only this user can read it, and it is removed in the end."""
+    # its mode is 0700
+    with tempfile.TemporaryDirectory(prefix="cleanset-") as folder:
+        path = Path(folder) / "page.html"
+        path.touch(mode=0o600)
+        path.write_text(OPENING.format(url=html.escape(url)), encoding="utf-8")
+        yield path
 
 
 def _private_bytes(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import signal
 import socket
 import threading
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from cleanset.web import pages
 from cleanset.web.guard import PERSON, Guard, is_loopback, own_hosts, public_origin
 from cleanset.web.pages import AnnouncingServer, address, bind, bind_usual, usual_port
 from cleanset.web.tokens import kept_tokens
-from tests.browser_tab import Server
+from tests.browser_tab import PATIENCE, Server
 from tests.documents import blocks
 from tests.other_user import HANDSHAKE, by_root, check_refused_to_others
 from tests.remotes.servers import free_port, nginx
@@ -159,18 +160,36 @@ def test_other_users_are_refused_by_a_team(start: Serve) -> None:
 
 
 @pytest.mark.long
-def test_a_browser_is_opened_where_asked_for(start: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the token; not for another, nor for several people, who are at other machines."""
-    opened, program = tmp_path / "opened", tmp_path / "browser"
-    program.write_text(f'#!/bin/sh\necho "$1" >> "{opened}"\n')
+def test_a_browser_is_opened_where_asked_for(
+    start: Serve, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a private file, as arguments are everybody's; not for another, nor for several people at other machines."""
+    opened, program, temporary = tmp_path / "opened", tmp_path / "browser", tmp_path / "temporary"
+    program.write_text(f'#!/bin/sh\necho "$@" >> "{opened}"\n')
     program.chmod(0o755)
+    temporary.mkdir()
     monkeypatch.setenv("BROWSER", f"{program} %s")
+    monkeypatch.setenv("TMPDIR", str(temporary))
     for options in (("--host", "127.0.0.1"), ("--reviewer", "ben", "--browser")):
         assert status(start("ada", *options), ADA, {}) == 403
-    server = start("ada", "--host", "0.0.0.0", "--browser")
-    token = server.address.partition("?token=")[2]
-    wait_until(lambda: opened.is_file() and opened.read_text().endswith("\n"))
-    assert opened.read_text() == f"http://localhost:{server.port}/ada/?token={token}\n"
+    for host in ("127.0.0.1", "0.0.0.0"):
+        server = start("ada", "--port", "0", "--host", host, "--browser")
+        wait_until(lambda: opened.is_file() and opened.read_text().endswith("\n"))
+        file = Path(opened.read_text().strip().removeprefix("file://"))
+        token = server.address.partition("?token=")[2]
+        name = "localhost" if host == "0.0.0.0" else host
+        assert f'content="0; url=http://{name}:{server.port}/ada/?token={token}"' in file.read_text()
+        assert [path.stat().st_mode & 0o777 for path in (file.parent, file)] == [0o700, 0o600]
+        assert token not in opened.read_text()
+        page = browser.new_page()
+        page.goto(file.as_uri())
+        page.wait_for_selector("#view", timeout=PATIENCE)
+        assert page.url.startswith(f"http://{name}:{server.port}/ada/")
+        assert "token" not in page.url
+        page.close()
+        server.process.send_signal(signal.SIGINT if host == "0.0.0.0" else signal.SIGTERM)
+        wait_until(lambda: not any(temporary.glob("cleanset-*")))
+        opened.unlink()
 
 
 @pytest.mark.long
