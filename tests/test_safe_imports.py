@@ -20,7 +20,8 @@ SHOWN = """
 import os, sys
 import cv2, numba, torch
 from importlib.resources import files
-print(os.getcwd(), numba.config.CACHE_DIR, os.environ.get("LD_LIBRARY_PATH", ""), sep="\\n")
+from nicegui.storage import Storage
+print(os.getcwd(), numba.config.CACHE_DIR, os.environ.get("LD_LIBRARY_PATH", ""), Storage().path, sep="\\n")
 print(*(files(each).name for each in (cv2, numba, torch)), torch.__version__ == __import__("torch").__version__)
 """
 
@@ -51,9 +52,10 @@ def run(folder: Path, command: list[str], **variables: str) -> list[str]:
 
 @pytest.mark.long
 def test_nothing_of_the_folder_is_loaded(folder: Path, record: Path) -> None:
-    here, cache, libraries, names = run(folder, code_command(SHOWN))
+    here, cache, libraries, storage, names = run(folder, code_command(SHOWN))
     assert (here, cache, names) == (str(folder), "", "cv2 numba torch True")
     assert all(libraries.split(":"))
+    assert not Path(storage).is_relative_to(folder)
     assert not record.exists()
 
 

@@ -1,10 +1,11 @@
 """Importing this module keeps libraries that are imported later from the files of the current folder.
 
-It may be a stranger's, and three libraries look there when they are imported:
+It may be a stranger's, and four libraries look there when they are imported:
 
 - torch: libcusparseLt.so.0 of its CUDA wheels has an empty RUNPATH entry, so that the loader runs a `libcuda.so.1` of
   the current folder;
 - numba reads .numba_config.yaml there, which leads to a folder of pickles (`cache_dir`);
+- NiceGUI takes a folder `.nicegui` there for its storage, and reads a file in it when a server starts, of any size;
 - cv2 puts an empty entry into LD_LIBRARY_PATH, so that every program that is started afterwards looks there for its
   libraries.
 
@@ -20,7 +21,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-LOOKING_AROUND = ("cv2", "numba", "torch")
+LOOKING_AROUND = ("cv2", "nicegui", "numba", "torch")
 """Libraries that look into the current folder when they are imported, or let others."""
 
 
