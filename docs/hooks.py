@@ -38,7 +38,13 @@ from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+    # some disks take SECURITY.md for docs/security.md
+    "SECURITY.md": "report_a_hole.md",
+}
 """Pages of the repository's root, and their names in the site."""
 FOUND_LAST = ("reference/", "decisions/", "CHANGELOG.md")
 """Beginnings of the pages that a search lists after others."""

@@ -871,7 +871,8 @@ def fetch(
     """Fetch a finished set that a git repository or a release publishes, and check it.
 
     Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. If
-    interrupted, run it again: only missing files are fetched.
+    interrupted, run it again: only missing files are fetched. Runs nothing
+    of it (docs/security.md).
     """
     from cleanset.sets.fetching import fetch as tool
 
@@ -892,7 +893,8 @@ def rebuild(
 ) -> None:
     """Rebuild a set from its manifest and your own copy of the images.
 
-    Writes all images, or nothing but a line for each mismatch.
+    Writes all images, or nothing but a line for each mismatch. Runs nothing
+    of the set (docs/security.md).
     """
     from cleanset.sets import rebuild as tool
 
@@ -1039,7 +1041,7 @@ def doctor(
     is left to you. In a clone links the code that the stages name, and tells
     DVC whether the edition is in a git repository. Then hashes every output in dvc.lock, in the folder and
     in DVC's cache, and prints a line with the repair for each that has
-    changed: exit code 1.
+    changed: exit code 1. Runs nothing of the edition (docs/security.md).
     """
     from cleanset.edition import doctor as tool
 

@@ -2,9 +2,12 @@
 
 import hashlib
 import io
+import re
 import shutil
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import cv2
@@ -28,6 +31,7 @@ from cleanset.studies.robustness.families import (
     notice,
 )
 from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study, StudyFile
+from cleanset.studies.robustness.published_images import EXPECTED_VIDEO, video
 from tests.studies.robustness.drawn import drawn
 
 pytestmark = pytest.mark.slow
@@ -489,3 +493,26 @@ def test_another_video_under_the_same_path_is_read_anew(sources: Sources, videos
     before = pixels(changed, name)
     save_video(path, smooth_frames(41)[::-1])
     assert not np.array_equal(before, pixels(changed, name))
+
+
+def test_a_playlist_in_place_of_a_video(tmp_path: Path) -> None:
+    """FFmpeg tells files by their content; it may read further files, but asks no address."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        for name, text in (
+            ("hls", f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{address}/a.ts\n#EXT-X-ENDLIST\n"),
+            ("concat", f"ffconcat version 1.0\nfile '{address}/a.mp4'\n"),
+        ):
+            path = tmp_path / f"{name}.mp4"
+            path.write_text(text)
+            with pytest.raises(CleansetError, match=f"{name}.mp4: {re.escape(EXPECTED_VIDEO)}"):
+                video(path, 31)
+        server.shutdown()
+    assert asked == []
