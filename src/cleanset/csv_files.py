@@ -1,7 +1,12 @@
-"""CSV: tables read row by row or in bulk, any problem reported on one line with line and column, and written."""
+"""CSV: tables read row by row or in bulk, any problem reported on one line with line and column, and written.
+
+A spreadsheet runs a cell that begins with one of `=+-@`, tab or carriage return as a formula. Such a text is written
+behind an apostrophe, and read without it; a number is written as it is.
+"""
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
@@ -18,6 +23,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = TypeVar("Row")
+
+_ESCAPABLE = re.compile("'*[=+\\-@\t\r]")
+"""How a text begins that is written behind an apostrophe: with others before the sign, so that reading is exact."""
+
+_NUMBER = re.compile(r"(?i)[+-](?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-](?:inf|nan)")
+"""A number with a sign."""
 
 
 class RowOptions(TypedDict, total=False):
@@ -105,8 +116,8 @@ def csv_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row of a CSV text, the header among them; `invalid` as for `parse_rows`.
 
-    A byte order mark, any line ends and empty lines are read, as spreadsheets write them. Raises CleansetError, naming
-    `where` and the line, for a text that is not CSV.
+    A byte order mark, any line ends and empty lines are read, as spreadsheets write them, and cells without the
+    apostrophe of `csv_text`. Raises CleansetError, naming `where` and the line, for a text that is not CSV.
     """
     # newline="", as the csv module asks: it handles line ends inside quotes itself
     lines = io.StringIO(text.removeprefix("\ufeff"), newline="") if isinstance(text, str) else text
@@ -123,7 +134,7 @@ def csv_rows(
         if cells is None:
             return
         if cells:
-            yield rows.line_num, cells
+            yield rows.line_num, list(map(unescaped, cells))
 
 
 def read_frame(
@@ -135,7 +146,7 @@ def read_frame(
     dtype: Mapping[str, type] | type | None = None,
     na_values: Sequence[str] = ("",),
 ) -> "pd.DataFrame":
-    """A CSV file of at most `most` bytes with at least these columns, read in bulk by pandas.
+    """A CSV file of at most `most` bytes with at least these columns, read in bulk by pandas, cells as by `csv_rows`.
 
     `dtype`: the types of columns, or of all. `na_values`: the cells that are missing values, the empty ones alone if
     not told otherwise. Raises CleansetError, which ends in `remedy`, for anything else, and as `open_file` does.
@@ -152,6 +163,7 @@ def read_frame(
         raise CleansetError(f"{path}: missing; {remedy}") from None
     except (ValueError, pd.errors.ParserError) as error:
         raise CleansetError(f"{path}: no CSV table ({reason(error)}); {remedy}") from None
+    found = _with_texts(found, unescaped)
     for name in columns:
         if name not in found:
             raise CleansetError(f"{path}: no column {shown(name)}; found {join_names(map(str, found))}: {remedy}")
@@ -159,7 +171,60 @@ def read_frame(
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """A table as CSV with `\\n` line ends; a cell is in quotes only where it has to be, and None is empty."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    """A table as CSV with `\\n` line ends; a cell is in quotes only where it has to be, and None is empty.
+
+    No cell but a number begins with a sign that makes it a formula: see `escaped`.
+    """
+    text = _Lines()
+    csv.writer(text, lineterminator=text.END).writerows(map(_cell, row) for row in (header, *rows))
     return text.getvalue()
+
+
+def frame_csv(frame: "pd.DataFrame", float_format: str | None = None) -> str:
+    """A data frame without its index as CSV, its texts as in `csv_text`; a missing value is empty."""
+    text = _Lines()
+    _with_texts(frame, escaped).to_csv(text, index=False, lineterminator=text.END, float_format=float_format)
+    return text.getvalue()
+
+
+class _Lines(io.StringIO):
+    """Collects the rows that a writer ends with END, and ends them with `\\n`."""
+
+    # a writer puts only the characters of its line end in quotes, and a carriage return needs them
+    END = "\r\n"
+
+    def write(self, row: str) -> int:
+        return super().write(f"{row.removesuffix(self.END)}\n")
+
+
+def escaped(text: str) -> str:
+    """A text as a cell: behind an apostrophe if a spreadsheet would run it as a formula."""
+    return f"'{text}" if _ESCAPABLE.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def unescaped(cell: str) -> str:
+    """The text that `escaped` made this cell of."""
+    return cell[1:] if cell.startswith("'") and _ESCAPABLE.match(cell) else cell
+
+
+def _cell(value: object) -> object:
+    return value if value is None or isinstance(value, int | float) else escaped(str(value))
+
+
+def _with_texts(frame: "pd.DataFrame", changed: Callable[[str], str]) -> "pd.DataFrame":
+    """The frame with every text in header and cells changed; all other columns keep their values and types."""
+    import pandas as pd
+
+    found = frame.copy(deep=False)
+    found.columns = pd.Index([changed(name) if isinstance(name, str) else name for name in frame.columns])
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        if pd.api.types.is_numeric_dtype(column):
+            continue
+        before = column.tolist()
+        after = [changed(value) if isinstance(value, str) else value for value in before]
+        if any(old is not new for old, new in zip(before, after, strict=True)):
+            # a category may be new
+            dtype = object if isinstance(column.dtype, pd.CategoricalDtype) else column.dtype
+            found.isetitem(place, pd.Series(after, dtype=dtype).array)
+    return found

@@ -40,6 +40,7 @@ ODD = {
     "dog's": ("dogs'", "False"), "x (old)": ("pears, unripe", "#"), "قطة": ("كلب", "<NA>"),
     "کتاب فارسی": ("کتاب", "n/a"), "é": ("é", "NULL"), "日本語": ("日本語", "2024-05-02"),
     "yes": ("<b>bold</b> & co", "é"), "_under": ("{x}", "日"), "test": ("test", "a b"), "train": ("#hash", "_"),
+    "sum": ("=1+1", "@x"),
 }  # fmt: skip
 """By key of a class: its name, and the group of its images."""
 NUMBERS = {"001": ("01", "07"), "002": ("02", "08"), "003": ("3e1", "09")}

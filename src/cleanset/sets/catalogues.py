@@ -1,8 +1,6 @@
 """A set described for catalogues, from its manifest and release: Croissant, Zenodo, CITATION.cff."""
 
-import csv
 import html
-import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,10 +8,11 @@ from collections.abc import Iterator, Sequence
 import yaml
 
 from cleanset.classes import ClassTable
+from cleanset.csv_files import csv_rows
 from cleanset.json_files import JsonObject
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
-from cleanset.sets.manifest import Entry, columns, have_studies, have_tiers
+from cleanset.sets.manifest import MANIFEST, Entry, columns, have_studies, have_tiers
 from cleanset.sets.texts import filled, templates
 
 _LABELS = ("class_index", "class_name")
@@ -71,8 +70,10 @@ def _described_columns(classes: ClassTable) -> dict[str, tuple[str, str]]:
 def records_of(manifest: str, classes: ClassTable) -> Iterator[JsonObject]:
     """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
     is_text = {name: kind == "sc:Text" for name, (kind, _) in _described_columns(classes).items()} | {"file": True}
-    for row in csv.DictReader(io.StringIO(manifest, newline="")):
-        yield {name: text if is_text[name] else json.loads(text or "null") for name, text in row.items()}
+    (_, header), *rows = csv_rows(manifest, MANIFEST, "export or fetch the set again")
+    for _, row in rows:
+        cells = zip(header, row, strict=True)
+        yield {name: text if is_text[name] else json.loads(text or "null") for name, text in cells}
 
 
 def _field(name: str, has_records: bool, classes: ClassTable) -> JsonObject:

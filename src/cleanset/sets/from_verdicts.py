@@ -52,6 +52,8 @@ COLUMNS = {"wnid": "class", "original_class": "ilsvrc_class", "classes": "real_c
 UNREADABLE = OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, csv.Error
 """The errors that changed files lead to."""
 BOX = ("left", "top", "right", "bottom")
+ESCAPED = re.compile("^'(?='*[=+\\-@\t\r])")
+"""The apostrophe before a text in a CSV file that a spreadsheet would run as a formula."""
 FIELDS = {"verdict", "reason", "correct_class", "crop", "object_fully_visible", "basis", "seen", "sha256", "note"}
 
 Box = tuple[int, ...]
@@ -178,7 +180,8 @@ def rows_of(path: Path) -> list[Row]:
     """The rows of a Parquet file or a CSV, with the same names of columns for any images."""
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, strict=True))
+            header, *lines = ([ESCAPED.sub("", cell) for cell in row] for row in csv.reader(file, strict=True) if row)
+        rows = [dict(zip(header, line, strict=True)) for line in lines]
     else:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as table:
             if table.metadata.num_rows > MAX_ROWS:

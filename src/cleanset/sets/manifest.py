@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from cleanset.classes import ClassTable, context_classes
-from cleanset.csv_files import csv_text
+from cleanset.csv_files import csv_text, unescaped
 from cleanset.dataset.duplicates import equal_pairs
 from cleanset.dataset.folder import CROPPED, GROUP, ImageId, example_id, exported_name
 from cleanset.errors import CleansetError, cut, one_line
@@ -423,6 +423,7 @@ def twins(entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
 
 def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:
     try:
+        # each line counts, the empty ones too: a manifest is as it was written, or it is refused
         header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     except csv.Error as error:
         raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export or fetch it again") from None
@@ -432,7 +433,7 @@ def _rows(text: str, where: str, wanted: Sequence[str]) -> list[list[str]]:
                 f"{where}, line 1, column {number}: {_name(found)}; expected {_name(expected)}: "
                 "export or fetch the set again, or use the version of cleanset that wrote it"
             )
-    return rows
+    return [list(map(unescaped, row)) for row in rows]
 
 
 def _name(column: str | None) -> str:

@@ -20,6 +20,7 @@ from cleanset.studies.realness.participants import (
     id_refusal,
 )
 from cleanset.studies.realness.plan_files import USUAL_TEXTS
+from cleanset.studies.realness.ratings import parse_key, read_ratings
 from cleanset.studies.realness.study_server import PageVisit, ServeSettings, StudyServer
 from tests.browser_tab import PATIENCE, Server
 from tests.studies.realness.conftest import ANSWERABLE, rows
@@ -262,17 +263,27 @@ def test_the_page_says_what_is_wrong_with_an_id(serving: Server, browsers: list[
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("identity", "expected"), [("anna@uni.de", "anna@uni.de"), ("Jose%CC%81 b", "José b")])
+@pytest.mark.parametrize(
+    ("identity", "expected", "cell"),
+    [
+        ("anna@uni.de", "anna@uni.de", "anna@uni.de"), ("Jose%CC%81 b", "José b", "José b"),
+        ("%40anna", "@anna", "'@anna"), ("-1", "-1", "-1"),
+    ],
+)  # fmt: skip
 def test_a_page_from_the_disk_keeps_ids(
-    planned: Path, browsers: list[BrowserContext], identity: str, expected: str
+    planned: Path, browsers: list[BrowserContext], identity: str, expected: str, cell: str
 ) -> None:
+    """In the file, no id begins as a formula does."""
     page = visit(browsers[0], (planned / "page" / "index.html").resolve().as_uri() + f"?list=1&person={identity}")
     with page.expect_download() as download:
         answer(page, 11)
         page.wait_for_selector(ANSWERABLE)
         page.keyboard.press("1")
     assert download.value.suggested_filename == f"answers-1-{expected}.csv"
-    assert {row["person"] for row in rows(Path(download.value.path()))} == {expected}
+    text = Path(download.value.path()).read_text()
+    assert {line.partition(",")[0] for line in text.splitlines()} == {"person", cell}
+    key = parse_key((planned / "key.csv").read_text(), "key.csv")
+    assert {each.person for each in read_ratings({f"answers-1-{expected}": text}, key).answers} == {expected}
 
 
 def test_a_page_from_the_disk_refuses_ids(planned: Path, browsers: list[BrowserContext]) -> None:

@@ -4,7 +4,6 @@ A copy of the plan is served by the usual server, so that nothing of a pilot is 
 clock is set forward instead of waiting, so that times are those of the simulated people.
 """
 
-import csv
 import io
 import json
 import re
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from cleanset.csv_files import parse_rows
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.interpreter import python_command
@@ -29,11 +29,11 @@ from cleanset.progress import tracked
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
 from cleanset.studies.realness.layout import NOMINAL_PIXELS_PER_MM
-from cleanset.studies.realness.plan_files import KEY, PLAN, read_plan
+from cleanset.studies.realness.plan_files import KEY, PLAN, TRIALS, read_plan
 from cleanset.studies.realness.planning import PUBLISHED_FIT
-from cleanset.studies.realness.ratings import parse_key
+from cleanset.studies.realness.ratings import TRIAL_COLUMNS, parse_key
 from cleanset.studies.realness.simulated import Manner, SeenTrial, SimulatedPerson, TrialKind
-from cleanset.studies.realness.study_server import ANSWERS_FOLDER, PEOPLE, STUDY_ID
+from cleanset.studies.realness.study_server import ANSWERS_FOLDER, PEOPLE, RESTORE_FILE, STUDY_ID
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -226,8 +226,8 @@ def _known(key: str) -> dict[str, SeenTrial]:
 
 
 def _pairs(trials: str) -> dict[frozenset[str], str]:
-    rows = csv.DictReader(io.StringIO(trials))
-    return {frozenset((row["file"], row["file_right"])): row["stimulus"] for row in rows if row["kind"] == "pair"}
+    rows = parse_rows(trials, TRIAL_COLUMNS, dict[str, str], TRIALS, remedy=RESTORE_FILE)
+    return {frozenset((row["file"], row["file_right"])): row["stimulus"] for _, row in rows if row["kind"] == "pair"}
 
 
 def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPerson) -> PilotPerson:

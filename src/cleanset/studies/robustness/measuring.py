@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_frame
+from cleanset.csv_files import frame_csv, read_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
@@ -290,7 +290,7 @@ def measure(
             }
             labels = {OFFICIAL_COLUMN: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
-                write_text(folder / f"{stem}.csv", table.assign(**labels).to_csv(index=False, lineterminator="\n"))
+                write_text(folder / f"{stem}.csv", frame_csv(table.assign(**labels)))
             written |= metrics_of(family, lines, studied.selections[0])
         write_csv(folder / "notes.csv", NOTE_COLUMNS, notes)
     write_metrics(metrics, written)
@@ -307,7 +307,7 @@ def study_of(family: Family, studied: Studied) -> FamilyStudy:
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
     """Write rows as CSV, numbers with as many digits as tell them apart, NaN as nothing."""
     table = pd.DataFrame(list(rows), columns=list(names))
-    write_text(path, table.to_csv(index=False, lineterminator="\n"))
+    write_text(path, frame_csv(table))
 
 
 def metrics_of(family: Family, lines: Iterable[MeasureLine], selection: str) -> Lines:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.csv_files import frame_csv
 from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_pairs
 from cleanset.dataset.folder import GROUP
 from cleanset.dataset.near_duplicates import Groups, near_pairs
@@ -109,7 +110,7 @@ def run(study: TrainingStudy) -> None:
     # the stages after this one may find no edition beside them, as after dvc pull
     texts = {} if classes.is_imagenet else {CLASS_TABLE_NAME: classes.text}
     write_table(study.images, images, TRAINING_IMAGES, classes, texts=texts)
-    write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
+    write_text(study.folds, frame_csv(folds))
 
 
 def check_own(edition: Edition, folder: Path, digests: Mapping[str, str]) -> None:

@@ -312,6 +312,11 @@
     };
   }
 
+  // As csv_files.py writes a cell: behind an apostrophe if a spreadsheet would run it as a formula.
+  const FORMULA = /^'*[=+\-@\t\r]/;
+  const SIGNED_NUMBER = /^[+-](([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|nan)$/i;
+  const cell = (value) => (FORMULA.test(value) && !SIGNED_NUMBER.test(value) ? `'${value}` : value);
+
   function giveFile(name, csv) {
     const address = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
     say(TEXTS.done[0], fill(TEXTS.file, { file: name }));
@@ -406,7 +411,7 @@
     await introduce(INSTRUCTIONS, TEXTS.begin, trials.map((trial) => trial.kind));
     await rate(trials, [], save);
     removeEventListener("beforeunload", onLeaving);
-    return giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.join(",") + "\n").join(""));
+    return giveFile(`answers-${list}-${who}.csv`, answers.map((row) => row.map(cell).join(",") + "\n").join(""));
   }
 
   const say = (title, message) => {

@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cleanset.csv_files import frame_csv
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
+from cleanset.files import write_text
 from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
@@ -223,7 +225,7 @@ class Segmentation:
             label = label_of(row["class_index"], self.read.classes)
             tile = draw_tile(example, self.predicted(example.image), label)
             tile.save(folder / row["tile"], "JPEG", quality=JPEG_QUALITY)
-        chosen.to_csv(folder / "sheets.csv", index=False, lineterminator="\n")
+        write_text(folder / "sheets.csv", frame_csv(chosen))
 
     def predicted(self, image: Pixels) -> Labels:
         """The label map that the network predicts for an image of any size."""
