@@ -6,6 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cleanset.edition.params import Model, Params
 from cleanset.edition.versions import installed_version
+from cleanset.markup import markdown_code, markdown_text
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -16,8 +17,9 @@ def readme(params: Params, name: str) -> str:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
     )
+    environment.filters["code"] = markdown_code
     return environment.get_template("readme.jinja").render(
-        title=about.title if about else name,
+        title=markdown_text(about.title if about else name),
         version=installed_version("cleanset"),
         dataset=params.dataset,
         models={role: _described(model) for role, model in params.models.items()},
@@ -31,9 +33,10 @@ def _described(model: Model) -> str:
     if model.is_random:
         return ""
     if model.file is not None:
-        return f"`{model.name}` in `{model.file}`"
+        return f"{markdown_code(model.name)} in {markdown_code(model.file)}"
     if model.module is not None:
         where = "the code in this folder" if model.module_sha256 else "an installed module"
-        return f"`{model.name}`, a network of {where}"
+        return f"{markdown_code(model.name)}, a network of {where}"
     zoo = f"{model.source} {model.threat_model}" if model.threat_model else model.source
-    return f"`{model.name}` ({zoo}){f', weights `{model.weights}`' if model.weights else ''}"
+    weights = f", weights {markdown_code(model.weights)}" if model.weights else ""
+    return f"{markdown_code(model.name)} ({zoo}){weights}"

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.csv_files import csv_text
+from cleanset.markup import markdown_text
 from cleanset.measure.notes import Note
 
 SHORT: dict[str, Any] = {"no_wrap": True}
@@ -134,10 +135,10 @@ class MeasureTable:
         """A table, and below it the caption and the notes."""
         rule = ["---"] * len(self.labels) + ["---:"] * len(self.titles)
         rows = [[*texts, *(each._replace(unit="").in_terminal() for each in cells)] for texts, cells in self.rows]
-        cells = [[text.replace("|", r"\|") for text in row] for row in ([*self.labels, *self.titles], rule, *rows)]
-        notes = [f"- {_note_text(note)}" for note in self.notes]
+        cells = [list(map(markdown_text, row)) for row in ([*self.labels, *self.titles], rule, *rows)]
+        notes = [f"- {markdown_text(_note_text(note))}" for note in self.notes]
         below = [*([""] if notes else []), *notes]
-        return "\n".join([*(f"| {' | '.join(row)} |" for row in cells), "", self.caption, *below, ""])
+        return "\n".join([*(f"| {' | '.join(row)} |" for row in cells), "", markdown_text(self.caption), *below, ""])
 
     def _as_csv(self) -> str:
         """CSV with three columns for each title that has intervals, the value and the ends; then a column for a note.

@@ -1,6 +1,7 @@
 """The data card of a finished set: what fills in its text, templates/card.jinja, and its front matter."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import yaml
@@ -10,6 +11,7 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.files import sha256
 from cleanset.json_files import JsonObject
+from cleanset.markup import markdown_fence, markdown_text
 from cleanset.review.agreement import overall
 from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
@@ -18,7 +20,7 @@ from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
 from cleanset.sets.manifest import Entry, columns, have_studies, manifest_csv
-from cleanset.sets.texts import TEMPLATES_OF_SETS, filled, templates
+from cleanset.sets.texts import TEMPLATES_OF_SETS, Texts, filled, templates
 from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS
 
 
@@ -37,6 +39,7 @@ def card(
     per_class = provenance.images_per_class
     scored = provenance.scored
     counts = totals(selection, rejected, classes, per_class)
+    params = yaml.safe_dump(dict(provenance.params), default_flow_style=None, width=100).rstrip("\n")
     return _rendered(
         provenance.model,
         provenance.release,
@@ -63,7 +66,8 @@ def card(
         rejects=[(each, counts[f"rejected_{each}"]) for each in EXCLUSION_REASONS if counts[f"rejected_{each}"]],
         short=short_classes(selection, rejected, classes, per_class).to_dict("records"),
         named=_keys_and_labels(provenance.release.classes),
-        params=yaml.safe_dump(dict(provenance.params), default_flow_style=None, width=100).rstrip("\n"),
+        params=params,
+        params_fence=markdown_fence(params),
     )
 
 
@@ -115,14 +119,16 @@ def _rendered(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["number"] = "{:,}".format
+    environment.filters |= {"number": "{:,}".format, "plain": markdown_text}
+    texts = _markdown_texts(release)
     return environment.get_template("card.jinja").render(
         values,
         model=model,
         name=name_of(model),
         release=release,
         images=images,
-        texts=release.texts,
+        texts=texts,
+        citation_fence=markdown_fence(texts["citation"]),
         front_matter=front_matter(
             model,
             images,
@@ -140,6 +146,25 @@ def _rendered(
     )
 
 
+def _markdown_texts(release: Release) -> Texts:
+    """The texts of the card, in which what the publishers have written is shown as it is; but the citation is code."""
+    if release.about is None:
+        return release.texts
+    about = release.about
+    images = about.images and about.images.model_copy(
+        update={name: markdown_text(text) for name, text in about.images.model_dump().items()}
+    )
+    shown = about.model_copy(
+        update={
+            "title": markdown_text(about.title),
+            "licence": markdown_text(about.licence),
+            "funding": list(map(markdown_text, about.funding)),
+            "images": images,
+        }
+    )
+    return {**replace(release, about=shown).texts, "citation": release.texts["citation"]}
+
+
 def card_without_images(
     text: str,
     model: str,
@@ -154,8 +179,9 @@ def card_without_images(
 
     `has_tiers`: whether the set has a model, which orders the candidates.
     """
-    _, _, body = text.split("---\n", 2)
-    before, rest = body.split("## Loading\n", 1)
+    # a title may end with the dashes, and may be the heading
+    _, body = text.split("\n---\n", 1)
+    before, rest = body.split("\n## Loading\n", 1)
     # only the section on loading is replaced; all numbers stay those of stage export
     after = rest[rest.index(f"\n{release.texts['motivation']}") :]
     matter = front_matter(
@@ -168,7 +194,7 @@ def card_without_images(
         has_tiers=has_tiers,
         has_studies=has_studies,
     )
-    return f"{matter}\n{before}{release.texts['without_images']}\n{after}"
+    return f"{matter}\n{before}\n{release.texts['without_images']}\n{after}"
 
 
 _NUMBERS = {

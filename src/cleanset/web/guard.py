@@ -16,7 +16,7 @@ import hmac
 import html
 import ipaddress
 from collections.abc import Collection, Iterable, Mapping
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -213,27 +213,36 @@ def _same(given: str, token: str) -> bool:
 
 def _question(person: str, holding: Iterable[str]) -> Response:
     """The page that asks whoever opens another person's link; its form sends the same address back."""
-    others = "".join(f'<p><a href="/{name}/">Stay {name}</a></p>' for name in holding)
+    others = "".join(f'<p><a href="{_link(name)}">Stay {html.escape(name)}</a></p>' for name in holding)
+    asked = html.escape(person)
     return _page(
         f"Go on as {person}?",
-        f"<p>This browser has been used by {', '.join(holding)}. The link belongs to {person}: what is done there is "
-        f'saved under this name.</p><form method="post"><button>Go on as {person}</button></form>{others}',
+        f"<p>This browser has been used by {_names(holding)}. The link belongs to {asked}: what is done there is "
+        f'saved under this name.</p><form method="post"><button>Go on as {asked}</button></form>{others}',
     )
 
 
 def _whose(holding: Iterable[str]) -> Response:
     """The page at the bare address for a browser that several people have used: their links."""
-    links = "".join(f'<p><a href="/{name}/">Go on as {name}</a></p>' for name in holding)
-    return _page("Who are you?", f"<p>This browser has been used by {', '.join(holding)}.</p>{links}")
+    links = "".join(f'<p><a href="{_link(name)}">Go on as {html.escape(name)}</a></p>' for name in holding)
+    return _page("Who are you?", f"<p>This browser has been used by {_names(holding)}.</p>{links}")
+
+
+def _link(name: str) -> str:
+    return f"/{quote(name, safe='')}/"
+
+
+def _names(people: Iterable[str]) -> str:
+    return html.escape(", ".join(people))
 
 
 def _page(title: str, content: str) -> Response:
     return HTMLResponse(
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
         "body { font: 17px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #f4f4f2 }"
         "main { max-width: 40em; margin: 3em auto; padding: 0 20px } button { font: inherit; padding: 10px 14px }"
-        f"</style></head><body><main><h1>{title}</h1>{content}</main></body></html>\n",
+        f"</style></head><body><main><h1>{html.escape(title)}</h1>{content}</main></body></html>\n",
         403,
     )
 

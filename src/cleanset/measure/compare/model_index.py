@@ -13,6 +13,7 @@ import yaml
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
 from cleanset.json_files import JsonObject
+from cleanset.markup import markdown_text
 from cleanset.measure.comparability import ComparabilityCard
 from cleanset.measure.compare.result_files import MeasuredValue, ResultFile, headlines_of
 from cleanset.measure.specs import WEIGHTS
@@ -78,7 +79,11 @@ def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list
     texts = {path if is_file else path / f"{stems[name]}.md": text for name, text in cards.items()}
     added = {file: _added_text(file) for file in texts}
     for file, text in texts.items():
-        write_text(file, (text if file.suffix == CARD_SUFFIXES[0] else text.split("---\n")[1]) + added[file])
+        write_text(
+            file,
+            (text if file.suffix == CARD_SUFFIXES[0] else text.removeprefix("---\n").partition("\n---\n")[0] + "\n")
+            + added[file],
+        )
     return list(texts)
 
 
@@ -106,8 +111,8 @@ def _card(name: str, results: ResultFile) -> str:
     hub_name = Path(name).stem if name.endswith(WEIGHTS) else name
     index = {"model-index": [{"name": hub_name, "results": entries}]}
     front = yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=120)
-    lines += [f"- {note}" for note in results.images.notes]
-    return "\n".join([f"---\n{front}---\n", f"# {hub_name}\n", "Measured with cleanset:\n", *lines, ""])
+    lines += [f"- {markdown_text(note)}" for note in results.images.notes]
+    return "\n".join([f"---\n{front}---\n", f"# {markdown_text(hub_name)}\n", "Measured with cleanset:\n", *lines, ""])
 
 
 def _arguments(card: ComparabilityCard, model: str) -> JsonObject:
