@@ -79,11 +79,8 @@ def write_hub(path: Path, results: ResultFile, stems: Mapping[str, str]) -> list
     texts = {path if is_file else path / f"{stems[name]}.md": text for name, text in cards.items()}
     added = {file: _added_text(file) for file in texts}
     for file, text in texts.items():
-        write_text(
-            file,
-            (text if file.suffix == CARD_SUFFIXES[0] else text.removeprefix("---\n").partition("\n---\n")[0] + "\n")
-            + added[file],
-        )
+        front = text.removeprefix("---\n").partition("\n---\n")[0]
+        write_text(file, (text if file.suffix == CARD_SUFFIXES[0] else f"{front}\n") + added[file])
     return list(texts)
 
 
