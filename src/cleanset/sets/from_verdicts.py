@@ -180,8 +180,7 @@ def rows_of(path: Path) -> list[Row]:
     """The rows of a Parquet file or a CSV, with the same names of columns for any images."""
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as file:
-            header, *lines = ([ESCAPED.sub("", cell) for cell in row] for row in csv.reader(file, strict=True) if row)
-        rows = [dict(zip(header, line, strict=True)) for line in lines]
+            rows = [{name: ESCAPED.sub("", row[name]) for name in row} for row in csv.DictReader(file, strict=True)]
     else:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as table:
             if table.metadata.num_rows > MAX_ROWS:
@@ -285,8 +284,7 @@ def agrees(vote: Verdict, one: Verdict, tolerance: float) -> bool:
     if vote.box is None or one.box is None or vote.verdict != one.verdict:
         return vote.verdict == one.verdict
     limit = tolerance * min(one.box[2] - one.box[0], one.box[3] - one.box[1])
-    distance = max(abs(a - b) for a, b in zip(vote.box, one.box, strict=True))
-    return kept(vote.box) >= kept(one.box) and distance <= limit
+    return kept(vote.box) >= kept(one.box) and all(abs(a - b) <= limit for a, b in zip(vote.box, one.box, strict=True))
 
 
 def lacks_box(vote: Verdict | Decision) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from cleanset.cli import app
+from cleanset.csv_files import unescaped
 from cleanset.studies.realness.ratings import Answer, read_ratings, texts_of
 from tests.sets.conftest import make_edition
 
@@ -114,4 +115,4 @@ FITS = "document.documentElement.scrollWidth <= innerWidth"
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        return [{name: unescaped(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
