@@ -124,6 +124,9 @@ NOT_RUN = {
     "tests/measure/test_multilabel.py has small ones",
     "cleanset labels": "needs the studies' files: tests/measure/test_labels.py has small ones",
     "cleanset labels build/published/selection.csv --role norm_robust --sources ~/labels": "needs the studies' files",
+    "cleanset fetch https://…/cats.git --out cats": "an address of nobody: tests/sets/fetching has servers",
+    "dvc remote add --global cats s3://cats/store": "changes the user's settings: tests/sets/fetching/test_remotes.py "
+    "has others",
     "rm dvc.lock": "needs a merge that has gone wrong: tests/edition/test_two_clones.py has some",
 }
 """The blocks marked console, and why no test runs them."""
@@ -331,12 +334,14 @@ def test_what_the_tests_need_is_named(repository: Path) -> None:
     """The programs that CI installs for them are those that README says tests are skipped without."""
     (packages,) = re.findall('(?m)^packages="(.*)"$', (repository / ".ci" / "run").read_text())
     assert packages.split() == [
-        "bubblewrap", "chromium", "chromium-headless-shell", "locales", "nginx-light", "openssh-client",
+        "bubblewrap", "chromium", "chromium-headless-shell", "iproute2", "locales", "nginx-light", "openssh-client",
         "openssh-server", "runsc",
     ]  # fmt: skip
     readme = " ".join((repository / "README.md").read_text().split())
     (sentence,) = re.findall("the tests that it skips because (.+?) is missing", readme)
-    assert sentence == "Chromium, nginx, sshd, bubblewrap, gVisor, a German locale, a GPU or a folder of photographs"
+    assert sentence == (
+        "Chromium, nginx, sshd, bubblewrap, gVisor, iproute2, a German locale, a GPU or a folder of photographs"
+    )
 
 
 def test_the_columns_of_the_manifest(repository: Path) -> None:

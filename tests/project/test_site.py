@@ -91,7 +91,7 @@ def test_every_page_is_in_it(site: Path, repository: Path) -> None:
     expected = {
         path.relative_to(repository / "docs").with_suffix("").as_posix() for path in repository.glob("docs/**/*.md")
     }
-    expected |= {"index", "CONTRIBUTING", "CHANGELOG", "404"}
+    expected |= {"index", "CONTRIBUTING", "CHANGELOG", "report_a_hole", "404"}
     assert {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html")} == expected
     assert not list(site.rglob("*.py"))
     assert (site / "LICENSE").read_bytes() == (repository / "LICENSE").read_bytes()

@@ -94,7 +94,9 @@ def outcome(servers: tuple[Server, Server], leads_to: str, action: Callable[[], 
 def main(folder: Path) -> None:
     """Print the outcomes."""
     servers = (serve(PUBLIC, folder), serve(INTERNAL, folder))
-    public, internal = (f"http://{each.server_address[0]}:{each.server_port}" for each in servers)
+    public, internal = (
+        f"http://{host}:{each.server_port}" for host, each in zip((PUBLIC, INTERNAL), servers, strict=True)
+    )
     found = {}
 
     def led(name: str, start: str, end: str) -> None:
