@@ -56,6 +56,8 @@ def folder(tmp_path: Path) -> Path:
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "cli.py").write_text(CLI)
+    # where the installed command begins
+    (package / "__main__.py").write_text("from cleanset.cli import main\n")
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "beside.py").write_text("NUMBER = 5\n")
     (tmp_path / "scripts" / "script.py").write_text(f"{CLI}{SCRIPT}")

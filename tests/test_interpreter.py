@@ -89,17 +89,23 @@ def test_workers_inherit_the_option(tmp_path: Path) -> None:
     assert "multiprocessing" in record.read_text()
 
 
-COMMANDS = (
-    "plan", "status", "doctor", "doctor --quick", "agreement", "score --model standard", "score_crops --model standard",
-    "verify data/export/standard", "look data/export/standard --out look", "cite", "hints photographs",
-    "evaluate data/export/standard --model standard", "publish data/export/standard release", "fetch . standard",
+BRIEF = (
+    "plan", "doctor", "hints photographs", "fetch . standard",
     "attacks evaluate data/export/standard --model standard --attacks none --limit 1 --no-warnings --out attacked",
+)  # fmt: skip
+"""Commands that start processes, or read what somebody published."""
+FURTHER = (
+    "status", "doctor --quick", "agreement", "score --model standard", "score_crops --model standard", "cite",
+    "verify data/export/standard", "look data/export/standard --out look", "publish data/export/standard release",
+    "evaluate data/export/standard --model standard",
     "rebuild --manifest data/export/standard --images raw/ILSVRC2012_img_val.tar --out rebuilt",
 )  # fmt: skip
 
 
-@pytest.mark.long
-def test_no_command_imports_modules_of_the_folder(small: Checkout, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "commands", [pytest.param(BRIEF, marks=pytest.mark.long), pytest.param(FURTHER, marks=pytest.mark.exhaustive)]
+)
+def test_no_command_imports_modules_of_the_folder(commands: tuple[str, ...], small: Checkout, tmp_path: Path) -> None:
     checkout = small.clone_with_data(tmp_path / "edition")
     checkout.run("dvc", "remote", "modify", "origin", "url", str(small.folder / ".dvc" / "cache"))
     checkout.commit("Change the remote")
@@ -111,7 +117,7 @@ def test_no_command_imports_modules_of_the_folder(small: Checkout, tmp_path: Pat
     shadow(checkout.folder, record)
     program = str(Path(sys.executable).with_name("cleanset"))
     variables = checkout.environment() | INSTALLED | {"CLEANSET_CACHE": str(tmp_path / "cache")}
-    for command in COMMANDS:
+    for command in commands:
         done = subprocess.run(
             [program, *command.split()], cwd=checkout.folder, env=variables, capture_output=True, text=True, check=False
         )

@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.sets.from_verdicts import ReleaseError, rows_of
 from cleanset.tables import (
     CANDIDATES,
     CROP_SCORES,
@@ -292,12 +291,11 @@ def test_a_folder_in_its_place(tmp_path: Path) -> None:
         read_table(tmp_path, SHARED, imagenet())
 
 
-@pytest.mark.parametrize("read", [parquet_content, rows_of])
-def test_a_small_file_of_many_rows(read: Callable[[Path], object], tmp_path: Path) -> None:
+def test_a_small_file_of_many_rows(tmp_path: Path) -> None:
     """Read, 300 kB of a repeated value would take gigabytes."""
     path = tmp_path / "many.parquet"
     values = pa.DictionaryArray.from_arrays(pa.array(np.zeros(MAX_ROWS + 1, np.int8)), pa.array(["a" * 60]))
     pq.write_table(pa.table({"image": values}), path, compression="zstd", store_schema=False)
     assert path.stat().st_size < 500_000
-    with pytest.raises((ValueError, ReleaseError), match=r"33,554,433 rows[,;] expected at most 33,554,432"):
-        read(path)
+    with pytest.raises(ValueError, match="33,554,433 rows, expected at most 33,554,432"):
+        parquet_content(path)

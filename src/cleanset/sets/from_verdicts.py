@@ -45,7 +45,6 @@ TIERS = ("none", "top5", "reserve", "relaxed")
 OF_A_MODEL = ("tier", "confidence", "source_confidence")
 """Columns that a set without a model lacks."""
 CHECKSUMS = "checksums.sha256"
-MAX_ROWS = 1 << 25
 REJECTED = ("class_index", "image_id", "tier", "rank", "reason")
 COLUMNS = {"wnid": "class", "original_class": "ilsvrc_class", "classes": "real_classes"}
 """Columns that are called otherwise where the images are ImageNet's, or where they are not."""
@@ -183,8 +182,6 @@ def rows_of(path: Path) -> list[Row]:
             rows = [{name: ESCAPED.sub("", row[name]) for name in row} for row in csv.DictReader(file, strict=True)]
     else:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as table:
-            if table.metadata.num_rows > MAX_ROWS:
-                raise ReleaseError(f"{path}: {table.metadata.num_rows:,} rows; expected at most {MAX_ROWS:,}")
             rows = table.read().to_pylist()
     return [{COLUMNS.get(name, name): value for name, value in row.items()} for row in rows]
 
