@@ -482,3 +482,10 @@ def test_a_damaged_record_of_an_earlier_run(record: str, mine: str, folder: Path
     path.write_text(record, errors="surrogateescape")
     _, (second,) = run(NOWHERE, wanted)
     assert (second.measures, path.read_bytes()) == (first.measures, before)
+
+
+def test_names_of_models() -> None:
+    """By these predictions and model cards are told apart; without one it is the model as it was written."""
+    assert Wanted("standard", ["Ours=timm:resnet18", "mine:make", "Also=command:a b=c"]).names == [
+        "Ours", "mine:make", "Also",
+    ]  # fmt: skip

@@ -88,6 +88,14 @@ def test_the_budget() -> None:
         check_budget(found, 2)
 
 
+def test_the_digits_of_a_small_budget() -> None:
+    """Two after the point; of less than half a minute, two that count."""
+    for device, shown_hours in ((3_600, "0.50"), (36, r"0\.005"), (7, "0.00097")):
+        message = f"^studies/attacks: {shown_hours} hours; expected at most 0.0001: "
+        with pytest.raises(CleansetError, match=message):
+            check_budget(plan(planned(device=device)), 0.0001)
+
+
 def test_a_budget_needs_a_price() -> None:
     unknown = PlannedWork(work=SPSA, remark="standard: its weights are not here")
     message = r"^studies/attacks: 1 of 2 computations could not be measured \(standard: its weights are not here\); "

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cleanset.studies.attacks.base import Ball, margins, seed_of, to_pixels
+from cleanset.studies.attacks.base import Ball, Known, Subject, group_seed, margins, seed_of, to_pixels
+from cleanset.studies.attacks.gradient_attacks import PgdAttack
 
 pytestmark = pytest.mark.slow
 
@@ -84,3 +85,21 @@ def test_seeds_follow_from_names() -> None:
     }  # fmt: skip
     assert len(seeds) == 7
     assert all(0 <= seed < 2**32 for seed in seeds)
+
+
+def test_the_seed_of_a_group_follows_from_the_name_of_its_attack_and_images() -> None:
+    """Two attacks of one kind draw differently, and so do two groups; the numbers are those of earlier results."""
+    first, second = (
+        Subject(name=name, image_id=name, class_index=0, pixels=np.zeros(SHAPE, np.uint8)) for name in ("a", "b")
+    )
+    attack = PgdAttack.model_construct(kind="pgd")
+    found = {
+        (name, "".join(each.name for each in group)): group_seed(attack, group, Known(seed=7, name=name))
+        for name in ("", "pgd", "far")
+        for group in ([first, second], [second, first], [first])
+    }
+    assert found == {
+        ("", "ab"): 2997023315, ("", "ba"): 137695459, ("", "a"): 1229275308,
+        ("pgd", "ab"): 2997023315, ("pgd", "ba"): 137695459, ("pgd", "a"): 1229275308,
+        ("far", "ab"): 4237370085, ("far", "ba"): 1254917837, ("far", "a"): 3300659295,
+    }  # fmt: skip

@@ -31,6 +31,11 @@ def test_what_is_read_of_logits() -> None:
     assert found["log_odds"][0] == pytest.approx(3 - two)
 
 
+def test_a_model_is_given_images_as_they_lie_there() -> None:
+    """All of its time counts: only a command is given images that are made for it."""
+    assert ModelDefence.preparation_seconds == 0
+
+
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_model_of_the_sample(tmp_path: Path, repository: Path, made: OnDisk) -> None:
