@@ -844,7 +844,7 @@ def verify(
         if decode or expect or as_json:
             raise CleansetError("--from-verdicts: with --decode, --expect or --json; expected --signature at most")
         problems = release.verify(folder, signature)
-        typer.echo("\n".join([*problems, f"{folder}: problems: {len(problems)}"]))
+        typer.echo("\n".join(map(one_line, [*problems, f"{folder}: problems: {len(problems)}"])))
         raise typer.Exit(1 if problems else 0)
     verification = tool.run(folder, decode, signature, expect)
     typer.echo(tool.render(verification, as_json))

@@ -397,6 +397,18 @@ def cut_torn_line(path: Path) -> None:
             file.truncate(data.rfind(b"\n") + 1)
 
 
+def check_no_links(root: Path, path: Path) -> None:
+    """Raise CleansetError for a link at `path`, or between it and the folder `root`, which a stranger may have packed.
+
+    What is written there would go to any file or folder of the user.
+    """
+    for each in (path, *path.parents):
+        if each == root:
+            return
+        if each.is_symlink():
+            raise CleansetError(f"{each}: a symbolic link; expected none where something is written: remove it")
+
+
 def sync_folder(folder: Path) -> None:
     """Put the names in a folder on the disk, as far as its file system can: some mounts refuse it."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -20,7 +20,7 @@ from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.repository import scm_problem
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
+from cleanset.files import check_no_links, is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
 from cleanset.progress import found_in_threads
 from cleanset.review.decided import checked_votes
 from cleanset.scoring.fingerprints import sources_sha256
@@ -113,6 +113,7 @@ class _Digests:
     def save(self) -> None:
         """Keep the digests, if DVC's folder is there."""
         if self._now != self._known and self._path.parent.parent.is_dir():
+            check_no_links(self._path.parents[2], self._path.parent)
             write_bytes(self._path, _STATES.dump_json(self._now))
 
 

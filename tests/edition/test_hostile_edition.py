@@ -13,6 +13,7 @@ from cleanset.edition.locks import repair_locks
 from cleanset.errors import CleansetError
 from cleanset.files import md5
 from cleanset.planning.stages import stage_states
+from cleanset.status import _Digests as Digests
 
 MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 ENTRY = f"    - path: {{path}}\n      hash: md5\n      md5: {MD5}\n      size: 0\n"
@@ -55,7 +56,7 @@ def test_links_in_place_of_folders_that_are_written_to(link: str, edition: Path,
         (edition / ".dvc").rename(edition / "dvc")
     (edition / link).parent.mkdir(exist_ok=True, parents=True)
     (edition / link).symlink_to(home)
-    with pytest.raises(CleansetError, match=f"{link}: a symbolic link; expected a folder"):
+    with pytest.raises(CleansetError, match=f"{link}: a symbolic link; expected none where"):
         repair_locks(edition)
     assert sorted(path.name for path in home.iterdir()) == ["profile", "rwlock"]
 
@@ -163,3 +164,14 @@ def test_dvc_keeps_its_state_where_the_user_says(
     assert stage_states(edition).changed == {"one": [{"changed outs": {"a": "not in cache"}}]}
     assert [path.name for path in (tmp_path / "site").iterdir()] == ["repo"]
     assert not (edition / "pickles").exists()
+
+
+def test_status_and_plan_write_through_no_link(edition: Path, home: Path) -> None:
+    (edition / ".dvc" / "tmp").symlink_to(home)
+    with pytest.raises(CleansetError, match=r"\.dvc/tmp: a symbolic link"):
+        stage_states(edition)
+    digests = Digests(edition / ".dvc" / "tmp" / "cleanset-images.json")
+    digests.of({"a": edition / "dvc.yaml"}, "md5")
+    with pytest.raises(CleansetError, match=r"\.dvc/tmp: a symbolic link"):
+        digests.save()
+    assert [path.name for path in home.iterdir()] == ["profile"]

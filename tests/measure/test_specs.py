@@ -100,3 +100,7 @@ def test_weights_with_a_record_are_read_by_what_is_registered_for_it(tmp_path: P
     assert parse(str(file)) == [ModuleModel(str(file), module, "trained_network", weights=file)]
     (named,) = parse(str(file), architecture="resnet50")
     assert isinstance(named, ZooModel)
+    # of a custom network, whose code runs
+    assert parse(str(file), architecture="nets:mine") == [
+        ModuleModel(str(file), module, "trained_network", weights=file, architecture="nets:mine")
+    ]

@@ -290,6 +290,7 @@ OF_NO_FILE = [
     "json_files.read_json",
     "review.audit_files.read_audit_files",
     "review.status.read_decisions",
+    "sets.fetching.http.read_over_http",
     "sets.folder.read_class_table",
     "sets.folder.read_set",
     "stages.export.read_inputs",

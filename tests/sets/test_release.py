@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -514,3 +515,12 @@ def test_both_programs_read_the_same_reviews(edition: str, repository: Path) -> 
         for name, vote in by_name.items()
     }  # fmt: skip
     assert from_verdicts.read_verdicts(reviews) == expected
+
+
+@pytest.mark.parametrize("name", ["params.json", "checksums.sha256", "scores/standard.json"])
+def test_a_pipe_in_a_release(name: str, copy: Path) -> None:
+    """The program would wait for whoever writes into it."""
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    with pytest.raises(CleansetError, match=rf"{name}: a named pipe; expected a regular file"):
+        release.verify(copy, None)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleanset.errors import CleansetError, reason
+from cleanset.files import check_no_links
 from cleanset.validation import shown
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def dvc_stages(pipeline: Path) -> Iterator[Sequence["Stage"]]:
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
+    # DVC keeps its locks there
+    check_no_links(pipeline.parent, pipeline.parent / ".dvc" / "tmp")
     own_cache = site_cache_dir(Config(validate=False).get("core", {}).get("site_cache_dir"))
     try:
         with Repo(str(pipeline.parent), config={"core": {"site_cache_dir": own_cache}}) as repo, repo.lock:

@@ -9,7 +9,7 @@ import psutil
 from cleanset.edition.dvc_files import is_whole, lock_files
 from cleanset.edition.git import GitError, run_git
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, write_text
+from cleanset.files import check_no_links, read_bytes, write_text
 from cleanset.json_files import parse_json
 
 _CONFLICT = re.compile(r"(?m)^(<{7}|>{7}|[|]{7})( |$)")
@@ -24,7 +24,7 @@ def repair_locks(edition: Path) -> list[str]:
     is damaged in another way, and for a merge conflict, whose two sides are for the user to choose from.
     """
     tmp = edition / ".dvc" / "tmp"
-    _check_no_links(edition, tmp / "whole")
+    check_no_links(edition, tmp / "whole")
     check_idle(tmp)
     done = []
     rwlock = tmp / "rwlock"
@@ -34,15 +34,6 @@ def repair_locks(edition: Path) -> list[str]:
     for lock in lock_files(edition):
         done += _repair(lock, tmp / "whole" / lock.relative_to(edition))
     return done
-
-
-def _check_no_links(edition: Path, folder: Path) -> None:
-    """Raise CleansetError for a link above or at a folder of an edition: it may lead to any folder of the user."""
-    for path in (folder, *folder.parents):
-        if path == edition:
-            return
-        if path.is_symlink():
-            raise CleansetError(f"{path}: a symbolic link; expected a folder, in which files are written: remove it")
 
 
 def _repair(lock: Path, copy: Path) -> list[str]:

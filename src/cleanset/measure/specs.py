@@ -45,7 +45,8 @@ class ModuleModel:
     """The model that a callable of a Python module returns (see user_model).
 
     `folder`: where the module is looked for first; None: the current one. `weights`: a file of weights that a training
-    has written, which the callable gets, with the class table of the images.
+    has written, which the callable gets, with the class table of the images and `architecture`, what the user has
+    named the network.
     """
 
     text: str
@@ -53,6 +54,7 @@ class ModuleModel:
     name: str
     folder: Path | None = None
     weights: Path | None = None
+    architecture: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +158,15 @@ def _file(text: str, architecture: str | None) -> Spec:
     path = Path(text).absolute()
     if not path.is_file():
         raise CleansetError(f"--model {text}: missing; expected a file of weights")
-    if architecture is None:
+    source, _, name = (architecture or "").rpartition(":")
+    is_of_zoo = source in ("", "timm", "torchvision")
+    if architecture is None or not is_of_zoo:
         for reader in entry_points(group=WEIGHTS_READERS):
             if (path.parent / reader.name).is_file():
-                return ModuleModel(text, reader.module, reader.attr, weights=path)
+                return ModuleModel(text, reader.module, reader.attr, weights=path, architecture=architecture)
+    if architecture is None:
         raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
-    source, _, name = architecture.rpartition(":")
-    if source not in ("", "timm", "torchvision") or not name:
+    if not is_of_zoo or not name:
         raise CleansetError(
             f"--architecture {shown(architecture)}: expected a name of timm, or torchvision:NAME.WEIGHTS"
         )

@@ -132,7 +132,7 @@ def load_module(spec: ModuleModel, classes: ClassTable) -> LoadedModel:
 
     `weights_sha256` is a digest of the network's parameters and buffers.
     """
-    arguments = () if spec.weights is None else (spec.weights, classes)
+    arguments = () if spec.weights is None else (spec.weights, classes, spec.architecture)
     returned = returned_by(spec, *arguments)
     network = returned.network
     preprocessing = returned.preprocessing

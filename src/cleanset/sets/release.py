@@ -16,7 +16,7 @@ from cleanset.csv_files import csv_text
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, new_folder, sha256
+from cleanset.files import check_regular, is_there, new_folder, sha256
 from cleanset.images.boxes import known_box
 from cleanset.review.audit_files import all_gold_answers, verdicts_folder
 from cleanset.review.calibration import calibrations
@@ -174,6 +174,10 @@ def verify(path: Path, signers: Path | None) -> list[str]:
     """
     with ExitStack() as stack:
         folder, same_bytes = stack.enter_context(unpack(path)) if path.suffix == ".tar" else (path, True)
+        for each in folder.rglob("*"):
+            # the program, which has to stand alone, would wait for a pipe
+            if not each.is_dir() or each.is_symlink():
+                check_regular(each)
         found = [problem.replace(f"{folder}/", "") for problem in from_verdicts.problems(folder)]
         if not same_bytes:
             found.append(f"{path.name}: other bytes than publish gives for its files")

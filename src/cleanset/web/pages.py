@@ -193,9 +193,10 @@ def serve_page(app: FastAPI, static: Path, title: str) -> None:
     """Let an application serve the pages that were built with NiceGUI, their static files and the common ones."""
     app.mount("/static", GZipMiddleware(_Code(directory=static)))
     app.mount("/web", GZipMiddleware(_Code(directory=STATIC)))
+    # not the sign alone, which NiceGUI takes for the name of a file in the current folder
     # no refresh of bindings: the pages use none, and NiceGUI would look through them ten times a second
     ui.run_with(
-        app, title=title, favicon="🔍", language="en-US", show_welcome_message=False, tailwind=False,
+        app, title=title, favicon=STATIC / "favicon.svg", language="en-US", show_welcome_message=False, tailwind=False,
         binding_refresh_interval=None, reconnect_timeout=RECONNECT_SECONDS,
         message_history_length=MAX_RESENT_MESSAGES,
     )  # fmt: skip

@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -24,7 +26,8 @@ REFUSED = "an address of this machine or its network, which a stranger's server 
     [
         ("127.0.0.1", True), ("127.9.9.9", True), ("0.0.0.0", True), ("10.0.0.1", True), ("172.16.0.1", True),
         ("192.168.1.1", True), ("169.254.169.254", True), ("100.64.0.1", True), ("::1", True), ("fe80::1%eth0", True),
-        ("fc00::1", True), ("::ffff:127.0.0.1", True), ("::ffff:10.0.0.1", True), ("::", True),
+        ("fc00::1", True), ("fec0::1", True), ("::ffff:127.0.0.1", True), ("::ffff:10.0.0.1", True), ("::", True),
+        ("64:ff9b::7f00:1", True), ("64:ff9b::b00:1", False), ("2002:7f00:1::", True), ("2002:b00:1::", False),
         ("11.0.0.1", False), ("172.32.0.1", False), ("2600::1", False), ("::ffff:11.0.0.1", False),
     ],
 )  # fmt: skip
@@ -73,6 +76,33 @@ def test_the_proxy_may_be_internal(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(MissingError):
             read_over_http("http://11.0.0.1/file", "a name", 100, allow_internal=False)
         assert proxy.asked == ["http://11.0.0.1/file"]
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost.", "a.localhost", "user@11.0.0.1", "127.0.0.1\\\\@11.0.0.1", "[::1%25lo]", "127.0.0.%31"]
+)
+def test_redirects_that_a_proxy_would_follow(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take such a host for another one than is looked up here."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", f"http://{host}/secret")
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as proxy:
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_port}")
+        monkeypatch.setenv("no_proxy", "")
+        with pytest.raises(CleansetError, match=REFUSED):
+            download("http://11.0.0.1/file", tmp_path / "found", 100, named="http://11.0.0.1/file")
+        proxy.shutdown()
+    assert asked == ["http://11.0.0.1/file"]
 
 
 @pytest.fixture

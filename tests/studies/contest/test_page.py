@@ -433,3 +433,13 @@ def test_a_damaged_clean_image(made: OnDisk) -> None:
     attack(made, "pgd", "standard", made.sha256, png((196, 0, 8))[:60])
     with pytest.raises(CleansetError, match=r"a\.png: cannot be read .*; expected a whole JPEG or PNG"):
         write_page(made.folder, read(made.folder), day("2026-11-14"))
+
+
+def test_results_that_are_a_link(made: OnDisk, tmp_path: Path) -> None:
+    """A clone may lead them to any folder of the user, in which folders would be replaced."""
+    (tmp_path / "mine" / "page_images").mkdir(parents=True)
+    (tmp_path / "mine" / "page_images" / "photograph").touch()
+    (made.folder / "results").symlink_to(tmp_path / "mine")
+    with pytest.raises(CleansetError, match="results: a link; expected a file or folder"):
+        write_page(made.folder, read(made.folder), day("2026-11-14"))
+    assert (tmp_path / "mine" / "page_images" / "photograph").exists()

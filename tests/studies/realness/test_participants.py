@@ -314,3 +314,27 @@ def test_a_newcomer_hears_what_a_proxy_says(
     page.get_by_role("button", name="Begin").click()
     page.get_by_text("HTTP 404").wait_for()
     assert page.inner_text("h1") == "The study could not be opened"
+
+
+@pytest.mark.parametrize("name", ["people.csv", "answers", "study_id"])
+def test_links_of_a_plan(name: str, plan: Path, tmp_path: Path) -> None:
+    """Whoever packed it may have put them there, and the files of the user that they lead to would be written to."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "token").write_text("without an end of the line")
+    (plan / name).symlink_to(mine if name == "answers" else mine / "token")
+    with pytest.raises(CleansetError, match=f"{name}: a symbolic link; expected none where something is written"):
+        StudyServer(plan)
+    assert (mine / "token").read_text() == "without an end of the line"
+    assert [path.name for path in mine.iterdir()] == ["token"]
+
+
+def test_a_link_in_place_of_answers(plan: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "token"
+    mine.write_text("a line\nwithout an end")
+    (plan / "people.csv").write_text(f"began,id,key,person,list\n1,a,{'0' * 32},{'0' * 16},1\n")
+    (plan / "answers").mkdir()
+    (plan / "answers" / f"answers-1-{'0' * 16}.csv").symlink_to(mine)
+    with pytest.raises(CleansetError, match=r"answers-1-0+\.csv: a symbolic link"):
+        StudyServer(plan)
+    assert mine.read_text() == "a line\nwithout an end"

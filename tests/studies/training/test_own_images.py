@@ -33,7 +33,10 @@ pytestmark = pytest.mark.slow
 SOURCE = Path(__file__).parents[3] / "src"
 COLOURS = {"red fox": (220, 90, 30), "toad": (60, 200, 60), "Äsche": (40, 60, 220)}
 OTHERS = re.compile(rb"(?i)imagenet|wnid|ilsvrc|n01440764")
-EVALUATE = "cd mine\ncleanset evaluate images --model studies/training/data/runs/custom/fold_01/weights.safetensors"
+EVALUATE = (
+    "cd mine\ncleanset evaluate images --model studies/training/data/runs/custom/fold_01/weights.safetensors "
+    "--architecture mynet:small"
+)
 CUSTOM: dict[str, Any] = {"network": "mynet:small", "size": 32, "epochs": 2, "batch": 8, "rate": 0.01}
 
 
@@ -135,7 +138,12 @@ def test_nothing_tells_of_imagenet(reproduced: Path) -> None:
 
 
 def test_the_trained_network_is_evaluated_on_the_set(reproduced: Path, repository: Path) -> None:
-    printed = run(reproduced.parent, block(repository, EVALUATE))
+    command = block(repository, EVALUATE)
+    # the code of a folder runs only where it is named
+    unnamed = command.replace(" --architecture mynet:small\n", " 2>&1 || true\n")
+    refused = run(reproduced.parent, unnamed)
+    assert "of the network mynet:small, whose code in " in refused
+    printed = run(reproduced.parent, command)
     assert printed.startswith("images: 3 images, 3 classes\n")
     assert re.search(r"custom/fold_01/weights.safetensors +[0-9.]+ %", printed)
 

@@ -22,6 +22,7 @@ from cleanset.validation import shown
 
 TIMEOUT_SECONDS = 30
 MAX_ANSWER_CHARACTERS = 160
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 # HTTP status codes after which another try may succeed
 _PASSING = (408, 429, 500, 502, 503, 504)
@@ -50,8 +51,15 @@ def check_not_internal(address: str) -> None:
 def is_internal_ip(text: str) -> bool:
     """Whether an IP address is internal; one of IPv6 may stand for one of IPv4, or have a zone."""
     ip = ipaddress.ip_address(text.partition("%")[0])
-    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
-    return not (mapped or ip).is_global
+    if isinstance(ip, ipaddress.IPv4Address):
+        return not ip.is_global
+    # NAT64 and 6to4 lead to an address of IPv4, too
+    within = ip.ipv4_mapped or ip.sixtofour or (_last_of_nat64(ip) if ip in NAT64 else None)
+    return not (within or ip).is_global or ip.is_site_local
+
+
+def _last_of_nat64(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(int(ip) % 2**32)
 
 
 def _ips(address: str) -> set[str]:
@@ -188,7 +196,12 @@ def _opener(allow_internal: bool) -> urllib.request.OpenerDirector:
 
 class _PublicRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        check_not_internal(urljoin(req.full_url, newurl))
+        address = urljoin(req.full_url, newurl)
+        host = urlsplit(address).netloc
+        # a proxy may take such a host for another one than is looked up here
+        if re.search(r"[@\\%]|(^|\.)localhost\.?(:|$)", host, re.IGNORECASE):
+            raise _internal(address)
+        check_not_internal(address)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

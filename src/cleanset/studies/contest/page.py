@@ -39,7 +39,7 @@ from cleanset.studies.contest.judging import (
 )
 from cleanset.studies.contest.log_lines import Line
 from cleanset.studies.contest.log_state import state
-from cleanset.studies.contest.objects import Objects
+from cleanset.studies.contest.objects import Objects, refuse_link
 from cleanset.studies.contest.rules import ABSTAIN, MIN_COSIGNERS, SIZE_RULES, SizeRule, after
 from cleanset.studies.contest.signers import may_void
 from cleanset.studies.contest.standing import Standing, standing
@@ -268,6 +268,7 @@ def write_page(folder: Path, lines: Sequence[Line], on: datetime.date) -> Path:
     these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
     """
     results = folder / "results"
+    refuse_link(results)
     study = folder / ATTACKS_FOLDER
     files = state(lines, on)
     objects = Objects(folder)

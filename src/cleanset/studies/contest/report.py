@@ -14,6 +14,7 @@ from cleanset.files import replacing, write_text
 from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.files import ContestFiles, counted, submitted_images
 from cleanset.studies.contest.image_course import ImageState
+from cleanset.studies.contest.objects import refuse_link
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.standing import Standing
 
@@ -137,6 +138,7 @@ def _until(state: ImageState) -> str:
 def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> None:
     """Write a standing and the notices to defenders, in place of those that are there."""
     results = folder / "results"
+    refuse_link(results)
     write_text(results / "standing.json", as_json(standing))
     # the whole folder: notices that no longer apply have to go
     with replacing(results / "notices") as partial:

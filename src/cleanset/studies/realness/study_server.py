@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.errors import CleansetError
 from cleanset.file_locks import take_lock
-from cleanset.files import append_line, cut_torn_line, read_text, sha256, write_text
+from cleanset.files import append_line, check_no_links, cut_torn_line, read_text, sha256, write_text
 from cleanset.studies.realness.participants import (
     MAX_ID,
     EndAddresses,
@@ -147,6 +147,9 @@ class StudyServer:
         self._invited = None if self.settings.ids is None else _read_ids(self.settings.ids)
         self._lock = Lock()
         self.kinds = sorted({each.kind for trials in self.trials.values() for each in trials})
+        # a stranger's plan may have links to files of the user, which would be written to
+        for name in (PEOPLE, ANSWERS_FOLDER, STUDY_ID):
+            check_no_links(plan, plan / name)
         (plan / ANSWERS_FOLDER).mkdir(exist_ok=True)
         is_new = not (plan / PEOPLE).exists()
         self._file = os.open(plan / PEOPLE, os.O_RDWR | os.O_CREAT, 0o600)
@@ -174,6 +177,7 @@ class StudyServer:
             one = Participant(row["id"], row["key"], row["person"], number=lists[row["list"]], active=0.0)
             seen = float(row["began"])
             answered = self.plan / ANSWERS_FOLDER / one.file
+            check_no_links(self.plan, answered)
             if answered.exists():
                 cut_torn_line(answered)
                 for at, given in read_rows(answered, ANSWER_COLUMNS, dict[str, str], RESTORE_FILE):

@@ -56,10 +56,13 @@ def build_network(
     return network
 
 
-def trained_network(weights: Path, known: ClassTable) -> tuple[nn.Module, str | Resized]:
+def trained_network(
+    weights: Path, known: ClassTable, architecture: str | None = None
+) -> tuple[nn.Module, str | Resized]:
     """The network of a finished fold with its weights, for all `known` classes, and its preprocessing.
 
-    Raises CleansetError as `record_of_weights` does, and for a class that is not known.
+    A network of a module runs its code, so that the user has to name it as `architecture`. Raises CleansetError if not,
+    as `record_of_weights` does, and for a class that is not known.
     """
     folder = weights.resolve().parent
     record = record_of_weights(folder / "record.json", weights)
@@ -69,9 +72,18 @@ def trained_network(weights: Path, known: ClassTable) -> tuple[nn.Module, str | 
         if key not in known.indices:
             raise CleansetError(f"{weights}: trained on class {shown(key)}; expected {known.expected_key}")
     # of runs/NAME/FOLD in the study's data
-    network = build_network(
-        network_of_record(record), classes=len(classes), size=size, edition=folder, seed=0, study=folder.parents[3]
-    )
+    study = folder.parents[3]
+    wanted = network_of_record(record)
+    if wanted.source == "module" and architecture != wanted.name:
+        raise CleansetError(
+            f"{weights}: of the network {wanted.name}, whose code in {study} would run; expected --architecture "
+            f"{wanted.name}, if you trust it"
+        )
+    if wanted.source != "module" and architecture is not None:
+        raise CleansetError(
+            f"--architecture {shown(architecture)}: the weights are of {wanted.source}:{wanted.name}; leave it out"
+        )
+    network = build_network(wanted, classes=len(classes), size=size, edition=folder, seed=0, study=study)
     load_checkpoint(cast(nn.Sequential, network)[1], weights, None)
     whole = OnClasses(network, [known.indices[key] for key in classes], len(known))
     if (resizing := record["settings"]["resizing"]) != "cropped":

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 
 from cleanset.errors import CleansetError, cut
 from cleanset.file_locks import ChangedMeanwhileError, locked
-from cleanset.files import replace_file, write_text
+from cleanset.files import read_bytes, replace_file, write_text
 from cleanset.images.codec import decode
 from cleanset.studies.contest.entries import AnswerFile, short
 from cleanset.studies.contest.judge_tasks import JudgeTask, tasks
@@ -222,8 +222,8 @@ class JudgeSession:
         self._draft_file = contest / "answers" / judge / DRAFT
         self.refresh()
         # a draft was left by a server that was killed: the judge goes on where it ended, unless it is damaged
-        with suppress(FileNotFoundError, ValueError):
-            self._take_up(JudgeDrafts.model_validate_json(self._draft_file.read_bytes()))
+        with suppress(FileNotFoundError, ValueError, CleansetError):
+            self._take_up(JudgeDrafts.model_validate_json(read_bytes(self._draft_file)))
 
     def _take_up(self, drafts: JudgeDrafts) -> None:
         for each in (drafts.current, *drafts.left):
