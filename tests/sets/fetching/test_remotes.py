@@ -184,6 +184,15 @@ def test_a_remote_of_ones_own_with_the_same_url(own: Path) -> None:
         assert object_path(md5) == f"files/md5/00/{'0' * 30}"
 
 
+@pytest.mark.parametrize(("kind", "setting"), [("webdavs", "bearer_token_command"), ("gs", "credentialpath")])
+def test_what_was_left_out_is_said_without_the_driver_too(kind: str, setting: str) -> None:
+    stranger = remote(config(kind, **{setting: "a"}))
+    with pytest.raises(CleansetError) as raised:
+        store_of(stranger, "file:///repository")
+    assert str(raised.value).startswith(f"{kind}://host/folder: ")
+    assert f"; left out of the repository's .dvc/config: {setting} (" in str(raised.value)
+
+
 def test_nothing_is_left_out_of_ones_own(own: Path) -> None:
     own.write_text("['remote \"mine\"']\n    url = s3://host/folder\n    profile = ada\n")
     stranger = remote(config("s3", profile="eve"))

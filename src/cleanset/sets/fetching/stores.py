@@ -59,7 +59,12 @@ def store_of(remote: Remote, repository_url: str) -> Store:
     if remote.kind in ("http", "https"):
         return Store(name, partial(_read_over_http, remote.url.rstrip("/"), name, allow_internal), remote.notice())
     settings = {"url": remote.url, **remote.settings}
-    return Store(name, partial(_read_with_dvc, *_dvc_files(settings, remote.kind, name)), remote.notice())
+    try:
+        files, path = _dvc_files(settings, remote.kind, name)
+    except CleansetError as error:
+        notice = remote.notice()
+        raise CleansetError(f"{error}; {notice}" if notice else str(error)) from None
+    return Store(name, partial(_read_with_dvc, files, path), remote.notice())
 
 
 def _own_remote(url: str) -> Mapping[str, Any] | None:
