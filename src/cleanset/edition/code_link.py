@@ -8,7 +8,7 @@ directory" with a path in that folder, whose name is the remedy.
 import os
 from pathlib import Path
 
-from cleanset.errors import CleansetError
+from cleanset.files import check_no_links
 from cleanset.yaml_files import read_yaml
 
 SRC = Path(__file__).resolve().parents[2]
@@ -37,9 +37,7 @@ def link_code(edition: Path) -> None:
     if not IS_INSTALLED:
         places["requirements.txt"] = CHECKOUT / "requirements.txt"
     folder = edition / LINKED
-    # a clone may have a link to any folder of the user in its place
-    if folder.is_symlink():
-        raise CleansetError(f"{folder}: a symbolic link; expected a folder with links to the code: remove it")
+    check_no_links(edition, folder)
     folder.mkdir(exist_ok=True)
     for name, place in places.items():
         (folder / name).unlink(missing_ok=True)

@@ -45,9 +45,10 @@ def store_of(remote: Remote, repository_url: str) -> Store:
     A remote in the DVC configuration of this account with the same url is used in its place. Raises CleansetError for
     an internal address that neither it nor, being internal or a folder itself, `repository_url` vouches for.
     """
+    notice = remote.notice()
     if remote.kind in ("", "file"):
         folder = _folder(remote, repository_url)
-        return Store(shown_address(str(folder)), partial(_read_in_folder, folder), remote.notice())
+        return Store(shown_address(str(folder)), partial(_read_in_folder, folder), notice)
     name = shown_address(remote.url)
     own = _own_remote(remote.url)
     if own is not None:
@@ -57,14 +58,13 @@ def store_of(remote: Remote, repository_url: str) -> Store:
         for address in (remote.url, *remote.settings.values()):
             check_not_internal(address)
     if remote.kind in ("http", "https"):
-        return Store(name, partial(_read_over_http, remote.url.rstrip("/"), name, allow_internal), remote.notice())
+        return Store(name, partial(_read_over_http, remote.url.rstrip("/"), name, allow_internal), notice)
     settings = {"url": remote.url, **remote.settings}
     try:
         files, path = _dvc_files(settings, remote.kind, name)
     except CleansetError as error:
-        notice = remote.notice()
         raise CleansetError(f"{error}; {notice}" if notice else str(error)) from None
-    return Store(name, partial(_read_with_dvc, files, path), remote.notice())
+    return Store(name, partial(_read_with_dvc, files, path), notice)
 
 
 def _own_remote(url: str) -> Mapping[str, Any] | None:
