@@ -83,7 +83,7 @@ def calibration() -> Iterator[tuple[str, ...]]:
                 confidences = generator.beta(4, 2, images).clip(excess, 1)
                 correct = generator.random(images) < confidences - excess
                 bins = calibration_bins(confidences.tolist(), correct.tolist())
-                found.append((calibration_error(bins), debiased_calibration_error(bins)))
+                found.append((calibration_error(bins), debiased_calibration_error(confidences, correct)))
             yield f"{images:,}", f"{excess:.2f}", *(f"{each:.3f}" for each in np.mean(found, axis=0))
 
 

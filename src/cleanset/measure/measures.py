@@ -95,10 +95,8 @@ class Measures:
     confidence_interval: tuple[float, float] | None = None
     """The 95 % interval of the mean confidence over images, by t; None from fewer than MIN_FOR_MEAN images."""
 
-    @property
-    def calibration_error(self) -> float | None:
-        """The debiased expected calibration error, 0 to 1; None where no probabilities are known."""
-        return None if self.bins is None else debiased_calibration_error(self.bins)
+    calibration_error: float | None = None
+    """The debiased expected calibration error, 0 to 1; None where no probabilities are known."""
 
     @property
     def published_calibration_error(self) -> float | None:
@@ -120,12 +118,14 @@ def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
     mean_confidence = None
     interval = None
     bins = None
+    error = None
     if "confidence" in predictions:
         confidences = predictions["confidence"].astype("float64").tolist()
         # fsum rounds once, so that the order of the images does not matter
         mean_confidence = math.fsum(confidences) / len(correct)
         interval = _interval_of_mean(confidences, mean_confidence)
         bins = calibration_bins(confidences, correct.tolist())
+        error = debiased_calibration_error(confidences, correct.tolist())
     of_tier = {str(tier): _accuracy(of_rows) for tier, of_rows in predictions.groupby("tier", dropna=True)["correct"]}
     of_class = {int(str(index)): _accuracy(of_rows) for index, of_rows in predictions.groupby("class_index")["correct"]}
     return Measures(
@@ -136,6 +136,7 @@ def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:
         tiers={tier: of_tier[tier] for tier in TIERS if tier in of_tier},
         classes=of_class,
         confidence_interval=interval,
+        calibration_error=error,
         confusions=tuple(_pair_counts(labels[~correct], predictions["prediction"][~correct])),
         renumbered=other_numbering(labels.tolist(), predictions["prediction"].tolist()),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.statistics.basics import Floats, Ints
+from cleanset.statistics.basics import Flags, Floats, Ints
 
 CALIBRATION_BINS = 15
 """Number of bins, all of the same width."""
@@ -36,7 +36,7 @@ def bins_of(confidences: npt.ArrayLike) -> Ints:
     return np.digitize(np.asarray(confidences, np.float64), BIN_EDGES[1:-1], right=True).astype(np.int64)
 
 
-def calibration_bins(confidences: Sequence[float], correct: Sequence[bool]) -> tuple[ConfidenceBin, ...]:
+def calibration_bins(confidences: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[ConfidenceBin, ...]:
     """The bins with their images; `confidences` are from 0 to 1, and `correct` tells of the same images."""
     values = np.asarray(confidences, np.float64)
     is_correct = np.asarray(correct, bool)
@@ -69,23 +69,65 @@ def calibration_error(bins: Sequence[ConfidenceBin]) -> float:
     return math.fsum(gaps) / sum(each.images for each in bins)
 
 
-def debiased_calibration_error(bins: Sequence[ConfidenceBin]) -> float:
+def debiased_calibration_error(confidences: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     """The ECE without what chance adds to it, 0 to 1; of at least one image.
 
-    Few images make a gap between accuracy and confidence in every bin, even of a calibrated model: the plain ECE of 100
-    images is some .03 to .11 too high. As A. Kumar, P. Liang and T. Ma ("Verified Uncertainty Calibration", NeurIPS
-    2019) do, the mean distance that gaps of this size and noise would show is subtracted twice over. What is left of
-    the bias is about half; bench/estimators.py has it. No interval comes with it.
+    `confidences`, 0 to 1, and `correct`: by image, or of the shape images x answers. Few images make a gap between
+    accuracy and confidence in every bin, even of a calibrated model: the plain ECE of 100 images is some .03 to .11 too
+    high. As A. Kumar, P. Liang and T. Ma ("Verified Uncertainty Calibration", NeurIPS 2019) do, the mean distance that
+    gaps of this size and noise would show is subtracted twice over. What is left of the bias is about half;
+    bench/estimators.py has it. No interval comes with it: none that was tried covers as often as it says.
     """
-    filled = [(each, each.mean_confidence) for each in bins if each.mean_confidence is not None]
-    images = np.array([each.images for each, _ in filled], np.float64)
-    accuracies = np.array([each.correct / each.images for each, _ in filled])
-    confidences = np.array([confidence for _, confidence in filled])
-    # one image tells nothing of its variance: then that of a calibrated model
-    varied = np.where(images > 1, accuracies * (1 - accuracies), confidences * (1 - confidences))
-    variances = varied / np.maximum(images - 1, 1)
-    distances = debiased_distances(accuracies - confidences, variances)
-    return max(0.0, math.fsum(images * distances) / math.fsum(images))
+    values = np.asarray(confidences, np.float64)
+    is_correct = np.asarray(correct, bool)
+    filled = [
+        (place, each, each.mean_confidence)
+        for place, each in enumerate(calibration_bins(values.ravel(), is_correct.ravel()))
+        if each.mean_confidence is not None
+    ]
+    counts = _counts_by_image(values)
+    correct_counts = _counts_by_image(values, is_correct)
+    variances = [
+        accuracy_variance(counts[:, place], correct_counts[:, place], confidence) for place, _, confidence in filled
+    ]
+    gaps = [each.correct / each.images - confidence for _, each, confidence in filled]
+    answers = np.array([each.images for _, each, _ in filled], np.float64)
+    distances = debiased_distances(np.array(gaps), np.array(variances))
+    return max(0.0, math.fsum(answers * distances) / math.fsum(answers))
+
+
+def _counts_by_image(confidences: Floats, flags: Flags | None = None) -> Ints:
+    """The number of answers of each image in each bin, or of those that are flagged: images x bins."""
+    images = len(confidences)
+    places = np.arange(images).repeat(confidences.size // images) * CALIBRATION_BINS + bins_of(confidences).ravel()
+    weights = None if flags is None else flags.ravel()
+    found = np.bincount(places, weights, minlength=images * CALIBRATION_BINS)
+    return found.reshape(images, CALIBRATION_BINS).astype(np.int64)
+
+
+def accuracy_variance(answers: Ints, correct: Ints, confidence: float) -> float:
+    """The variance of the accuracy of a bin, from the numbers of answers and of correct ones of each image in it.
+
+    The cluster-robust estimate of a ratio, m / (m - 1) sum over its m images of (correct - accuracy * answers)^2 / n^2
+    of n answers (K.-Y. Liang and S. L. Zeger, "Longitudinal data analysis using generalized linear models", 1986), as
+    answers to one image are not independent. It is written as the variance of independent answers times the design
+    effect (L. Kish, "Survey Sampling", 1965), which is exactly 1 of one answer an image. `confidence`: their mean.
+    """
+    images = int(np.count_nonzero(answers))
+    if images == 1:
+        # one image tells nothing of its variance: then that of a calibrated model
+        return confidence * (1 - confidence)
+    count = int(answers.sum())
+    hits = int(correct.sum())
+    if hits in (0, count):
+        return 0.0
+    # whole numbers: the sum of the squares times count^2
+    squares = (
+        count**2 * int(correct @ correct) - 2 * count * hits * int(answers @ correct) + hits**2 * int(answers @ answers)
+    )
+    design_effect = images * squares / (count**2 * hits * (count - hits))
+    accuracy = hits / count
+    return accuracy * (1 - accuracy) * design_effect / (images - 1)
 
 
 def debiased_distances(gaps: Floats, variances: Floats) -> Floats:

@@ -3,10 +3,12 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from cleanset.measure.measures import measure_predictions
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.statistics.calibration import CALIBRATION_BINS
+from cleanset.statistics.calibration import CALIBRATION_BINS, debiased_calibration_error
 from cleanset.studies.robustness.corruptions.calibration import UNIT, sampled_ece, sampled_nll
 from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
@@ -31,25 +33,75 @@ def ece_by_hand(confidences: list[float], correct: list[bool]) -> float:
     return total
 
 
-def test_ece_is_debiased_by_the_noise_of_each_bin() -> None:
-    """Twice the plain value less the mean distance that noise of this size shows, drawn instead of integrated."""
+def debiased_by_hand(confidences: list[list[float]], correct: list[list[bool]]) -> float:
+    """Bin by bin in plain Python; the mean distance of noise as an integral over it, in small steps."""
+    total = 0.0
+    for place in range(CALIBRATION_BINS):
+        inside = [
+            [
+                (each, is_correct)
+                for each, is_correct in zip(*of_image, strict=True)
+                if place / CALIBRATION_BINS < each <= (place + 1) / CALIBRATION_BINS
+            ]
+            for of_image in zip(confidences, correct, strict=True)
+        ]
+        images = [each for each in inside if each]
+        answers = [pair for each in images for pair in each]
+        if not answers:
+            continue
+        accuracy = sum(is_correct for _, is_correct in answers) / len(answers)
+        mean = sum(each for each, _ in answers) / len(answers)
+        sums = [sum(is_correct - accuracy for _, is_correct in each) for each in images]
+        variance = sum(each**2 for each in sums) / len(answers) ** 2
+        variance *= len(images) / (len(images) - 1) if len(images) > 1 else 0
+        if len(images) == 1:
+            variance = mean * (1 - mean)
+        gap = abs(accuracy - mean)
+        steps = [(number + 0.5) / 500 - 8 for number in range(8000)]
+        weights = [math.exp(-(step**2) / 2) for step in steps]
+        of_noise = sum(
+            weight * abs(gap + math.sqrt(variance) * step) for step, weight in zip(steps, weights, strict=True)
+        ) / sum(weights)
+        total += len(answers) * (2 * gap - of_noise)
+    return max(0.0, total / sum(map(len, confidences)))
+
+
+@pytest.mark.parametrize(("images", "answers"), [(40, 5), (40, 1), (6, 5), (1, 3)])
+def test_ece_is_debiased_by_the_noise_of_each_bin(images: int, answers: int) -> None:
+    """Several answers to an image are not independent: often all of them are correct, or none."""
     generator = np.random.default_rng(3)
-    confidences, correct = generator.random((40, 5)), generator.random((40, 5)) < 0.5
-    resamples = Bootstrap(resamples=400).resample(np.repeat(np.arange(8), 5))
+    confidences = generator.random((images, answers)).round(4)
+    correct = generator.random((images, answers)) < generator.choice([0.1, 0.9], (images, 1))
+    found = sampled_ece(confidences, correct, Bootstrap(resamples=4).resample(np.zeros(max(images, 2), np.int64)))
+    assert found.value == pytest.approx(debiased_by_hand(confidences.tolist(), correct.tolist()), abs=1e-5)
     plain = ece_by_hand(confidences.ravel().tolist(), correct.ravel().tolist())
-    bins = np.minimum(np.ceil(confidences * 15) - 1, 14).astype(int)
-    gaps = np.stack([((confidences - correct) * (bins == place)).sum(axis=1) for place in range(15)], axis=1) / 5
-    deviations = resamples.means(gaps).std(axis=0)
-    noisy = np.abs(gaps.mean(axis=0) + deviations * generator.standard_normal((200_000, 15))).mean(axis=0).sum()
-    found = sampled_ece(confidences, correct, resamples)
-    assert found.value == pytest.approx(2 * plain - noisy, abs=1e-3)
     assert 0 < found.value < plain
     assert np.isnan(found.interval()).all()
 
 
+def test_a_copy_of_each_answer_changes_nothing() -> None:
+    """Five answers that are always the same say no more than one; five times as many images would."""
+    generator = np.random.default_rng(5)
+    confidences = generator.random((30, 1))
+    correct = generator.random((30, 1)) < 0.6
+    one = debiased_calibration_error(confidences, correct)
+    assert debiased_calibration_error(confidences.repeat(5, axis=1), correct.repeat(5, axis=1)) == pytest.approx(one)
+    assert debiased_calibration_error(confidences.repeat(5, axis=0), correct.repeat(5, axis=0)) > one + 0.02
+
+
+def test_evaluate_finds_the_same_error_of_the_same_answers() -> None:
+    generator = np.random.default_rng(7)
+    confidences = generator.random(34)
+    correct = generator.random(34) < confidences
+    frame = pd.DataFrame({"class_index": 1, "tier": None, "prediction": 1, "correct": correct})
+    evaluated = measure_predictions(frame.assign(confidence=confidences), 1000).calibration_error
+    resamples = Bootstrap(resamples=4).resample(np.zeros(34, np.int64))
+    assert sampled_ece(confidences[:, None], correct[:, None], resamples).value == pytest.approx(evaluated, abs=2**-20)
+
+
 def test_a_calibrated_model_is_not_below_0() -> None:
     confidences, correct = np.full((40, 1), 0.5), np.arange(40)[:, np.newaxis] % 2 == 0
-    assert sampled_ece(confidences, correct, Bootstrap(resamples=200).resample(np.zeros(40, np.int64))).value == 0
+    assert sampled_ece(confidences, correct, Bootstrap(resamples=4).resample(np.zeros(40, np.int64))).value == 0
 
 
 def test_the_literal_cases() -> None:
