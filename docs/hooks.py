@@ -27,7 +27,7 @@ from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.interpreter import python_command
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
-from cleanset.studies.attacks.study import AttackParams
+from cleanset.studies.attacks.study import ATTACKS, AttackParams
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import ANSWER_TABLES
 from cleanset.studies.robustness.digests import DIGESTS
@@ -366,6 +366,11 @@ def _yaml(value: object) -> str:
     return value if isinstance(value, str) and value else json.dumps(value).replace('"', "" if value else '"')
 
 
+def attacks() -> str:
+    """The attacks, and what each does."""
+    return _table(("attack", "effect"), ((f"`{kind}`", attack.effect) for kind, attack in ATTACKS.items()))
+
+
 def all_tables() -> str:
     """The columns of every table of an edition, with type and values."""
     found = {name.lower(): table for name, table in vars(tables).items() if isinstance(table, Table)}
@@ -407,6 +412,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "commands": commands,
     "params": params,
     "study_params": partial(sections, StudyParams),
+    "attacks": attacks,
     "attack_params": partial(sections, AttackParams),
     "training_params": partial(sections, TrainingParams),
     "contest_rules": partial(sections, ContestRules),

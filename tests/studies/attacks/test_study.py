@@ -1,10 +1,10 @@
-"""The params.yaml of studies/attacks, and that a new attack is one module and one line."""
+"""The params.yaml of studies/attacks, and that a new attack is one class and one name."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from typing import Literal, cast
 
 import numpy as np
 import pytest
@@ -13,21 +13,20 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks import page
-from cleanset.studies.attacks import study as attack_study
 from cleanset.studies.attacks.attack_stage import run_attack
-from cleanset.studies.attacks.base import Ball, Known, Other
+from cleanset.studies.attacks.base import Ball, Known, Other, Parameters, registered
 from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import RandomSpatialAttack, SpatialGridAttack, center_of
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.page import parameters
 from cleanset.studies.attacks.results import ATTACKED
-from cleanset.studies.attacks.study import AttackParams, AttackStudy, read_attack_params
+from cleanset.studies.attacks.study import ATTACKS, AttackParams, AttackStudy, read_attack_params
 from cleanset.studies.attacks.warning_stage import run_warnings
 from cleanset.tables import read_table
 from tests.documents import blocks
-from tests.studies.attacks import toy
 from tests.studies.attacks.networks import drawn, subject
 from tests.studies.attacks.study import ROLE
+from tests.studies.attacks.toy import ToyAttack
 
 pytestmark = pytest.mark.slow
 
@@ -183,8 +182,8 @@ def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     found, defaults = settings(tmp_path, text), AttackParams.model_validate({})
     assert (found.seed, found.bootstrap) == (defaults.seed, defaults.bootstrap)
     assert (found.search_precision, found.probe) == (defaults.search_precision, defaults.probe)
-    same = ("none", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack")
-    assert {name: found.attack(name) for name in same} == {name: defaults.attack(name) for name in same}
+    others = {name for name, attack in defaults.attacks.items() if found.attacks[name] != attack}
+    assert others == {"spatial_grid"}
     assert set(found.names) - set(defaults.names) == {"spsa_alone", "pgd_l2", "pgd_more"}
 
 
@@ -197,38 +196,68 @@ def test_the_params_of_the_editions(edition: str, repository: Path) -> None:
     assert found.names[0] == "none"
 
 
-LINE = "    SquareAttack, TransferAttack, AutoAttackAttack, GuessAttack,\n"
-"""The last line of ATTACKS."""
-
-
 @pytest.fixture
-def with_toy() -> ModuleType:
-    """The module that has ATTACKS, but for its one line."""
-    text = Path(str(attack_study.__file__)).read_text("utf-8")
-    assert text.count(LINE) == 1
-    module = ModuleType("study_with_toy")
-    vars(module)["ToyAttack"] = toy.ToyAttack
-    exec(compile(text.replace(LINE, f"{LINE}    ToyAttack,\n"), "study_with_toy", "exec"), vars(module))
-    return module
+def toy_attack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A further attack among all."""
+    monkeypatch.setitem(cast(dict[str, type[Parameters]], ATTACKS), "toy", ToyAttack)
 
 
-def test_its_params(with_toy: ModuleType, tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-    path.write_text("attacks: {toy: {levels: 4}, darker: {kind: toy}}\n")
-    found = with_toy.read_attack_params(path, [ROLE], imagenet())
-    assert [found.attack(name).levels for name in ("toy", "darker")] == [4, 9]
-    assert "toy" in with_toy.AttackParams.model_validate({}).names
-    path.write_text("attacks: {toy: {levels: 0}}\n")
+@pytest.mark.usefixtures("toy_attack")
+def test_its_params(tmp_path: Path) -> None:
+    assert settings(tmp_path, "attacks: {toy: {levels: 4}, darker: {kind: toy}}\n").attacks == {
+        "toy": ToyAttack(levels=4), "darker": ToyAttack(levels=9),
+    }  # fmt: skip
     with pytest.raises(CleansetError, match=r"params\.yaml: attacks\.toy\.levels: expected greater than or equal to 1"):
-        with_toy.read_attack_params(path, [ROLE], imagenet())
-    with pytest.raises(CleansetError, match=r"'toy': kind 'toy'; expected one of none, .*, guess"):
-        attack_study.read_attack_params(path, [ROLE], imagenet())
+        settings(tmp_path, "attacks: {toy: {levels: 0}}\n")
+    with pytest.raises(CleansetError, match=r"'fgsm': kind 'fgsm'; expected one of none, .*, guess, toy"):
+        settings(tmp_path, "attacks: {fgsm: {}}\n")
+
+
+@pytest.mark.usefixtures("toy_attack")
+def test_it_joins_nobodys_default_run() -> None:
+    found = AttackParams.model_validate({})
+    assert "toy" not in found.names
+    (linf,) = (threat for threat in found.threats if threat.name == "Linf 4/255")
+    assert linf.attacks == ("pgd", "square", "transfer", "autoattack")
+
+
+class Silent(ToyAttack):
+    """Says less than an attack has to."""
+
+    passes = Parameters.passes
+
+
+class Unbounded(ToyAttack):
+    """An attack in a ball, without the ball."""
+
+    ball = Parameters.ball  # type: ignore[assignment]
+
+
+class Undescribed(Parameters):
+    """An attack of which nothing is known."""
+
+    kind: Literal["undescribed"] = "undescribed"
+
+
+@pytest.mark.parametrize(
+    ("attack", "missing"),
+    [
+        (Silent, "Silent: without passes; expected of every attack"),
+        (Unbounded, "Unbounded: without ball; expected of every attack"),
+        (Undescribed, "Undescribed: without passes, results, effect, family, uses, in_defaults, small"),
+        (ToyAttack, "ToyAttack: of the kind toy, as is ToyAttack"),
+    ],
+)
+def test_what_an_attack_leaves_out(attack: type[Parameters], missing: str) -> None:
+    with pytest.raises(TypeError, match=missing):
+        registered(ToyAttack, attack)
 
 
 @pytest.mark.long
-def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("toy_attack")
+def test_it_is_run_and_shown(study: AttackStudy) -> None:
     given = {"attacks": {"none": {}, "toy": {"levels": 4}}, "probe": {"images": 1, "steps": 1, "spsa_steps": 1}}
-    found = with_toy.AttackParams.model_validate(given)
+    found = AttackParams.model_validate(given)
     for name in found.names:
         run_attack(study, ROLE, name, found)
     table = read_table(study.results("toy", ROLE).table, ATTACKED, imagenet())
@@ -240,8 +269,6 @@ def test_it_is_run_and_shown(with_toy: ModuleType, study: AttackStudy, monkeypat
     run_warnings(study, ROLE, found)
     page.write_measures(study, found)
     study.params_yaml.write_text(json.dumps(given))
-    monkeypatch.setattr(page, "read_attack_params", with_toy.read_attack_params)
-    monkeypatch.setattr(page, "AllParams", with_toy.AllParams)
     page.write_report(study)
     text = (study.report / "index.html").read_text("utf-8")
     assert "toy, eps 4/255" in text

@@ -1,11 +1,23 @@
 """An attack as a stranger would write it: one module."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from cleanset.studies.attacks.base import Ball, Known, Parameters, Result, Subject, margins, to_unit
+from cleanset.planning.work import Passes
+from cleanset.studies.attacks.base import (
+    AttackPasses,
+    Ball,
+    Family,
+    Known,
+    Parameters,
+    Result,
+    Subject,
+    Uses,
+    margins,
+    to_unit,
+)
 
 if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
@@ -14,6 +26,11 @@ if TYPE_CHECKING:
 class ToyAttack(Parameters):
     """Darker by `levels` of 255."""
 
+    effect: ClassVar[str] = "darker"
+    family: ClassVar[Family] = "ball"
+    uses: ClassVar[Uses] = "logits"
+    in_defaults: ClassVar[bool] = False
+    small: ClassVar[Mapping[str, object]] = {}
     libraries: ClassVar[tuple[str, ...]] = ("pillow",)
     kind: Literal["toy"] = "toy"
     levels: Annotated[int, Field(ge=1, le=255)] = 9
@@ -21,6 +38,9 @@ class ToyAttack(Parameters):
     @property
     def ball(self) -> Ball:
         return Ball("Linf", self.levels / 255)
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        return AttackPasses(own=Passes(forward=1))
 
     @property
     def group_size(self) -> int:

@@ -487,10 +487,8 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     assert params.section(PerturbationMeasures).reference is None
     assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated.parent))
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
-    kinds = [
-        "none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "square", "transfer",
-        "autoattack",
-    ]  # fmt: skip
+    attacked = yaml.safe_load((tmp_path / "mine" / ATTACKS / "params.yaml").read_text())
+    kinds = list(attacked["attacks"])
     assert [line.split()[0] for line in stages.splitlines()] == [
         "images", "corruptions@mine", "perturbations@mine", "scenarios@mine", "watermarks@mine", "digests", "measure",
         "pages",

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.planning.work import NO_PASSES, Passes
 from cleanset.studies.attacks.ascent import FINISHING_FILES, Answers, filled, finished, nearest_files
 from cleanset.studies.attacks.base import (
     LEVELS,
+    AttackPasses,
     Ball,
     Group,
     InBall,
@@ -149,9 +151,17 @@ class SquareAttack(PyAutoAttack):
     `queries`: the largest number for an image, over which the size of the squares falls.
     """
 
+    effect: ClassVar[str] = "random squares that make the margin smaller, in an Linf or L2 ball (pyautoattack)"
+    uses: ClassVar[Uses] = "logits"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {"queries": 60, "group": 4}
     kind: Literal["square"] = "square"
     queries: Steps = 5000
     group: Group = 16
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """The queries, and a few passes beside them."""
+        return AttackPasses(own=Passes(forward=self.queries + SQUARE_ALONE))
 
     def _parts(self, classes: int) -> "Sequence[Part]":
         return ("square",)
@@ -177,6 +187,17 @@ MIN_DLR_CLASSES = 4
 """Classes that the DLR loss and targeted attacks need: they compare with the second and third of the other classes."""
 TARGETS = 9
 """Classes that a targeted attack aims at, in the standard version."""
+FAB_FORWARD = 2
+"""Passes of a step of FAB forward: one with a gradient, and one that looks whether the step is a success."""
+FAB_LAST_SEARCH = 3
+"""Bisections at the end of FAB, a pass each."""
+CHECKED = Passes(forward=13, backward=1)
+"""Passes of pyautoattack's checks before each of its attacks, with the image before and after: counted on a network
+that nothing breaks."""
+SQUARE_CHECKED = Passes(forward=14)
+"""The same of square, which needs no gradient."""
+SQUARE_ALONE = 5
+"""Passes of the attack square beside its queries."""
 
 
 class AutoAttackAttack(PyAutoAttack):
@@ -187,13 +208,40 @@ class AutoAttackAttack(PyAutoAttack):
     gradient of; the library's version for random models has 20.
     """
 
+    effect: ClassVar[str] = "four attacks one after the other, in an Linf or L2 ball (pyautoattack)"
     uses: ClassVar[Uses] = "gradients"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {"steps": 30, "square_queries": 60, "group": 4}
     kind: Literal["autoattack"] = "autoattack"
     attacks: Annotated[list[Part], EachOnce, Field(min_length=1)] = Field(default_factory=lambda: list(STANDARD))
     steps: Steps = 100
     square_queries: Steps = 5000
     draws: NumberOfDraws = 1
     group: Group = 16
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """The passes of its parts."""
+        return AttackPasses(own=sum((self._of_part(part, classes) for part in self._parts(classes)), NO_PASSES))
+
+    def _of_part(self, part: Part, classes: int) -> Passes:
+        """The passes of one of the library's attacks, with its checks, and its last files."""
+        if part == "square":
+            return Passes(forward=self.square_queries) + SQUARE_CHECKED
+        # the place that was found, with its gradient, and the nearest file twice
+        gradients = (1 + FINISHING_FILES) * self.draws
+        ending = Passes(forward=gradients + 2 * self.draws, backward=gradients)
+        targets = min(TARGETS, classes - 1) if part in ("apgd-t", "fab-t") else 1
+        if part.startswith("apgd"):
+            asked = (self.steps + 1) * self.draws * targets
+            # each target is read off an answer
+            return Passes(forward=asked + targets, backward=asked) + ending + CHECKED
+        # without targets FAB asks for a gradient by each class
+        of_classes = classes if part == "fab" else 1
+        searched = Passes(
+            forward=targets * (FAB_FORWARD * self.steps + FAB_LAST_SEARCH),
+            backward=targets * of_classes * self.steps,
+        )
+        return searched + ending + CHECKED
 
     def _parts(self, classes: int) -> Sequence[Part]:
         return self.attacks if classes >= MIN_DLR_CLASSES else TWO_CLASSES

@@ -1,7 +1,8 @@
 """The base of every attack: what it is given, its parameters, its results; radii, units of pixels, seeds from names.
 
-An attack is a class: its fields are its parameters, `results` its search; and a line in `study.ATTACKS`. Modules with
-attacks do not import torch on import, so that params.yaml can be read without it.
+An attack is a class: its fields are its parameters, `results` its search, and it knows all else that is asked of an
+attack; and a line in `study.ATTACKS`. Modules with attacks do not import torch on import, so that params.yaml can be
+read without it.
 """
 
 import re
@@ -18,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.planning.work import NO_PASSES, Passes
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
 from cleanset.studies.attacks.balls import LEVELS as LEVELS
 from cleanset.studies.attacks.balls import Ball as Ball
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
 
 Uses = Literal["classes", "logits", "gradients"]
 """The most that an attack asks of a model; a command answers with classes alone."""
+Family = Literal["unchanged", "ball", "nearest", "rotations", "corruptions", "changes", "other image"]
+"""The images that an attack chooses from: the image itself, any image in its ball, the nearest one that is
+misclassified, a rotation, corruption or other given change of the image, or another image in its place."""
+IN_BALLS: tuple[Family, ...] = ("unchanged", "ball", "nearest")
+"""The families whose candidates lie in a ball."""
 T = TypeVar("T")
 MAX_OFF = 0.01
 """Levels that a radius may be off a whole number of them: decimals are rounded."""
@@ -145,26 +152,40 @@ class Known:
     name: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackPasses:
+    """The passes for one image."""
+
+    own: Passes = NO_PASSES
+    """Of the model under attack, in the precision of the search."""
+    others: Passes = NO_PASSES
+    """Of each of the other models."""
+    changed: int = 0
+    """Changed images that the cores make."""
+
+
 class Parameters(Section):
     """An attack and its parameters, a section of `attacks` in params.yaml.
 
     `images`: the largest number of images that it is run on; null: all. `kind`: the name, from which seeds are derived.
     """
 
+    effect: ClassVar[str]
+    """What it does, in the table of docs/attacks.md."""
+    family: ClassVar[Family]
+    uses: ClassVar[Uses]
+    in_defaults: ClassVar[bool]
+    """Whether params without `attacks` have it, and with it the robust accuracy of its threat model."""
+    small: ClassVar[Mapping[str, object]]
+    """Parameters of a search that takes a moment, for tests."""
     libraries: ClassVar[tuple[str, ...]] = ()
     """The distributions that decide the candidates, whose versions are recorded."""
-    changes_images: ClassVar[bool] = True
     reads_predictions: ClassVar[bool] = False
     """Whether it needs a model's stored predictions, which only the edition's models have."""
     reads_other_images: ClassVar[bool] = False
     """Whether it begins with other images, which the model classifies correctly."""
     reads_other_models: ClassVar[bool] = False
     """Whether it makes its images on other models."""
-    is_of_image: ClassVar[bool] = True
-    """Whether a candidate is made of the image itself: only such an attack can break the image."""
-    minimizes_distance: ClassVar[bool] = False
-    """Whether it looks for the nearest image that is misclassified, in place of any one in its ball."""
-    uses: ClassVar[Uses] = "logits"
     images: Images | None = None
     kind: str
 
@@ -178,6 +199,18 @@ class Parameters(Section):
         """The ball that every candidate lies in; None if its distance is not bounded."""
         return None
 
+    @property
+    def changes_images(self) -> bool:
+        """Whether a candidate may differ from the image."""
+        return self.family != "unchanged"
+
+    @abstractmethod
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """How often it asks networks for one image, at most: a search that ends with its first success asks less.
+
+        `sources`: the number of other models; `classes`: of the model under attack.
+        """
+
     def prepare(self, known: Known) -> Mapping[str, Any]:
         """Load the search's requirements beside the network; these by name. Raises CleansetError for a missing one."""
         return {}
@@ -185,6 +218,28 @@ class Parameters(Section):
     @abstractmethod
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """Search for images that the network misclassifies; the results, in the order of the group."""
+
+
+DECLARED = ("effect", "family", "uses", "in_defaults", "small")
+"""What every attack says of itself."""
+
+
+def registered(*attacks: type[Parameters]) -> Mapping[str, type[Parameters]]:
+    """Attacks by kind, their name in params.yaml. Raises TypeError for one that leaves out what an attack has to say,
+    and for two of one kind.
+    """
+    found = dict[str, type[Parameters]]()
+    for attack in attacks:
+        missing = [*sorted(attack.__abstractmethods__), *(name for name in DECLARED if not hasattr(attack, name))]
+        if not missing and attack.family in IN_BALLS and attack.ball is Parameters.ball:
+            missing = ["ball"]
+        if missing:
+            raise TypeError(f"{attack.__name__}: without {', '.join(missing)}; expected of every attack")
+        kind = str(attack.model_fields["kind"].default)
+        if kind in found:
+            raise TypeError(f"{attack.__name__}: of the kind {kind}, as is {found[kind].__name__}")
+        found[kind] = attack
+    return found
 
 
 class OneByOne(Parameters):
@@ -202,6 +257,7 @@ class OneByOne(Parameters):
 class InBall(Parameters):
     """An attack in a ball of `norm` and `eps` around the image."""
 
+    family: ClassVar[Family] = "ball"
     norm: Norm = "Linf"
     eps: Fraction = 4 / 255
 

@@ -13,8 +13,11 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.planning.work import Passes
 from cleanset.studies.attacks.base import (
+    AttackPasses,
     Ball,
+    Family,
     Group,
     Images,
     Known,
@@ -53,10 +56,13 @@ class BoundaryAttack(Parameters):
     begins with; null: the image itself.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
+    effect: ClassVar[str] = "from an image of another class towards the image, in an L2 ball (foolbox)"
+    family: ClassVar[Family] = "nearest"
     uses: ClassVar[Uses] = "classes"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {"queries": 14, "eps": 3, "group": 4, "after": None}
+    libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
     reads_other_images: ClassVar[bool] = True
-    minimizes_distance: ClassVar[bool] = True
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100
     eps: L2Radius = 10.0
@@ -69,6 +75,10 @@ class BoundaryAttack(Parameters):
     def ball(self) -> Ball:
         """The ball around the image, or the one that it begins with."""
         return Ball("L2", self.eps)
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """The queries."""
+        return AttackPasses(own=Passes(forward=self.queries))
 
     def prepare(self, known: Known) -> Mapping[str, Other]:
         """The images to start from that are named; all without names. Raises CleansetError for an unknown name."""

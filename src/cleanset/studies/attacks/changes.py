@@ -12,6 +12,7 @@ Guess and check asks the network nothing. It takes the most confident mistake th
 image of the class: the answers to the images and their changes are stored already.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, product
 from math import cos, radians, sin
@@ -24,9 +25,12 @@ from pydantic import Field
 
 from cleanset.images.preprocessing import BASE_SIZE, PixelPlanes
 from cleanset.machine import available_cores
+from cleanset.planning.work import Passes
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
+    AttackPasses,
     Ball,
+    Family,
     Known,
     OneByOne,
     Result,
@@ -111,7 +115,13 @@ class SpatialGridAttack(OneByOne):
     numbers are of 5 angles up to 18 degrees, 5 translations to the right up to 18 pixels and 31 downwards up to 30.
     """
 
+    effect: ClassVar[str] = (
+        "the worst of 775 rotations and translations, [as written or as coded](#beside-the-warm-ups-code)"
+    )
+    family: ClassVar[Family] = "rotations"
     uses: ClassVar[Uses] = "classes"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {"scale": 0.9, "translations": [-20, 0], "angles": [0, 10]}
     libraries: ClassVar[tuple[str, ...]] = ("pillow",)
     kind: Literal["spatial_grid"] = "spatial_grid"
     definition: Literal["as_written", "as_coded"] = "as_written"
@@ -123,6 +133,11 @@ class SpatialGridAttack(OneByOne):
         """A translation to the right and one downwards, in pixels of 224, and an angle, of each combination."""
         found = list(product(self.translations, self.translations, self.angles))
         return [(dx, dy, angle) for angle, dx, dy in found] if self.definition == "as_coded" else found
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """A pass for each change."""
+        count = len(self.translations) ** 2 * len(self.angles)
+        return AttackPasses(own=Passes(forward=count), changed=count)
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The worst change of an image."""
@@ -154,11 +169,19 @@ class RandomSpatialAttack(OneByOne):
     image of 224 x 224.
     """
 
+    effect: ClassVar[str] = "one rotation and translation at random"
+    family: ClassVar[Family] = "rotations"
     uses: ClassVar[Uses] = "classes"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {}
     kind: Literal["random_spatial"] = "random_spatial"
     scale: Scale = 204 / 224
     max_translation: Annotated[float, Field(ge=0, le=224)] = 18
     max_angle: Annotated[float, Field(ge=0, le=180)] = 30
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """No pass: the change is drawn."""
+        return AttackPasses(changed=1)
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The changed image."""
@@ -201,11 +224,19 @@ class CommonCorruptionsAttack(OneByOne):
     `corruptions`: the 17 of the published kit, without snow and frost; or all 19.
     """
 
-    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
+    effect: ClassVar[str] = "the worst corruption at severity 1"
+    family: ClassVar[Family] = "corruptions"
     uses: ClassVar[Uses] = "classes"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {}
+    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
     kind: Literal["common_corruptions"] = "common_corruptions"
     corruptions: Literal[17, 19] = 17
     severity: Annotated[int, Field(ge=1, le=5)] = 1
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """A pass for each corruption."""
+        return AttackPasses(own=Passes(forward=self.corruptions), changed=self.corruptions)
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The worst corruption of an image; of equally bad ones the first."""
@@ -232,11 +263,21 @@ GUESSED = ("corruptions", "scenarios")
 class GuessAttack(OneByOne):
     """The known mistake of each image's class, from the stored predictions; no parameters, and always there."""
 
+    effect: ClassVar[str] = (
+        "the most confident mistake among the stored predictions of corruptions and scenarios; always included"
+    )
+    family: ClassVar[Family] = "other image"
+    uses: ClassVar[Uses] = "classes"
+    # beside all others, without being named
+    in_defaults: ClassVar[bool] = False
+    small: ClassVar[Mapping[str, object]] = {}
     libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
     reads_predictions: ClassVar[bool] = True
-    is_of_image: ClassVar[bool] = False
-    uses: ClassVar[Uses] = "classes"
     kind: Literal["guess"] = "guess"
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """No pass: predictions are read."""
+        return AttackPasses(changed=1)
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The candidate, for which nothing is asked."""
@@ -259,9 +300,16 @@ def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> 
 class NoAttack(OneByOne):
     """The null attack, which changes nothing."""
 
-    changes_images: ClassVar[bool] = False
+    effect: ClassVar[str] = "nothing: must give the stored scores, bit for bit"
+    family: ClassVar[Family] = "unchanged"
     uses: ClassVar[Uses] = "classes"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {}
     kind: Literal["none"] = "none"
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """No pass."""
+        return AttackPasses()
 
     @property
     def ball(self) -> Ball:

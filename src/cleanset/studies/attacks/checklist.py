@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cleanset.studies.attacks.autoattack import AutoAttackAttack
+from cleanset.studies.attacks.base import Parameters
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.results import AttackMeasure
@@ -24,9 +25,6 @@ MIN_CONVERGED = 0.95
 
 MIN_NOISE_POINTS = 10_000
 """The random points for each image that the checklist asks for."""
-
-GRADIENT_FREE = ("spsa", "square")
-ROTATIONS = ("spatial_grid", "random_spatial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +83,9 @@ class Evidence:
         found = self.measures.get((name, self.model, measure))
         return found if found is not None and found.is_defined else None
 
-    def of_kinds(self, *kinds: str) -> list[str]:
-        """The names of the attacks of some kinds."""
-        return [name for name in self.attacks if self.params.attacks[name].kind in kinds]
+    def names(self, wanted: Callable[[Parameters], bool]) -> list[str]:
+        """The names of some of the attacks."""
+        return [name for name in self.attacks if wanted(self.params.attacks[name])]
 
     def seen(self, *signs: str) -> list[SeenSign]:
         """The signs of these that were seen."""
@@ -165,8 +163,9 @@ def _diverse(of: Evidence) -> tuple[State, str]:
 
 def _gradient_free(of: Evidence) -> tuple[State, str]:
     found = {
-        "gradient-free": of.of_kinds(*GRADIENT_FREE) or (["spsa of the probe"] if of.baselines is not None else []),
-        "hard-label": of.of_kinds("boundary"),
+        "gradient-free": of.names(lambda attack: attack.uses == "logits")
+        or (["spsa of the probe"] if of.baselines is not None else []),
+        "hard-label": of.names(lambda attack: attack.uses == "classes" and attack.family == "nearest"),
     }
     missing = [what for what, names in found.items() if not names]
     text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
@@ -174,7 +173,7 @@ def _gradient_free(of: Evidence) -> tuple[State, str]:
 
 
 def _transfer(of: Evidence) -> tuple[State, str]:
-    if names := of.of_kinds("transfer"):
+    if names := of.names(lambda attack: attack.reads_other_models):
         return "met", f"{join_names(names)}; how similar the other models are is yours to judge"
     return of.without("transfer_beats_gradient")
 
@@ -221,7 +220,10 @@ def _prior_work(of: Evidence) -> tuple[State, str]:
 
 
 def _broader(of: Evidence) -> tuple[State, str]:
-    found = {"rotations": of.of_kinds(*ROTATIONS), "corruptions": of.of_kinds("common_corruptions")}
+    found = {
+        "rotations": of.names(lambda attack: attack.family == "rotations"),
+        "corruptions": of.names(lambda attack: attack.family == "corruptions"),
+    }
     text = "; ".join(f"{what}: {join_names(names) if names else 'none'}" for what, names in found.items())
     return "met" if all(found.values()) else "not met", text
 

@@ -24,7 +24,7 @@ from cleanset.studies.attacks.results import (
     MEASURE_COLUMNS,
     measure_lines,
 )
-from cleanset.studies.attacks.study import ATTACK_KINDS, GUESS, AttackParams, AttackRequest
+from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams, AttackRequest
 from cleanset.studies.attacks.warnings import attacked_model
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.measuring import write_csv
@@ -32,7 +32,7 @@ from cleanset.validation import check_known, first_problem, validate
 from cleanset.waiting import announced
 from cleanset.yaml_files import read_yaml
 
-BLACK_BOX = [name for name, kind in ATTACK_KINDS.items() if kind.uses == "classes" and name != GUESS]
+BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and name != GUESS]
 """The attacks that need a model's classes alone."""
 
 
@@ -80,7 +80,7 @@ def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, ob
     for name in (each.strip() for each in attacks.split(",")):
         if name == GUESS:
             raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
-        check_known("--attacks", name, [each for each in ATTACK_KINDS if each != GUESS])
+        check_known("--attacks", name, [each for each in ATTACKS if each != GUESS])
         if name in found:
             raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
         found[name] = _in_ball(name, norm, eps)
@@ -92,11 +92,11 @@ def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
 
     Raises CleansetError for an attack that has a ball of another norm only.
     """
-    kind = ATTACK_KINDS[name]
+    kind = ATTACKS[name]
     if issubclass(kind, InBall):
         return {"norm": norm, "eps": eps}
     ball = kind.model_validate({}).ball
-    if "eps" not in kind.model_fields or ball is None or kind.minimizes_distance:
+    if "eps" not in kind.model_fields or ball is None or kind.family == "nearest":
         return {}
     if ball.norm != norm:
         raise CleansetError(f"--norm {norm}: {name} searches in {ball.norm} only; expected --norm {ball.norm}")

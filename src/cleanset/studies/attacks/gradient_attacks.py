@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import Field
 
 from cleanset.errors import CleansetError
+from cleanset.planning.work import Passes
 from cleanset.studies.attacks.ascent import (
     FINISHING_FILES,
     Answers,
@@ -28,7 +29,9 @@ from cleanset.studies.attacks.ascent import (
     steepest,
 )
 from cleanset.studies.attacks.base import (
+    AttackPasses,
     Ball,
+    Family,
     Fraction,
     Group,
     InBall,
@@ -110,7 +113,10 @@ class PgdAttack(InBall):
     Examples", ICML 2018).
     """
 
+    effect: ClassVar[str] = "steps along the gradient, in an Linf or L2 ball"
     uses: ClassVar[Uses] = "gradients"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {"steps": 3, "max_steps": 3, "group": 4}
     kind: Literal["pgd"] = "pgd"
     steps: Steps = 20
     max_steps: Steps | None = None
@@ -131,6 +137,15 @@ class PgdAttack(InBall):
     def most_steps(self) -> int:
         """The largest number of steps of a start."""
         return max(self.steps, MAX_STEPS_FACTOR * self.steps if self.max_steps is None else self.max_steps)
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """Each start asks about its first place, after each step, and about the files that it ends with.
+
+        The nearest of these needs no gradient.
+        """
+        answers = len(self.losses) * self.restarts * self.draws
+        gradients = self.most_steps + 1 + min(self.files, self.steps)
+        return AttackPasses(own=Passes(forward=answers * (gradients + 1), backward=answers * gradients))
 
     def results(self, network: "PixelNetwork", group: Sequence[Subject], known: Known) -> list[Result]:
         """A candidate for each image; its queries are the answers to it, with `draws` above 1 its share of all."""
@@ -263,12 +278,22 @@ class TransferAttack(InBall):
     `sources`: the models that images are made on; null: all others. `steps` of PGD, each of eps / 4.
     """
 
+    effect: ClassVar[str] = "PGD on the other models of the edition; the model itself is only asked for its answers"
     uses: ClassVar[Uses] = "classes"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {"steps": 3, "group": 4}
     reads_other_models: ClassVar[bool] = True
     kind: Literal["transfer"] = "transfer"
     steps: Steps = 20
     sources: Annotated[list[Role], EachOnce, Field(min_length=1)] | None = None
     group: Group = 16
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """PGD on each source, and a pass for each candidate."""
+        return AttackPasses(own=Passes(forward=sources), others=self._pgd().passes(0, classes).own)
+
+    def _pgd(self) -> PgdAttack:
+        return PgdAttack(norm=self.norm, eps=self.eps, steps=self.steps, max_steps=self.steps, group=self.group)
 
     def prepare(self, known: Known) -> "Mapping[str, PixelNetwork]":
         """The named models; all without names. Raises CleansetError for an unknown name, and without models."""
@@ -286,7 +311,7 @@ class TransferAttack(InBall):
         """A candidate for each image; a query for each source."""
         import torch
 
-        pgd = PgdAttack(norm=self.norm, eps=self.eps, steps=self.steps, max_steps=self.steps, group=self.group)
+        pgd = self._pgd()
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         found = []
         reached = []
@@ -322,6 +347,11 @@ class SpsaAttack(OneByOne):
     its own for each image.
     """
 
+    effect: ClassVar[str] = "a gradient estimated from queries alone, in an Linf ball of 16/255"
+    family: ClassVar[Family] = "ball"
+    uses: ClassVar[Uses] = "logits"
+    in_defaults: ClassVar[bool] = True
+    small: ClassVar[Mapping[str, object]] = {"steps": 3, "samples": 4, "stop_margin": 5, "after": None}
     kind: Literal["spsa"] = "spsa"
     eps: LinfRadius = 16 / 255
     steps: Steps = 200
@@ -335,6 +365,10 @@ class SpsaAttack(OneByOne):
     def ball(self) -> Ball:
         """The ball around the image, or the one that it begins with."""
         return Ball("Linf", self.eps)
+
+    def passes(self, sources: int, classes: int) -> AttackPasses:
+        """The samples of each step, and its place."""
+        return AttackPasses(own=Passes(forward=self.steps * (self.samples + 1)))
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The candidate for an image."""

@@ -15,7 +15,8 @@ from cleanset.scoring.devices import Device
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.shards import finished_shards
 from cleanset.studies.attacks.attacking import Attacking, Search
-from cleanset.studies.attacks.passes import JUDGED, AttackPasses, passes_of, passes_of_probe
+from cleanset.studies.attacks.base import AttackPasses
+from cleanset.studies.attacks.passes import JUDGED, passes_of_probe
 from cleanset.studies.attacks.speeds import ModelSpeed, passes_tried, probe_seconds, trial_search, tried
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.targets import AttackedModel
@@ -57,7 +58,7 @@ class Pricer:
         """The passes of an attack, or of the search for signs, for one image, at most."""
         if name == WARNINGS:
             return passes_of_probe(self.params.probe, self.sources)
-        return passes_of(self.params.attack(name), self.sources, self.classes)
+        return self.params.attack(name).passes(self.sources, self.classes)
 
     def work(self, name: str, model: str, images: int, stage: str = "") -> Work:
         """The work of an attack on a model with a number of images, none of it finished."""

@@ -18,7 +18,17 @@ from cleanset.files import PathBelow, PathOfName, partial_shards
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
-from cleanset.studies.attacks.base import Ball, Group, Images, LinfRadius, Parameters, Positive, Samples, Steps
+from cleanset.studies.attacks.base import (
+    Ball,
+    Group,
+    Images,
+    LinfRadius,
+    Parameters,
+    Positive,
+    Samples,
+    Steps,
+    registered,
+)
 from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.changes import (
     CommonCorruptionsAttack,
@@ -112,18 +122,16 @@ class WrappedModel(Section):
         return "; ".join((self.model, *groups, *([] if self.wrapper is None else [f"wrapper {self.wrapper}"])))
 
 
-ATTACKS: tuple[type[Parameters], ...] = (
+ATTACKS = registered(
     NoAttack, SpatialGridAttack, RandomSpatialAttack, SpsaAttack, BoundaryAttack, CommonCorruptionsAttack, PgdAttack,
     SquareAttack, TransferAttack, AutoAttackAttack, GuessAttack,
 )  # fmt: skip
-"""All attacks, in the order of tables; a new one is a module and a line here."""
-ATTACK_KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
-"""The attacks by kind, their name in params.yaml."""
+"""All attacks by kind, in the order of tables; a new one is a class and a name here."""
 
 
 def _of_kind(entry: object, _: object) -> Parameters:
     # by its own class alone: a union would put the names of its parts into the keys that errors name
-    kind = ATTACK_KINDS[entry["kind"]] if isinstance(entry, dict) else Parameters
+    kind = ATTACKS[entry["kind"]] if isinstance(entry, dict) else Parameters
     return kind.model_validate(entry)
 
 
@@ -131,7 +139,7 @@ def _of_kind(entry: object, _: object) -> Parameters:
 if TYPE_CHECKING:
     AnyAttack = Parameters
 else:
-    AnyAttack = Annotated[Union[ATTACKS], Field(discriminator="kind"), WrapValidator(_of_kind)]  # noqa: UP007 (of a tuple)
+    AnyAttack = Annotated[Union[tuple(ATTACKS.values())], Field(discriminator="kind"), WrapValidator(_of_kind)]  # noqa: UP007 (of a tuple)
 
 GUESS = "guess"
 
@@ -143,7 +151,7 @@ def threat_models(attacks: Mapping[str, Parameters]) -> tuple[ThreatModel, ...]:
     """
     found = dict[str, ThreatModel]()
     for name, attack in attacks.items():
-        if not attack.changes_images or not attack.is_of_image:
+        if attack.family in ("unchanged", "other image"):
             continue
         ball = shared_ball(attack)
         key = name if ball is None else ball_text(ball)
@@ -162,7 +170,7 @@ def threat_models(attacks: Mapping[str, Parameters]) -> tuple[ThreatModel, ...]:
 def shared_ball(attack: Parameters) -> Ball | None:
     """The ball around the image itself in which an attack may take any image; None if it has no such ball."""
     is_around_image = getattr(attack, "after", None) is None
-    return attack.ball if is_around_image and not attack.minimizes_distance else None
+    return attack.ball if is_around_image and attack.family != "nearest" else None
 
 
 def _with_kinds(attacks: object) -> object:
@@ -179,10 +187,8 @@ def _with_kinds(attacks: object) -> object:
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
             entry = {"kind": name} | entry
-            if entry["kind"] not in ATTACK_KINDS:
-                raise ValueError(
-                    f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(ATTACK_KINDS)}"
-                )
+            if entry["kind"] not in ATTACKS:
+                raise ValueError(f"{shown(name)}: kind {shown(entry['kind'])}; expected one of {', '.join(ATTACKS)}")
         found[name] = entry
     return found
 
@@ -233,7 +239,7 @@ class AttackParams(Section):
         dict[Role, AnyAttack],
         BeforeValidator(_with_kinds),
         Field(
-            min_length=1, default_factory=lambda: {name: kind() for name, kind in ATTACK_KINDS.items() if name != GUESS}
+            min_length=1, default_factory=lambda: {name: kind() for name, kind in ATTACKS.items() if kind.in_defaults}
         ),
     ]
     wrapped: Annotated[dict[Role, WrappedModel], Field(default_factory=dict)]
