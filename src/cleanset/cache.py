@@ -1,8 +1,7 @@
 """The folders that one command leaves to the next, for all editions: downloads and results, and what it has seen."""
 
-import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,12 +36,6 @@ def state_folder() -> Path | None:
     except RuntimeError:
         return None
     return base.absolute() / "cleanset"
-
-
-def code_digest(files: Sequence[str], libraries: str, package: Path) -> str:
-    """SHA-256 of the files of the package, and of the versions of libraries, that decide on a kept result."""
-    code = b"".join((package / each).read_bytes() for each in files)
-    return hashlib.sha256(code + libraries.encode()).hexdigest()
 
 
 @contextmanager

@@ -7,9 +7,10 @@ import pytest
 from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
+from cleanset.kept_files import NOTHING_KEPT, KeptFiles
 from cleanset.review.file_format import parse_reviews
 from cleanset.review.store import read_votes
-from cleanset.review.verdict_cache import VerdictCache, usual_verdict_cache
+from cleanset.review.verdict_cache import kept_votes, usual_verdict_files
 from cleanset.review.verdicts import Clean, Cropped, Rejected, Review, Unsure, Vote
 
 WNID = "n01440764"
@@ -56,49 +57,35 @@ def kept_file(folder: Path) -> Path:
 
 
 def test_what_comes_back_is_what_was_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = VerdictCache(tmp_path / "kept")
-    assert cache.votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
+    kept = KeptFiles(tmp_path / "kept")
+    assert kept_votes(TEXT, WNID, "one.yaml", imagenet(), kept) == expected("one.yaml")
     monkeypatch.setattr("cleanset.review.verdict_cache.parse_reviews", None)  # from here on, nothing is parsed
-    assert cache.votes(TEXT, WNID, "elsewhere/two.yaml", imagenet()) == expected("elsewhere/two.yaml")
+    assert kept_votes(TEXT, WNID, "elsewhere/two.yaml", imagenet(), kept) == expected("elsewhere/two.yaml")
 
 
 def test_another_text_is_parsed_though_it_has_the_same_length_and_time(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path)
-    cache.votes(TEXT, WNID, "one.yaml", imagenet())
-    found = cache.votes(TEXT.replace("reason: noise", "reason: blur"), WNID, "one.yaml", imagenet())
+    kept = KeptFiles(tmp_path)
+    kept_votes(TEXT, WNID, "one.yaml", imagenet(), kept)
+    found = kept_votes(TEXT.replace("reason: noise", "reason: blur"), WNID, "one.yaml", imagenet(), kept)
     assert found[4].review.verdict == Unsure("blur")
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "a folder"])
-def test_a_damaged_file_counts_as_missing(tmp_path: Path, damage: str) -> None:
-    cache = VerdictCache(tmp_path)
-    cache.votes(TEXT, WNID, "one.yaml", imagenet())
-    path = kept_file(tmp_path)
-    data = path.read_bytes()
-    if damage == "a folder":
-        path.unlink()
-        path.mkdir()
-    else:
-        path.write_bytes({"cut": data[:-9], "changed": data.replace(b"noise", b"other"), "empty": b""}[damage])
-    assert cache.votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
-
-
 def test_a_text_with_an_error_is_not_kept(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path / "kept")
+    kept = KeptFiles(tmp_path / "kept")
     for _ in range(2):
         with pytest.raises(CleansetError, match=r"line 2, ILSVRC2012_val_00000001: .*verdict"):
-            cache.votes(TEXT.replace("verdict: clean", "verdict: cleaned"), WNID, "one.yaml", imagenet())
+            kept_votes(TEXT.replace("verdict: clean", "verdict: cleaned"), WNID, "one.yaml", imagenet(), kept)
     assert not (tmp_path / "kept").exists()
 
 
 def test_the_same_text_of_another_class_or_for_other_classes_is_refused(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path)
-    cache.votes(TEXT, WNID, "one.yaml", imagenet())
+    kept = KeptFiles(tmp_path)
+    kept_votes(TEXT, WNID, "one.yaml", imagenet(), kept)
     with pytest.raises(CleansetError, match="expected one entry, n01443537"):
-        cache.votes(TEXT, "n01443537", "two.yaml", imagenet())
+        kept_votes(TEXT, "n01443537", "two.yaml", imagenet(), kept)
     others = class_table([(WNID, "tench"), ("n02", "shark")], "classes")
     with pytest.raises(CleansetError, match=r"one\.yaml, line 7, .*: correct_class 'n01443537'; expected"):
-        cache.votes(TEXT, WNID, "one.yaml", others)
+        kept_votes(TEXT, WNID, "one.yaml", others, kept)
 
 
 def test_the_verdicts_of_a_folder_are_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +94,12 @@ def test_the_verdicts_of_a_folder_are_kept_in_the_cache(tmp_path: Path, monkeypa
     path.parent.mkdir(parents=True)
     path.write_text(TEXT)
     first = read_votes(tmp_path / "reviews", imagenet())
-    folder = usual_verdict_cache().folder
+    folder = usual_verdict_files().folder
     assert folder is not None
     assert kept_file(folder).parent.parent == tmp_path / "cache" / "verdicts"
     assert read_votes(tmp_path / "reviews", imagenet()) == first
     assert [each["ann"] for each in first.values()] == parse_reviews(TEXT, WNID, str(path), imagenet())
 
 
-def test_a_cache_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert VerdictCache(tmp_path / "file" / "kept").votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
-    assert VerdictCache(None).votes(TEXT, WNID, "one.yaml", imagenet()) == expected("one.yaml")
+def test_without_a_cache_nothing_changes() -> None:
+    assert kept_votes(TEXT, WNID, "one.yaml", imagenet(), NOTHING_KEPT) == expected("one.yaml")

@@ -1,7 +1,8 @@
 """Change values, entries and list items in the text of a YAML file, and leave every other byte as it was written.
 
-The marks of the composed nodes show where each key and value stands. ruamel.yaml's round trip would keep only files in
-its own layout; people write other indents, comments at the margin, and lists over several lines.
+The marks of the composed nodes show where each key and value stands. ruamel.yaml's round trip keeps only files in
+its own layout, and changes others, such as dvc.yaml and params.yaml of studies/robustness: people write other indents,
+comments at the margin, and lists over several lines.
 """
 
 import json

@@ -3,6 +3,7 @@
 from functools import partial
 
 from cleanset.errors import CleansetError
+from cleanset.kept_files import NOTHING_KEPT
 from cleanset.planning.clock import machine_of, timed
 from cleanset.planning.launch import seconds_of_code
 from cleanset.planning.work import IMAGE_BYTES, Cost, Plan, PlannedWork, Work
@@ -19,7 +20,7 @@ def plan(place: str, text: bool | None) -> Plan:
     images = images_in(place)
     reads = list(images.read.values())
     reads_text = is_text_read(len(reads), text)
-    look = partial(look_of, cache=None, reads_text=reads_text)
+    look = partial(look_of, kept=NOTHING_KEPT, reads_text=reads_text)
     (device,) = choose_devices("cpu")
     chosen = reads[:: max(1, len(reads) // LOOKED_AT)][:LOOKED_AT]
     # the first one reads what looks at it

@@ -21,11 +21,11 @@ from cleanset.files import is_there, sha256, write_text
 from cleanset.images.codec import decode
 from cleanset.images.fingerprints import can_fingerprint
 from cleanset.images.local_features import can_find_features
+from cleanset.kept_files import KeptFiles
 from cleanset.machine import available_cores, keep_freed_memory
 from cleanset.progress import found_in_threads, print_notice, tracked
 from cleanset.report.pages import page_environment
-from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
-from cleanset.report.thumbnails import PageImage
+from cleanset.report.thumbnails import PageImage, kept_thumbnails, usual_thumbnail_files
 from cleanset.review.hints.ranked import (
     MAX_COMPARED_PARTS,
     MAX_SHARED_PARTS,
@@ -35,8 +35,7 @@ from cleanset.review.hints.ranked import (
     look_at,
     not_compared_parts,
 )
-from cleanset.review.hints.text import can_read_text, lines_of_text
-from cleanset.review.hints.text_cache import TextCache, usual_text_cache
+from cleanset.review.hints.text import KEPT_LINES, can_read_text, lines_of_text, usual_text_files
 from cleanset.review.terminal import grid
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_set
@@ -96,7 +95,7 @@ def write(place: str, page: Path | None, *, most: int = MAX_ON_PAGE, text: bool 
     if page is not None:
         check_outside(page, images.source)
     reads_text = is_text_read(len(images.read), text)
-    looks = _looks(images, usual_text_cache() if reads_text else None, reads_text=reads_text)
+    looks = _looks(images, usual_text_files(), reads_text=reads_text)
     found = Hints(
         source=images.source,
         count=len(looks),
@@ -152,9 +151,9 @@ def _are_imagenets(ids: Sequence[str]) -> bool:
     return all(parse_image_name(PurePosixPath(name).name) or name.partition("/")[0] in wnids for name in ids)
 
 
-def _looks(images: HintedPlace, cache: TextCache | None, *, reads_text: bool) -> dict[str, ImageLook]:
+def _looks(images: HintedPlace, kept: KeptFiles, *, reads_text: bool) -> dict[str, ImageLook]:
     """A look at each image, by its id. Raises CleansetError that names all images that cannot be read."""
-    look = partial(look_of, cache=cache, reads_text=reads_text)
+    look = partial(look_of, kept=kept, reads_text=reads_text)
     reads = images.read.values()
     if len(reads) < _MIN_OF_PROCESSES:
         found = list(tracked(map(look, reads), len(reads), "hints"))
@@ -171,7 +170,7 @@ def _looks(images: HintedPlace, cache: TextCache | None, *, reads_text: bool) ->
     return {name: each for name, each in zip(images.read, found, strict=True) if isinstance(each, ImageLook)}
 
 
-def look_of(read: Read, *, cache: TextCache | None, reads_text: bool) -> ImageLook | str:
+def look_of(read: Read, *, kept: KeptFiles, reads_text: bool) -> ImageLook | str:
     """The look at an image; the reason why it cannot be read."""
     data = read()
     try:
@@ -181,14 +180,13 @@ def look_of(read: Read, *, cache: TextCache | None, reads_text: bool) -> ImageLo
     if not reads_text:
         return look_at(image)
     digest = sha256(data)
-    lines = cache.lines(digest) if cache else None
+    lines = kept.read_value(digest, KEPT_LINES)
     if lines is None:
         try:
             lines = lines_of_text(image)
         except ValueError:  # a shape that is not read: it has no line
             lines = ()
-        if cache:
-            cache.keep(digest, lines)
+        kept.keep_value(digest, KEPT_LINES, lines)
     return look_at(image, lines)
 
 
@@ -296,7 +294,7 @@ class _Card:
 def _page_text(found: Hints, images: HintedPlace, most: int) -> str:
     shown = found.hinted[:most]
     needed = dict.fromkeys(name for image in shown for name in (image.image_id, *_others(image)))
-    make = partial(_inlined, images, usual_thumbnail_cache())
+    make = partial(_inlined, images, usual_thumbnail_files())
     inlined = dict(zip(needed, found_in_threads(make, needed, "page"), strict=True))
     cards = [
         _Card(image, inlined[image.image_id], tuple((name, inlined[name]) for name in _others(image)))
@@ -319,10 +317,10 @@ def _others(image: HintedImage) -> list[str]:
     return [hint.other for hint in image.hints if hint.other]
 
 
-def _inlined(images: HintedPlace, cache: ThumbnailCache, name: str) -> PageImage:
+def _inlined(images: HintedPlace, kept: KeptFiles, name: str) -> PageImage:
     """The thumbnail of an image, inside its address."""
     data = images.read[name]()
-    (made,) = cache.thumbnails(sha256(data), lambda: data, None, enlarged=False)
+    (made,) = kept_thumbnails(kept, sha256(data), lambda: data, None, enlarged=False)
     return PageImage(f"data:image/jpeg;base64,{base64.b64encode(made.jpeg).decode()}", made.width, made.height)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from cleanset.files import new_folder
 from cleanset.folder_updates import FolderUpdate
+from cleanset.kept_files import KeptFiles
 from cleanset.progress import found_in_threads
 from cleanset.report.pages import page_environment
-from cleanset.report.thumbnail_cache import ThumbnailCache, usual_thumbnail_cache
-from cleanset.report.thumbnails import PageImage, page_image
+from cleanset.report.thumbnails import PageImage, kept_thumbnails, page_image, usual_thumbnail_files
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_release, read_set
@@ -35,7 +35,7 @@ def write(place: str, out: Path | None) -> str:
     release = read_release(source)
     with new_folder(out) as folder:
         update = FolderUpdate(folder, None)
-        save = partial(_save, source, update, usual_thumbnail_cache(), enlarged=not classes.is_imagenet)
+        save = partial(_save, source, update, usual_thumbnail_files(), enlarged=not classes.is_imagenet)
         thumbnails = found_in_threads(save, entries, "look")
         by_class = groupby(zip(entries, thumbnails, strict=True), lambda pair: pair[0].class_index)
         text = (
@@ -55,9 +55,9 @@ def write(place: str, out: Path | None) -> str:
     return f"{out / LOOK_PAGE}: {len(entries):,} {'image' if len(entries) == 1 else 'images'}; open it in a browser"
 
 
-def _save(source: Path, update: FolderUpdate, cache: ThumbnailCache, entry: Entry, *, enlarged: bool) -> PageImage:
+def _save(source: Path, update: FolderUpdate, kept: KeptFiles, entry: Entry, *, enlarged: bool) -> PageImage:
     data = read_image(source, entry)
-    (made,) = cache.thumbnails(entry.file_sha256, lambda: data, None, enlarged=enlarged)
+    (made,) = kept_thumbnails(kept, entry.file_sha256, lambda: data, None, enlarged=enlarged)
     name = f"{IMAGES_FOLDER}/{entry.file}.jpg"
     update.write(name, made.jpeg)
     return page_image(name, made.width, made.height)

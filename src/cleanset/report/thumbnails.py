@@ -5,13 +5,21 @@ by the image's EXIF orientation, as viewers turn them.
 """
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote
 
-from PIL import Image, ImageDraw, ImageOps
+import PIL
+from PIL import Image, ImageDraw, ImageOps, features
 
+from cleanset.cache import PACKAGE
 from cleanset.images.boxes import Box
 from cleanset.images.codec import ORIENTATION, cropped, decode, set_orientation
+from cleanset.kept_files import KeptFiles, kept_files
+
+CODE = ("report/thumbnails.py", "images/codec.py", "images/boxes.py")
+"""The files of the package that decide on the bytes of a thumbnail, and on how it is kept."""
 
 THUMBNAIL_PIXELS = 400
 """Longer side of a thumbnail."""
@@ -50,6 +58,40 @@ def file_names(image_id: str, crop: Box | None) -> tuple[str, ...]:
         return (f"{image_id}.jpg",)
     box = "-".join(map(str, crop))
     return f"{image_id}_{box}_before.jpg", f"{image_id}_{box}.jpg"
+
+
+def usual_thumbnail_files(package: Path = PACKAGE) -> KeptFiles:
+    """The thumbnails that the reports of all editions on this machine share, and `look`."""
+    libraries = f"{PIL.__version__} {features.version('libjpeg_turbo')} {features.version('jpg')}"
+    return kept_files("thumbnails", CODE, libraries, package)
+
+
+def kept_thumbnails(
+    kept: KeptFiles, digest: str, read: Callable[[], bytes], crop: Box | None, *, enlarged: bool
+) -> tuple[Thumbnail, ...]:
+    """As `thumbnail` makes one of a whole image, or `before_and_after` two of a cropped one; each is made once.
+
+    The image is known by the SHA-256 of its bytes, which `read` gives if they are needed. A report shows tens of
+    thousands of images, of which a reviewer's day changes few.
+    """
+    words = [digest, *([] if crop is None else map(str, crop)), *(["enlarged"] if enlarged else [])]
+    names = [f"{'-'.join(words)}-{place}" for place in range(1 if crop is None else 2)]
+    found = [kept.read(name) for name in names]
+    known = tuple(_parsed(content) for content in found if content is not None)
+    if len(known) == len(names):
+        return known
+    data = read()
+    made = (thumbnail(data, enlarged=enlarged),) if crop is None else before_and_after(data, crop, enlarged=enlarged)
+    for name, each in zip(names, made, strict=True):
+        kept.keep(name, f"{each.width} {each.height}\n".encode() + each.jpeg)
+    return made
+
+
+def _parsed(content: bytes) -> Thumbnail:
+    """A thumbnail as it is kept: a line of width and height in pixels, and the JPEG."""
+    size, _, jpeg = content.partition(b"\n")
+    width, height = map(int, size.split())
+    return Thumbnail(jpeg=jpeg, width=width, height=height)
 
 
 def thumbnail(data: bytes, *, enlarged: bool = False) -> Thumbnail:

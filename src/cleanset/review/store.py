@@ -15,7 +15,7 @@ from cleanset.review.file_format import parse_reviews
 from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
 from cleanset.review.guidelines import GUIDELINES, check_reviews_folder
-from cleanset.review.verdict_cache import usual_verdict_cache
+from cleanset.review.verdict_cache import kept_votes, usual_verdict_files
 from cleanset.review.verdicts import OFFICIAL, ImageKey, Review, Vote, votes_that
 from cleanset.waiting import announced
 
@@ -59,11 +59,11 @@ def read_reviews(folder: Path, classes: ClassTable) -> Votes:
 def read_votes(folder: Path, classes: ClassTable) -> Votes:
     """All votes in the folders of reviewers in `folder`, answers to gold items among them."""
     votes: Votes = defaultdict(dict)
-    cache = usual_verdict_cache()
+    kept = usual_verdict_files()
     with announced(f"reading the verdicts in {folder}"), without_garbage_collection():
         for path in review_files(folder, classes):
             text = read_text(path, _REMEDY)
-            for vote in _with_valid_notes(cache.votes(text, path.stem, str(path), classes), path):
+            for vote in _with_valid_notes(kept_votes(text, path.stem, str(path), classes, kept), path):
                 votes[classes.indices[vote.wnid], vote.image_id][path.parent.name] = vote
     # no longer a defaultdict, in which looking up an image adds it
     return dict(votes)

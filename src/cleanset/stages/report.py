@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 
 import pandas as pd
 from pydantic import StrictFloat, StrictInt
 
+from cleanset.cache import PACKAGE
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import VerifiedImages
 from cleanset.edition.lists import unknown_confidences
@@ -18,14 +21,13 @@ from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.folder_updates import FolderUpdate, updating
 from cleanset.json_files import read_json
+from cleanset.kept_files import KeptFiles, kept_files
 from cleanset.machine import keep_freed_memory, without_garbage_collection
 from cleanset.progress import found_in_threads
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, images_rejected_by_all
-from cleanset.report.page_digests import PageDigests, usual_page_digests
 from cleanset.report.pages import Page, PageImages, ReportData, ShownImage, pages, sheets
-from cleanset.report.thumbnail_cache import KnownThumbnail, ThumbnailCache, usual_thumbnail_cache
-from cleanset.report.thumbnails import PageImage, file_names, page_image
+from cleanset.report.thumbnails import PageImage, file_names, kept_thumbnails, page_image, usual_thumbnail_files
 from cleanset.review.agreement import (
     differences,
     overall,
@@ -183,45 +185,44 @@ def save_images(
     """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one.
 
     `enlarged`: images smaller than a thumbnail are, by a whole factor. An image is read only if one of its thumbnails
-    is neither in the report nor in the cache.
+    is not in the cache.
     """
     keep_freed_memory()  # a fifth of the time, where many images of one size are decoded
-    save = partial(_saved, verified, update, usual_thumbnail_cache(), enlarged=enlarged)
+    save = partial(_saved, verified, update, usual_thumbnail_files(), enlarged=enlarged)
     saved = found_in_threads(save, wanted, "report")
     return dict(zip(wanted, saved, strict=True))
 
 
 def _saved(
-    verified: VerifiedImages, update: FolderUpdate, cache: ThumbnailCache, image: ShownImage, *, enlarged: bool
+    verified: VerifiedImages, update: FolderUpdate, kept: KeptFiles, image: ShownImage, *, enlarged: bool
 ) -> tuple[PageImage, ...]:
     image_id, crop = image
-    digest = verified.digest(image_id)
+    made = kept_thumbnails(kept, verified.digest(image_id), partial(verified.read, image_id), crop, enlarged=enlarged)
     # an image id may have folders
     names = [f"{REPORT_IMAGES}/{name}" for name in file_names(image_id, crop)]
-    known = cache.known(digest, crop, enlarged=enlarged)
-    if known and all(is_thumbnail(update.content(name), each) for name, each in zip(names, known, strict=True)):
-        for name in names:
-            update.keep(name)
-        return tuple(page_image(name, each.width, each.height) for name, each in zip(names, known, strict=True))
-    made = cache.thumbnails(digest, partial(verified.read, image_id), crop, enlarged=enlarged)
     for name, each in zip(names, made, strict=True):
         update.write(name, each.jpeg)
     return tuple(page_image(name, each.width, each.height) for name, each in zip(names, made, strict=True))
 
 
-def is_thumbnail(jpeg: bytes | None, known: KnownThumbnail) -> bool:
-    """Whether there are bytes, and those of this thumbnail."""
-    return jpeg is not None and known.is_of(jpeg)
+def usual_page_digests(package: Path = PACKAGE) -> KeptFiles:
+    """The SHA-256 of pages by what they are made from: of some 1,000 pages of classes one verdict changes one.
+
+    Their folder is named after all code and templates of the package, since most of it may appear on a page.
+    """
+    files = sorted(path for pattern in ("*.py", "*/templates/*") for path in package.rglob(pattern) if path.is_file())
+    libraries = f"{version('jinja2')} {version('markupsafe')}"
+    return kept_files("pages", [path.relative_to(package).as_posix() for path in files], libraries, package)
 
 
-def save_page(page: Page, name: str, update: FolderUpdate, digests: PageDigests) -> None:
+def save_page(page: Page, name: str, update: FolderUpdate, digests: KeptFiles) -> None:
     """Draw a page, unless it is in the report and made from the same."""
-    known = digests.known(page.made_from) if page.made_from else ""
+    known = digests.read(page.made_from) if page.made_from else None
     written = update.content(name) if known else None
-    if written is not None and sha256(written) == known:
+    if written is not None and sha256(written).encode() == known:
         update.keep(name)
         return
     text = page.draw()
     update.write_text(name, text)
     if page.made_from:
-        digests.keep(page.made_from, text)
+        digests.keep(page.made_from, sha256(text.encode()).encode())

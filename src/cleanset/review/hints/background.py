@@ -19,16 +19,15 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import Read, decode
-from cleanset.review.hints.text import TextLine, can_read_text, lines_of_text
-from cleanset.review.hints.text_cache import TextCache
+from cleanset.kept_files import NOTHING_KEPT, KeptFiles
+from cleanset.review.hints.text import KEPT_LINES, TextLine, can_read_text, lines_of_text
 
 if TYPE_CHECKING:
     from cleanset.dataset.near_duplicates import NearDuplicates
     from cleanset.images.fingerprints import Fingerprint
     from cleanset.review.hints.crop_proposal import CropProposal
-    from cleanset.review.hints.hints import Hint, ImageMeasures
+    from cleanset.review.hints.hints import Hint, ImageMeasures, KeptMeasures
     from cleanset.review.hints.kinds import HintKind
-    from cleanset.review.hints.measure_cache import KeptMeasures, MeasureCache
 
 
 _Result = TypeVar("_Result")
@@ -41,14 +40,6 @@ MAX_ELSEWHERE = 10
 """Near-duplicates in other classes that are named with an image."""
 MAX_COMPARED = 200
 """Images of a class that are measured and compared at a time, to keep the kinds of their hints."""
-
-
-@dataclass(frozen=True, slots=True)
-class HintCaches:
-    """What is kept on disk from one server to the next; None: nothing."""
-
-    text: TextCache | None = None
-    measures: "MeasureCache | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +58,23 @@ class BackgroundHints:
 
     Images are measured in another process, so that the page never waits, and their text is read there, which takes
     twenty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
-    for all images, and on disk with a cache; so are the kinds of other hints.
+    for all images, and on disk with a folder; so are the kinds of other hints.
     """
 
     def __init__(
         self,
         read: Read,
         classes: ClassTable,
-        caches: HintCaches = HintCaches(),
         class_names: Mapping[str, str] = MappingProxyType({}),
+        *,
+        kept_text: KeptFiles = NOTHING_KEPT,
+        kept_measures: KeptFiles = NOTHING_KEPT,
     ) -> None:
         """`class_names`: by image id, of the images that are compared with those of other classes, too."""
         self._read = read
         self._classes = classes
-        self._caches = caches
+        self._kept_text = kept_text
+        self._kept_measures = kept_measures
         self._class_names = class_names
         self._compared: NearDuplicates[str] | None = None
         self._elsewhere: dict[str, list[str]] = {}
@@ -161,25 +155,22 @@ class BackgroundHints:
 
     def _kept_measures_of(self, image_id: str) -> "KeptMeasures | None":
         """What is kept of an image, from the disk or measured now; None for one that cannot be read."""
-        from cleanset.review.hints.hints import hints_of_image
-        from cleanset.review.hints.measure_cache import KeptMeasures
+        from cleanset.review.hints.hints import KEPT_MEASURES, KeptMeasures, hints_of_image
 
         data = self._bytes_of(image_id)
         if data is None:
             return None
         digest = sha256(data)
-        cache = self._caches.measures
-        kept = cache.kept(digest) if cache else None
+        kept = self._kept_measures.read_value(digest, KEPT_MEASURES)
         if kept is not None:
             return kept
         found = self._measured.get(image_id) or self._measures_in(data)
         if found is None:
             return None
         measures, fingerprint = found
-        kinds = frozenset(hint.kind for hint in hints_of_image(measures, self._classes))
-        made = KeptMeasures(kinds=kinds, size=measures.size, fingerprint=fingerprint)
-        if cache:
-            cache.keep(digest, made)
+        kinds = {hint.kind for hint in hints_of_image(measures, self._classes)}
+        made = KeptMeasures.of(kinds, measures.size, fingerprint)
+        self._kept_measures.keep_value(digest, KEPT_MEASURES, made)
         return made
 
     def request(self, image_ids: Iterable[str]) -> None:
@@ -286,12 +277,11 @@ class BackgroundHints:
 
     def _lines_in(self, data: bytes) -> tuple[TextLine, ...]:
         digest = sha256(data)
-        cache = self._caches.text
-        lines = cache.lines(digest) if cache else None
+        lines = self._kept_text.read_value(digest, KEPT_LINES)
         if lines is None:
             lines = self._in_process(lines_of_text, data)
-            if lines is not None and cache:
-                cache.keep(digest, lines)
+            if lines is not None:
+                self._kept_text.keep_value(digest, KEPT_LINES, lines)
         return lines or ()
 
     def _bytes_of(self, image_id: str) -> bytes | None:

@@ -2,12 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from pathlib import Path
+from typing import Annotated, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from cleanset.cache import PACKAGE
 from cleanset.classes import ClassTable
+from cleanset.edition.versions import installed_version
 from cleanset.images.fingerprints import Fingerprint, fingerprint
+from cleanset.kept_files import KeptFiles, kept_files
 from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint, Sign
 from cleanset.review.hints.measures import PreparedImage, prepared
 from cleanset.review.hints.text import TextLine
@@ -73,3 +80,58 @@ def _signs(measured: Iterable[ImageHint], classes: ClassTable) -> Iterator[tuple
             for sign in each.signs(classes):
                 given.add(each.kind)
                 yield each.kind, sign
+
+
+_Hashes = Annotated[str, Field(pattern="^([0-9a-f]{64})*$")]
+"""Hashes of 256 bits in hexadecimal, one after another."""
+
+
+class KeptMeasures(BaseModel):
+    """What is kept of an image that was measured, so that a server that starts again knows its hints at once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kinds: frozenset[HintKind]
+    """The kinds of its hints, of those that need neither text nor other images."""
+
+    size: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]]
+    """Width and height in stored pixels."""
+
+    hashes: _Hashes
+    parts: _Hashes
+
+    @classmethod
+    def of(cls, kinds: Iterable[HintKind], size: tuple[int, int], found: Fingerprint) -> Self:
+        """What is kept of an image with this fingerprint."""
+        return cls(kinds=frozenset(kinds), size=size, hashes=_digits(found.hashes), parts=_digits(found.parts))
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Its perceptual hashes."""
+        return Fingerprint(hashes=_bits(self.hashes), parts=_bits(self.parts))
+
+
+def _digits(bits: NDArray[np.bool_]) -> str:
+    return np.packbits(bits, axis=1).tobytes().hex()
+
+
+def _bits(digits: str) -> NDArray[np.bool_]:
+    """Hashes of 256 bits, a row each."""
+    return np.unpackbits(np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, 32), axis=1).astype(bool)
+
+
+KEPT_MEASURES = TypeAdapter(KeptMeasures)
+"""What is kept of measured images, by the SHA-256 of their bytes."""
+
+CODE = (
+    "images/codec.py", "images/fingerprints.py", "images/reduction.py", "review/hints/hints.py",
+    "review/hints/kinds.py", "review/hints/measures.py",
+)  # fmt: skip
+"""The files of the package that decide on an image's hints, without text and without other images."""
+_LIBRARIES = ("numpy", "pillow", "pdqhash")
+
+
+def usual_measure_files(classes: ClassTable, package: Path = PACKAGE) -> KeptFiles:
+    """The measures that all editions of ImageNet, or of other images, share on this machine."""
+    libraries = [installed_version(name) for name in _LIBRARIES]
+    return kept_files("hints", CODE, f"{libraries} {classes.is_imagenet}", package)

@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import TypeAdapter
 
+from cleanset.edition.versions import installed_version
 from cleanset.errors import reason
 from cleanset.images.boxes import Box
+from cleanset.kept_files import KeptFiles, kept_files
+
+VERSION = 2
+"""Raise it when `lines_of_text` reads or returns something else: what is kept is then read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,16 @@ class TextLine:
     score: float
     box: Box
     slope: float
+
+
+KEPT_LINES = TypeAdapter(tuple[TextLine, ...])
+"""The lines of an image as they are kept, by the SHA-256 of its bytes: reading takes long, and gives the same again."""
+
+
+def usual_text_files() -> KeptFiles:
+    """The lines that all editions on this machine share."""
+    libraries = " ".join(f"{name} {installed_version(name)}" for name in ("rapidocr", "onnxruntime"))
+    return kept_files("hints", (), f"text {VERSION} {libraries}")
 
 
 def can_read_text() -> bool:

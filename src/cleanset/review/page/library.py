@@ -12,8 +12,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.review.decided import candidates_of
-from cleanset.review.hints.background import BackgroundHints, HintCaches
-from cleanset.review.hints.text_cache import usual_text_cache
+from cleanset.review.hints.background import BackgroundHints
+from cleanset.review.hints.text import usual_text_files
 from cleanset.review.labels import contradictions_in, opinions_on, studies_of
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Candidate, by_image
@@ -101,10 +101,15 @@ def background_hints(library: Library) -> BackgroundHints:
     names: dict[str, str] = {}
     if not classes.is_imagenet:
         names = {each: classes.names[index].name for index in library.by_class for each in library.candidates(index)}
-    from cleanset.review.hints.measure_cache import usual_measure_cache
+    from cleanset.review.hints.hints import usual_measure_files
 
-    caches = HintCaches(text=usual_text_cache(), measures=usual_measure_cache(classes))
-    return BackgroundHints(library.photos.read, classes, caches, class_names=names)
+    return BackgroundHints(
+        library.photos.read,
+        classes,
+        names,
+        kept_text=usual_text_files(),
+        kept_measures=usual_measure_files(classes),
+    )
 
 
 def open_library(edition: Edition) -> Library:

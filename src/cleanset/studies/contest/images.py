@@ -8,22 +8,18 @@ low quality, may still be new, so that they are reported to the board and not re
 import io
 import struct
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from cleanset.cache import PACKAGE, cache_folder, code_digest
 from cleanset.edition.versions import installed_version
-from cleanset.errors import CleansetError
 from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg, opened, pixels_sha256
 from cleanset.images.fingerprints import can_fingerprint
-from cleanset.review.hints.kept_files import KeptFiles
+from cleanset.kept_files import KeptFiles, kept_files
 from cleanset.validation import Sha256
 
 _CODE = ("images/codec.py", "studies/contest/images.py")
@@ -118,15 +114,14 @@ class Measures:
 
     def __init__(self) -> None:
         self._known: dict[str, MeasuredImage] = {}
-        self._files: KeptFiles | None = None
-        with suppress(CleansetError):
-            self._files = KeptFiles(cache_folder() / "contest" / f"images-{_made_by()[:16]}")
+        self._files = _usual_files()
 
     def kept(self, digest: str) -> MeasuredImage | None:
         """What is known of the image with this SHA-256; None for one that was not measured here."""
-        if digest not in self._known and self._files is not None:
-            with suppress(OSError, CleansetError, ValidationError):
-                self._known[digest] = MeasuredImage.model_validate_json(self._files.read(digest))
+        if digest not in self._known:
+            found = self._files.read_value(digest, _KEPT)
+            if found is not None:
+                self._known[digest] = found
         return self._known.get(digest)
 
     def of(self, path: Path, digest: str, data: bytes) -> MeasuredImage:
@@ -134,14 +129,15 @@ class Measures:
         found = self.kept(digest)
         if found is None:
             found = self._known[digest] = _measured(path, data)
-            if self._files is not None:
-                self._files.keep(digest, f"{found.model_dump_json()}\n".encode())
+            self._files.keep_value(digest, _KEPT, found)
         return found
 
 
-@cache
-def _made_by() -> str:
-    return code_digest(_CODE, str([installed_version(name) for name in _LIBRARIES]), PACKAGE)
+_KEPT = TypeAdapter(MeasuredImage)
+
+
+def _usual_files() -> KeptFiles:
+    return kept_files("contest", _CODE, str([installed_version(name) for name in _LIBRARIES]))
 
 
 def _measured(path: Path, data: bytes) -> MeasuredImage:
