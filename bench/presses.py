@@ -38,11 +38,11 @@ from cleanset.review.decided import decisions_under
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.hints import Hint
 from cleanset.review.page import library, server
-from cleanset.review.page.actions import REASON_KEYS
 from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.library import open_library
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import Card, cards
+from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import read_reviews
 from cleanset.sets.published.lists import read_top5
 from cleanset.tables import CANDIDATES, INDEX, LOCATIONS, read_table, write_table

@@ -25,6 +25,7 @@ from cleanset.classes import imagenet
 from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.interpreter import python_command
+from cleanset.review.hints.kinds import HINTS, KnownHint
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
 from cleanset.studies.attacks.study import ATTACKS, AttackParams
@@ -36,6 +37,7 @@ from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL_COLUMN
 from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
+from cleanset.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
@@ -371,6 +373,25 @@ def attacks() -> str:
     return _table(("attack", "effect"), ((f"`{kind}`", attack.effect) for kind, attack in ATTACKS.items()))
 
 
+def hints() -> str:
+    """The hints, the sign that each looks for, and how often it was right (bench/hint_rates.yaml)."""
+    rates = read_yaml(ROOT / "bench" / "hint_rates.yaml", "expected the rates of the hints")
+    rows = [(each.kind.replace("_", " "), each.docs, _rate(each, rates)) for each in HINTS.values()]
+    return _table(("hint", "sign", "found"), rows)
+
+
+def _rate(hint: type[KnownHint], rates: Any) -> str:
+    """How many flaws a hint has found; of a hint whose rules have changed since, or that nobody has rated, nothing."""
+    day = hint.rules_of.isoformat()
+    found = rates["half_of_500"]["flaws"].get(hint.kind)
+    copies = rates["copies"]
+    if found is not None and found["rules_of"] == day:
+        return f"{found['found']} of {found['flawed']}, and {found['false']} without"
+    if hint.kind == "duplicate" and copies["rules_of"] == day:
+        return f"{copies['found_by_share']['0.05']} of {copies['photographs']} copies without 5 % of each side"
+    return "not yet measured"
+
+
 def all_tables() -> str:
     """The columns of every table of an edition, with type and values."""
     found = {name.lower(): table for name, table in vars(tables).items() if isinstance(table, Table)}
@@ -413,6 +434,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "params": params,
     "study_params": partial(sections, StudyParams),
     "attacks": attacks,
+    "hints": hints,
     "attack_params": partial(sections, AttackParams),
     "training_params": partial(sections, TrainingParams),
     "contest_rules": partial(sections, ContestRules),

@@ -15,7 +15,7 @@ import yaml
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from cleanset.review.page.actions import REASON_KEYS
+from cleanset.review.reasons import REASON_KEYS
 
 DOCS = Path("docs")
 SIZE = (1280, 800)

@@ -168,7 +168,7 @@ def test_make_bench_lists_what_can_be_measured(pristine: Checkout, repository: P
     assert done.returncode == 0
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("make bench NAME=…, of ")]
     names = line.split(", of ")[1].split()
-    others = {"hint_rules", "measuring", "photographs", "simulation"}  # modules that the benches use
+    others = {"measuring", "photographs", "simulation"}  # modules that the benches use
     assert set(names) == {path.stem for path in (repository / "bench").glob("*.py")} - others
     assert shell(checkout, "make bench NAME=effor").returncode != 0
     run = shell(checkout, "make --dry-run --no-print-directory bench NAME=score OPTIONS=--memory").stdout

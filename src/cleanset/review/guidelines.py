@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, read_text, write_text
+from cleanset.review.reasons import REASON_ENTRIES
 
 GUIDELINES = "GUIDELINES.md"
 """The file of the guidelines in the folder of all reviews."""
@@ -14,8 +15,10 @@ MAX_GUIDELINES_BYTES = 200_000
 
 
 def usual_guidelines() -> str:
-    """The text for editions without guidelines of their own."""
-    return (files("cleanset.review") / "guidelines.md").read_text("utf-8")
+    """The text for editions without guidelines of their own: what counts, then the rule of each reason."""
+    intro = (files("cleanset.review") / "guidelines.md").read_text("utf-8")
+    rules = (f"\n## {name.replace('_', ' ')}\n{entry.rule}\n" for name, entry in REASON_ENTRIES.items())
+    return intro + "".join(rules)
 
 
 def own_guidelines(reviews: Path) -> str | None:

@@ -1,26 +1,58 @@
-"""The classes of hints: their limits hide nothing by accident, and the docs list each of them."""
+"""The classes of hints: each says what a hint has to say, and its values have names of their own."""
 
-import re
 from dataclasses import fields
-from pathlib import Path
+from datetime import date
+from typing import ClassVar
 
-from cleanset.review.hints.duplicates import DUPLICATE_DOCS
-from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, ImageHint
+import pytest
+
+from cleanset.review.hints.kinds import (
+    HINT_KEYS,
+    MEASURED_HINTS,
+    Blur,
+    Bright,
+    Dark,
+    FewPixels,
+    HintKind,
+    KnownHint,
+    registered,
+)
 
 
-def test_the_docs_list_each_hint_in_its_own_words(repository: Path) -> None:
-    text = (repository / "docs" / "review.md").read_text().partition("\n## Hints\n")[2]
-    listed = re.findall(r"^\| ([a-z ]+) \| (.+) \|$", text.partition("RapidOCR")[0], re.MULTILINE)
-    classes: list[type[ImageHint]] = [*MEASURED_HINTS, AddedText]
-    hints = [(hint.kind.replace("_", " "), hint.docs) for hint in classes]
-    assert listed == [("hint", "sign"), *hints, ("duplicate", DUPLICATE_DOCS)]
+def test_each_hint_has_a_key() -> None:
+    """That of the reason that it speaks for, or its own."""
+    assert HINT_KEYS == {
+        "b": "border", "o": "collage", "u": "dark", "x": "bright", "a": "artificial_background", "f": "filter",
+        "l": "blur", "n": "noise", "p": "few_pixels", "t": "text", "k": "duplicate",
+    }  # fmt: skip
 
 
-def test_a_hint_comes_after_those_that_hide_it() -> None:
-    before = set[str]()
-    for hint in MEASURED_HINTS:
-        assert hint.hidden_by <= before, hint
-        before.add(hint.kind)
+class Silent(KnownHint):
+    """Says less than a hint has to."""
+
+    kind: ClassVar[HintKind] = "noise"
+
+
+class Keyless(KnownHint):
+    """Speaks for no reason, and has no key."""
+
+    kind: ClassVar[HintKind] = "dark"
+    docs: ClassVar[str] = "dark"
+    rules_of: ClassVar[date] = date(2026, 11, 30)
+
+
+@pytest.mark.parametrize(
+    ("hints", "message"),
+    [
+        ((Blur, Silent), "Silent: without docs, rules_of; expected of every hint"),
+        ((Blur, Keyless), "Keyless: without key; expected of every hint"),
+        ((FewPixels, FewPixels), "FewPixels: with the key p, as FewPixels; expected another"),
+        ((Bright, Dark), "Bright: before dark; expected it after"),
+    ],
+)
+def test_what_a_hint_leaves_out(hints: tuple[type[KnownHint], ...], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        registered(*hints)
 
 
 def test_values_of_hints_have_different_names() -> None:

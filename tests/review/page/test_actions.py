@@ -14,15 +14,15 @@ from cleanset.review.page.actions import (
     FILTERS,
     IN_TEXT,
     MODES,
-    REASON_KEYS,
     TABLE,
     TYPING,
     Action,
+    HelpSection,
     Mode,
-    Section,
     action_of,
 )
 from cleanset.review.page.tab import HANDLERS
+from cleanset.review.reasons import REASON_KEYS
 from tests.browser_tab import PATIENCE, Server
 from tests.review.texts import GOLDFISH
 
@@ -76,12 +76,12 @@ LINES = [
 """The lines of the help, in their order."""
 
 ELSEWHERE = {
-    Section.FOOTER: ("", "footer", "? help"),
-    Section.FILTER: ("f", "footer", "m with my verdicts"),
-    Section.BACK: ("b", "#overlay p.foot:last-child", "← → ↑ ↓ another verdict · ↵ go there; b comes back · n p which"),
-    Section.TEXT: ("h", "#overlay p.foot", "↑ ↓ Space scroll"),
-    Section.CLOSE: ("h", "#overlay p.foot", "Esc close"),
-    Section.DIALOG: ("e", ".q-dialog", "↵ save Esc cancel"),
+    HelpSection.FOOTER: ("", "footer", "? help"),
+    HelpSection.FILTER: ("f", "footer", "m with my verdicts"),
+    HelpSection.BACK: ("b", "#overlay p.foot:last-child", "← → ↑ ↓ another verdict · ↵ go there; b comes back · n p"),
+    HelpSection.TEXT: ("h", "#overlay p.foot", "↑ ↓ Space scroll"),
+    HelpSection.CLOSE: ("h", "#overlay p.foot", "Esc close"),
+    HelpSection.DIALOG: ("e", ".q-dialog", "↵ save Esc cancel"),
 }
 """Of the sections that are not in the help: the key and the element that show them, and some of their words."""
 
@@ -116,7 +116,8 @@ def test_the_help_lists_every_action(unchanged: Server, visit: Open) -> None:
         assert text in words(at.page.inner_text(element))
         at.press(*key and ["Escape"])
     # WAIT is a line of which the test of its action reads the words
-    assert {entry.line.section for entry in TABLE} - ELSEWHERE.keys() - {Section.WAIT, Section.PAGE} == set(titles)
+    elsewhere = {*ELSEWHERE, HelpSection.WAIT, HelpSection.PAGE}
+    assert {entry.line.section for entry in TABLE} - elsewhere == set(titles)
 
 
 SINGLE = [*"abcdefghijklmnopqrstuvwxyz0123456789+=-/?ß§ä", " ", "Enter", "Escape", "Backspace", "Delete", "Home", "End"]

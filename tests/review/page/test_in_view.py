@@ -90,11 +90,11 @@ def test_hints_of_classes_that_nobody_has_opened(edition: Path) -> None:
     """Measured in the background; until then the filter says how many images are not, and never that there are none."""
     tab = TabAlone(edition, measures=True)
     hints, library = tab.session.hints, tab.library
-    tab.type("f", "h", "d")
-    assert re.fullmatch(r"No class here yet: hint: drawing\. \d+ images are not measured yet\.", tab.said)
+    tab.type("f", "h", "u")
+    assert re.fullmatch(r"No class here yet: hint: dark\. \d+ images are not measured yet\.", tab.said)
     footer = tab.type("f", "h")["view"]
     assert re.search(r"<small>\d+ images are not measured yet</small>", footer)
-    assert re.search(r"drawing <small>\?</small>", footer)
+    assert re.search(r"dark <small>\?</small>", footer)
     classes = list(library.by_class)[:4]
     hints.measure_all([list(library.candidates(index)) for index in classes])
     images = [each for index in classes for each in library.candidates(index)]

@@ -17,11 +17,12 @@ from cleanset.errors import CleansetError, install_command
 from cleanset.images.boxes import Box
 from cleanset.review import status as review_status
 from cleanset.review.hints.background import BackgroundHints
-from cleanset.review.page.actions import FILTERS, REASON_KEYS
+from cleanset.review.page.actions import FILTERS
 from cleanset.review.page.library import open_library
 from cleanset.review.page.pace import Pace, in_words
 from cleanset.review.page.stored import CropScores
 from cleanset.review.queue import Candidate
+from cleanset.review.reasons import REASON_KEYS
 from cleanset.sets.description import determining_params
 from cleanset.tables import CROP_SCORES, write_table
 from cleanset.vocabulary import REASONS

@@ -7,10 +7,8 @@ import numpy as np
 from cleanset.dataset.near_duplicates import MAX_HASH_DISTANCE, part_distances
 from cleanset.images.fingerprints import Fingerprint
 from cleanset.review.hints.hints import Hint
+from cleanset.review.hints.kinds import Duplicate
 from cleanset.validation import first_names
-
-DUPLICATE_DOCS = "a near-duplicate among the candidates of a class: turned, mirrored, cropped by up to 8 % of each side"
-"""The hint in words, as the documentation lists it."""
 
 
 def hints_between_images(fingerprints: Mapping[str, Fingerprint]) -> dict[str, list[Hint]]:
@@ -27,5 +25,5 @@ def hints_between_images(fingerprints: Mapping[str, Fingerprint]) -> dict[str, l
     for name, row in zip(fingerprints, is_same, strict=True):
         others = tuple(sorted(other for other in names[row].tolist() if other != name))
         if others:
-            found[name].append(Hint("duplicate", f"nearly the same as {first_names(others, 1)}", others))
+            found[name].append(Hint(Duplicate.kind, f"nearly the same as {first_names(others, 1)}", others))
     return found

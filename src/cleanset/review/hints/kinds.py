@@ -10,8 +10,9 @@ Limits are round numbers, chosen on half of the photographs of bench/RESULTS.md.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from cleanset.review.hints import measures
 from cleanset.review.hints.added_text import MIN_SCORE, added_line
 from cleanset.review.hints.measures import PreparedImage
 from cleanset.review.hints.text import TextLine
+from cleanset.review.reasons import REASON_ENTRIES
 from cleanset.vocabulary import Reason
 
 # an image of few pixels need not have a flaw: its object may fill it; nor a dark or a bright one
@@ -51,14 +53,24 @@ class Sign:
         return min(max(share, 0.0), 1.0)
 
 
-class ImageHint(ABC):
-    """What was measured of an image for one hint, and whether it is a sign of a flaw."""
+class KnownHint:
+    """What is known of a hint before any image is measured."""
 
     kind: ClassVar[HintKind]
     """The reason to reject the image that the sign speaks for, or few_pixels, dark, bright."""
 
     docs: ClassVar[str]
     """The sign in words, as the documentation lists it."""
+
+    rules_of: ClassVar[date]
+    """The day on which its rules changed last; rates of earlier rules are not its own."""
+
+    key: ClassVar[str]
+    """The key that filters by it on the review page, of one that speaks for no reason; else it is the reason's key."""
+
+
+class ImageHint(KnownHint, ABC):
+    """What was measured of an image for one hint, and whether it is a sign of a flaw."""
 
     hidden_by: ClassVar[frozenset[HintKind]] = frozenset()
     """The hints beside which this one is not given."""
@@ -83,6 +95,7 @@ class Border(MeasuredHint):
 
     kind: ClassVar[HintKind] = "border"
     docs: ClassVar[str] = "plain margins that end in a straight edge, on two opposite sides"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
 
     margins: tuple[float, float, float, float]
     """Left, top, right, bottom: share of the width or height that is plain and ends in a straight edge, with the rows
@@ -115,6 +128,7 @@ class Collage(MeasuredHint):
 
     kind: ClassVar[HintKind] = "collage"
     docs: ClassVar[str] = "a straight edge across the image, from side to side"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
     MIN_SEAM: ClassVar[float] = 0.9
 
     seams: tuple[float, float]
@@ -145,6 +159,8 @@ class Dark(MeasuredHint):
 
     kind: ClassVar[HintKind] = "dark"
     docs: ClassVar[str] = "a dark image, whose background and colours cannot be judged"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
+    key: ClassVar[str] = "u"
     # of the darkest of 250 photographs, 99 of 100 pixels are below 98
     MAX_LEVEL: ClassVar[float] = 90.0
 
@@ -174,6 +190,8 @@ class Bright(MeasuredHint):
 
     kind: ClassVar[HintKind] = "bright"
     docs: ClassVar[str] = "a bright image, whose background and colours cannot be judged"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
+    key: ClassVar[str] = "x"
     hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark"})
     # of the brightest of 250 photographs, 99 of 100 pixels are above 102
     MIN_LEVEL: ClassVar[float] = 150.0
@@ -204,6 +222,7 @@ class PlainBackground(MeasuredHint):
 
     kind: ClassVar[HintKind] = "artificial_background"
     docs: ClassVar[str] = "a plain background of one colour"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
     # with few levels between them, all areas look plain
     hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark", "bright"})
     MIN_SHARE: ClassVar[float] = 0.7
@@ -235,6 +254,7 @@ class Filter(MeasuredHint):
 
     kind: ClassVar[HintKind] = "filter"
     docs: ClassVar[str] = "no colour, one colour, or grey with some colour"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
     # what stands before a plain background is often grey or black by nature; with few levels all colours are faint
     hidden_by: ClassVar[frozenset[HintKind]] = frozenset({"dark", "bright", "artificial_background"})
     MAX_COLOURLESS: ClassVar[float] = 8.0
@@ -294,6 +314,7 @@ class Blur(MeasuredHint):
 
     kind: ClassVar[HintKind] = "blur"
     docs: ClassVar[str] = "softness: no sharp edge anywhere"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
     MAX_SHARPNESS: ClassVar[float] = 0.4
 
     sharpness: float
@@ -322,6 +343,7 @@ class Noise(MeasuredHint):
 
     kind: ClassVar[HintKind] = "noise"
     docs: ClassVar[str] = "noise in the whole image"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
     MIN_NOISE: ClassVar[float] = 18.0
     # little is recognized beyond
     STRONGEST_NOISE: ClassVar[float] = 72.0
@@ -352,6 +374,8 @@ class FewPixels(MeasuredHint):
 
     kind: ClassVar[HintKind] = "few_pixels"
     docs: ClassVar[str] = "few pixels (ImageNet's images alone): a side below 150"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
+    key: ClassVar[str] = "p"
     # smaller images are enlarged by more than half for ImageNet's models
     MIN_SHORT_SIDE_PIXELS: ClassVar[int] = 150
 
@@ -385,6 +409,7 @@ class AddedText(ImageHint):
 
     kind: ClassVar[HintKind] = "text"
     docs: ClassVar[str] = "a level line of text near an edge; anywhere a web address, a copyright, sample or preview"
+    rules_of: ClassVar[date] = date(2026, 11, 29)
 
     lines: tuple[TextLine, ...]
     size: tuple[int, int]
@@ -412,7 +437,46 @@ def _position(line: TextLine, size: tuple[int, int]) -> str:
     return f"{row} {('left', 'centre', 'right')[min(3 * (left + right) // (2 * width), 2)]}"
 
 
+class Duplicate(KnownHint):
+    """A near-duplicate, found by comparing images (`duplicates`, `ranked`)."""
+
+    kind: ClassVar[HintKind] = "duplicate"
+    docs: ClassVar[str] = (
+        "a near-duplicate among the candidates of a class: turned, mirrored, cropped by up to 8 % of each side"
+    )
+    rules_of: ClassVar[date] = date(2026, 11, 29)
+
+
 MEASURED_HINTS: tuple[type[MeasuredHint], ...] = (
     Border, Collage, Dark, Bright, PlainBackground, Filter, Blur, Noise, FewPixels,
 )  # fmt: skip
 """Each hint from pixels, after those that hide it."""
+
+
+def registered(*hints: type[KnownHint]) -> Mapping[str, type[KnownHint]]:
+    """Hints by the key that filters by them.
+
+    Raises TypeError for one that leaves out what a hint has to say, for two of one key, and for one that comes before a
+    hint that hides it.
+    """
+    keys: dict[str, str] = {name: entry.key for name, entry in REASON_ENTRIES.items()}
+    found = dict[str, type[KnownHint]]()
+    for hint in hints:
+        missing = [name for name in ("kind", "docs", "rules_of") if not hasattr(hint, name)]
+        key = "" if missing else keys.get(hint.kind) or getattr(hint, "key", "")
+        if missing or not key:
+            raise TypeError(f"{hint.__name__}: without {', '.join(missing or ['key'])}; expected of every hint")
+        if key in found:
+            raise TypeError(f"{hint.__name__}: with the key {key}, as {found[key].__name__}; expected another")
+        before = {each.kind for each in found.values()}
+        if issubclass(hint, ImageHint) and not hint.hidden_by <= before:
+            raise TypeError(f"{hint.__name__}: before {', '.join(sorted(hint.hidden_by - before))}; expected it after")
+        found[key] = hint
+    return found
+
+
+HINTS = registered(*MEASURED_HINTS, AddedText, Duplicate)
+"""All hints by the key that filters by them, in the order of the docs."""
+
+HINT_KEYS: Mapping[str, HintKind] = {key: hint.kind for key, hint in HINTS.items()}
+"""The kinds of hints by key."""

@@ -15,7 +15,7 @@ from cleanset.images.codec import pixels_sha256
 from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint
 from cleanset.images.local_features import LocalFeatures, can_find_features, local_features
 from cleanset.review.hints.hints import ImageMeasures, measures_of, signs_of_image
-from cleanset.review.hints.kinds import HintKind, Sign
+from cleanset.review.hints.kinds import Duplicate, HintKind, Sign
 from cleanset.review.hints.measures import prepared
 from cleanset.review.hints.text import TextLine
 from cleanset.validation import first_names
@@ -120,7 +120,7 @@ def _hint(found: Sequence[tuple[float, str, Sign]]) -> FoundHint:
     _, nearest, sign = found[0]
     text = f"{sign.text} {first_names([name for _, name, _ in found], 1)}"
     return FoundHint(
-        "duplicate",
+        Duplicate.kind,
         Sign(text=text, measure=sign.measure, value=sign.value, limit=sign.limit, strongest=sign.strongest),
         nearest,
     )

@@ -7,11 +7,12 @@ from functools import cache
 from markdown_it import MarkdownIt
 
 from cleanset.review.page.session import Session
+from cleanset.review.reasons import REASON_ENTRIES
 from cleanset.review.verdicts import Clean, ImageKey
-from cleanset.vocabulary import REASONS
+from cleanset.vocabulary import REASONS, Reason
 
 EXAMPLES = "static/examples"
-"""Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp."""
+"""Address of the drawn examples: <reason>_clean.webp and <reason>_flawed.webp of each reason that has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,14 @@ def guidelines_sections(session: Session, text: str) -> list[GuidelinesSection]:
     ]
 
 
-def _parts(text: str) -> Iterator[tuple[str, str | None]]:
+def _parts(text: str) -> Iterator[tuple[str, Reason | None]]:
     """Each part of the text, with the reason that its heading names."""
     lines: list[str] = []
     for line in [*text.splitlines(), "## "]:
         if line.startswith("## ") and lines:
             heading = lines[0].removeprefix("## ").strip().lower().replace(" ", "_")
-            yield "\n".join(lines), heading if lines[0].startswith("## ") and heading in REASONS else None
+            named = next((reason for reason in REASONS if lines[0].startswith("## ") and reason == heading), None)
+            yield "\n".join(lines), named
             lines = []
         lines.append(line)
 
@@ -56,14 +58,14 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink"])
 
 
-def _examples(reason: str, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[RuleExample]:
-    """A clean and a flawed example: of the edition, from one class if possible, else drawn ones."""
+def _examples(reason: Reason, settled: Mapping[str, Sequence[ImageKey]], session: Session) -> Iterator[RuleExample]:
+    """A clean and a flawed example: of the edition, from one class if possible, else drawn ones if there are any."""
     flawed = next(iter(settled.get(reason, ())), None)
     clean = next((key for key in settled.get("clean", ()) if flawed and key[0] == flawed[0]), None)
     for kind, key in (("clean", clean), ("flawed", flawed)):
-        if key is None:
+        if key is None and REASON_ENTRIES[reason].has_example:
             yield RuleExample(f"{EXAMPLES}/{reason}_{kind}.webp", f"{kind} (drawn)")
-        else:
+        elif key is not None:
             caption = f"{kind}: {session.library.classes.names[key[0]].name}"
             yield RuleExample(session.library.images[key[1]].url("tile"), caption)
 

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from cleanset.errors import CleansetError, install_command
 from cleanset.review.guidelines import own_guidelines, usual_guidelines
+from cleanset.review.hints.kinds import HINT_KEYS
 from cleanset.review.hints.text import can_read_text
 from cleanset.review.page.actions import (
     BY_KEYS,
     FILTERS,
-    REASON_KEYS,
     TYPING,
     Action,
     Overlay,
@@ -24,6 +24,7 @@ from cleanset.review.page.notices import Notice
 from cleanset.review.page.rules import GuidelinesSection, guidelines_sections
 from cleanset.review.page.session import Session
 from cleanset.review.page.verdicts_of_tab import VerdictsOfTab, reason_in_words
+from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import MAX_NOTE
 
 
@@ -195,7 +196,8 @@ class Tab(VerdictsOfTab):
 
     def _choose_filter_reason(self, sent: ReviewKey) -> None:
         kind = self.mode.removeprefix("filter_by_")
-        self._choose_filter(f"{kind}: {reason_in_words(REASON_KEYS[sent.key])}")
+        chosen = REASON_KEYS[sent.key] if kind == "reason" else HINT_KEYS[sent.key]
+        self._choose_filter(f"{kind}: {reason_in_words(chosen)}")
 
     def _choose_filter(self, name: str) -> None:
         """Go through the classes of a filter from now on, if there are any."""

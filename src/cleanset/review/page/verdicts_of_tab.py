@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
-from cleanset.review.page.actions import REASON_KEYS
 from cleanset.review.page.drafts import Draft
 from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.likeliest import LikeliestReasons
@@ -12,6 +11,7 @@ from cleanset.review.page.notices import Notice
 from cleanset.review.page.rest_of_class import rest_in_words, rest_of_class
 from cleanset.review.page.session import Session
 from cleanset.review.page.shown_class import NotShownError, ShownClass
+from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import ImageKey, Rejected
 from cleanset.validation import shown

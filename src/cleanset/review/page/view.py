@@ -11,16 +11,16 @@ from jinja2 import Environment
 
 from cleanset.classes import ClassTable
 from cleanset.images.boxes import UNKNOWN_BOX, Crop, known_box
+from cleanset.review.hints.kinds import HINT_KEYS
 from cleanset.review.opinions import Opinion
 from cleanset.review.page.actions import (
     BY_KEYS,
     ENTRIES,
     FILTERS,
     HELP_SECTIONS,
-    REASON_KEYS,
     ZOOM_LABELS,
     Action,
-    Section,
+    HelpSection,
     help_lines,
 )
 from cleanset.review.page.cursor import Cursor
@@ -31,6 +31,7 @@ from cleanset.review.page.rest_of_class import MIN_HEIGHT, MIN_WIDTH
 from cleanset.review.page.session import Session
 from cleanset.review.page.tab import Tab
 from cleanset.review.queue import Candidate, Question
+from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.crop_check import is_misclassified
@@ -289,12 +290,13 @@ def _templates() -> Environment:
     templates.globals["zoom_labels"] = ZOOM_LABELS
     templates.globals["more_verdicts"] = SHOWN
     templates.globals["Action"] = Action
-    templates.globals["Section"] = Section
+    templates.globals["Section"] = HelpSection
     templates.globals["entries"] = ENTRIES
     templates.globals["help_lines"] = help_lines
     templates.globals["help_sections"] = HELP_SECTIONS
     templates.globals |= {
-        "reasons": REASON_KEYS, "filters": FILTERS, "by_keys": BY_KEYS, "tiers": TIER_WORDS, "bases": BASIS_WORDS,
+        "reasons": REASON_KEYS, "hints": HINT_KEYS, "filters": FILTERS, "by_keys": BY_KEYS,
+        "tiers": TIER_WORDS, "bases": BASIS_WORDS,
         "min_pixels": MIN_WIDTH * MIN_HEIGHT, "min_shown_seconds": MIN_SHOWN_SECONDS, "max_short": MAX_SHORT_NAMED,
     }  # fmt: skip
     return templates
