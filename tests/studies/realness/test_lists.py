@@ -8,21 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.plan import (
     PlanRequest,
     StudyImage,
     attention_places,
     balanced_lists,
     make_plan,
-    page_data,
     rated_lists,
     seeded_order,
     show_counts,
     sources_twice,
     trials_csv,
 )
-from cleanset.studies.realness.protocol import Protocol
 from tests.properties import examples
 
 
@@ -121,7 +118,7 @@ def test_attention_checks_are_spread(count: int, checks: int, person: int) -> No
 def test_a_plan_tells_people_nothing() -> None:
     """Neither name nor kind nor source is in what the page and the survey tool get."""
     plan = make_plan(images(40, 40), wish(7, 6, 10, 10, 2, 3))
-    for text in (str(page_data(plan, {}, ImageLayout(size=(224, 224)), Protocol())), trials_csv(plan)):
+    for text in (str([each.data() for trials in plan.lists for each in trials]), trials_csv(plan)):
         for word in ("JPEG", "n/", "a/", "id1", "'real'", ",real", "'modified'", ",modified"):
             assert word not in text
     assert Counter(trial.kind for trial in plan.lists[0]) == {"pair": 3, "image": 20, "attention": 2}

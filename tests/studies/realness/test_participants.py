@@ -11,12 +11,8 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.participants import (
-    TRANSITIONS,
     EndAddresses,
-    Event,
     Refusal,
-    State,
-    after,
     id_refusal,
 )
 from cleanset.studies.realness.plan_files import USUAL_TEXTS
@@ -27,17 +23,6 @@ from tests.studies.realness.conftest import ANSWERABLE, rows
 from tests.studies.realness.test_serving import complete, give, opened, restarted
 
 EXAMPLE = "https://example.org"
-
-
-def test_the_table_of_transitions() -> None:
-    states = set(get_args(State))
-    assert {state for pair in TRANSITIONS for state in (pair[0], TRANSITIONS[pair])} == states
-    assert {event for _, event in TRANSITIONS} == set(get_args(Event))
-    # nothing follows on the two final states
-    assert states - {state for state, _ in TRANSITIONS} == {"complete", "refused"}
-    assert after("looking", "begins") == "begun"
-    with pytest.raises(KeyError):
-        after("complete", "is_away")
 
 
 def test_each_refusal_has_words() -> None:

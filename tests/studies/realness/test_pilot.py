@@ -34,9 +34,9 @@ def test_who_they_are() -> None:
 
 @pytest.mark.parametrize(("trial", "choice"), CHECKS)
 def test_careful_people_pass_all_checks_and_others_do_not(trial: SeenTrial, choice: int) -> None:
-    careful = {person(0, seed=seed).answer(trial).choice for seed in range(40)}
-    careless = {person(2, seed=seed).answer(trial).choice for seed in range(40)}
-    biased = {person(8, seed=seed).answer(trial).choice for seed in range(40)}
+    careful = {person(0, seed=seed).answer(trial)[0] for seed in range(40)}
+    careless = {person(2, seed=seed).answer(trial)[0] for seed in range(40)}
+    biased = {person(8, seed=seed).answer(trial)[0] for seed in range(40)}
     assert careful == {choice}
     assert len(careless) > 1
     assert biased == {0}
@@ -48,7 +48,7 @@ def test_the_effect_is_that_of_careful_people() -> None:
     def mean(truth: str) -> float:
         trials = [SeenTrial(kind="image", stimulus=f"{truth}{number}", truth=truth) for number in range(5)]
         people = [person(10 * number, effect=-1.5) for number in range(400)]
-        return float(sum(each.answer(trial).choice for each in people for trial in trials) / 2000)
+        return float(sum(each.answer(trial)[0] for each in people for trial in trials) / 2000)
 
     assert mean("modified") - mean("real") == pytest.approx(-1.5, abs=0.45)
 
@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_answers() -> None:
 
     assert answers(3) == answers(3)
     assert answers(3) != answers(4)
-    seconds = sorted(person(0, seed=seed).answer(trials[0]).seconds for seed in range(101))
+    seconds = sorted(person(0, seed=seed).answer(trials[0])[1] for seed in range(101))
     assert seconds[50] == pytest.approx(6, rel=0.25)
 
 

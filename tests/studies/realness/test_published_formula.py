@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
+from cleanset.studies.realness.analysis import published_formula
 from cleanset.studies.realness.mixed import fit
-from cleanset.studies.realness.published_formula import published_formula
 from cleanset.studies.realness.ratings import Answer
 from tests.studies.realness.conftest import STUDIES, arguments, command, path_of, published
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.csv_files import csv_text, parse_rows
+from cleanset.csv_files import csv_text
 from cleanset.files import new_folder, write_text
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.review.opinions import look_again_columns
@@ -27,11 +26,11 @@ from cleanset.studies.realness.analysis import (
 from cleanset.studies.realness.equivalence import interval
 from cleanset.studies.realness.exclusions import CHECK_RULES
 from cleanset.studies.realness.mixed import Effect
+from cleanset.studies.realness.plan import read_trials
 from cleanset.studies.realness.plan_files import KEY, TRIALS, read_plan
 from cleanset.studies.realness.protocol import SHOWN_MILLISECONDS, protocol_in_words
 from cleanset.studies.realness.ratings import (
     IMAGE_KINDS,
-    TRIAL_COLUMNS,
     Stimulus,
     class_column_of,
     parse_key,
@@ -87,7 +86,8 @@ def run(
         key = parse_key(files.key, str(plan / KEY))
         answers = read_ratings(texts, key, files.shown_milliseconds, revision=files.protocol.revision)
         if settings.limits.min_share:
-            sizes = list_sizes(files.trials, str(plan / TRIALS))
+            lists = read_trials(files.trials, str(plan / TRIALS))
+            sizes = {str(number): len(trials) for number, trials in lists.items()}
     if files is not None and settings.limits.comprehension is None:
         limits = replace(settings.limits, comprehension=files.protocol.failed_pairs_allowed)
         settings = replace(settings, limits=limits)
@@ -101,12 +101,6 @@ def run(
             write_text(folder / IMAGES_CSV, images_csv(analysis.images, stimuli, column))
             write_text(folder / LOOK_AGAIN, images_csv(taken_for_modified(analysis.enough), stimuli, column))
     return analysis
-
-
-def list_sizes(trials: str, where: str) -> dict[str, int]:
-    """The number of trials of each list, by the list's number, from the text of a plan's lists."""
-    rows = parse_rows(trials, TRIAL_COLUMNS, dict[str, str], where, remedy="name a plan's folder")
-    return dict(Counter(cells["list"] for _, cells in rows))
 
 
 def as_json(analysis: Analysis) -> str:

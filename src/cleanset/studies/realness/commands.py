@@ -36,11 +36,15 @@ def with_protocol(settings: str) -> str:
     """The settings of a plan, behind those of the protocol that they name; what they name themselves counts."""
     from dataclasses import asdict
 
-    from cleanset.studies.realness.protocol import named_protocol
+    from cleanset.studies.realness.protocol import PROTOCOLS
+    from cleanset.validation import check_known
 
     given = [each.strip() for each in settings.split(",")]
     names = [each.partition("=")[2] for each in given if each.partition("=")[0] == "protocol"]
-    usual = [f"{name}={value}" for name, value in asdict(named_protocol(names[-1])).items()] if names else []
+    usual: list[str] = []
+    if names:
+        check_known("protocol", names[-1], PROTOCOLS)
+        usual = [f"{name}={value}" for name, value in asdict(PROTOCOLS[names[-1]]).items()]
     return ",".join([*usual, *(each for each in given if each.partition("=")[0] != "protocol")])
 
 

@@ -394,16 +394,8 @@ def fit(
 def _variances(problem: RemlProblem, theta: Floats, residual: float) -> Variances:
     """The variance components for these ratios and the residual variance."""
     real, modified = (residual * ratio**2 for ratio in problem.ratios(theta))
-    if not problem.slopes:
-        return Variances(
-            person=residual * float(theta[0] ** 2),
-            slope=0.0,
-            covariance=0.0,
-            real=real,
-            modified=modified,
-            residual=residual,
-        )
-    factor = np.array([[theta[0], 0.0], [theta[1], theta[2]]])
+    # without slopes, a person's means of the two types of images are one
+    factor = np.array([[theta[0], 0.0], theta[1:3] if problem.slopes else [theta[0], 0.0]])
     people = EFFECTS @ factor @ factor.T @ EFFECTS.T * residual
     return Variances(
         person=float(people[0, 0]),

@@ -1,38 +1,18 @@
-"""A participant as a state machine: the states, what leads from one to the next, and where each end leads.
+"""A participant: their states, where each end leads, and which ids can be kept.
 
 Only a participant who begins is known by name; until then, and if they are refused, nothing of them is kept.
 """
 
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-State = Literal["invited", "looking", "begun", "complete", "expired", "refused"]
-"""invited: has a link. looking: has opened it, and reads. begun: has a list. complete: has answered all of it.
-expired: was away for long, and the list is somebody else's. refused: may not, or does not want to, take part."""
-
-Event = Literal["opens", "declines", "begins", "answers_all", "is_away", "returns", "is_refused"]
-
-TRANSITIONS: Mapping[tuple[State, Event], State] = MappingProxyType(
-    {
-        ("invited", "opens"): "looking",
-        ("invited", "is_refused"): "refused",
-        ("looking", "declines"): "refused",
-        ("looking", "is_refused"): "refused",
-        ("looking", "begins"): "begun",
-        ("begun", "answers_all"): "complete",
-        ("begun", "is_away"): "expired",
-        ("begun", "is_refused"): "refused",
-        # nobody else needs the list any more
-        ("expired", "returns"): "begun",
-    }
-)
-"""The state after an event in a state; nothing else can happen."""
+State = Literal["looking", "begun", "complete", "expired", "refused"]
+"""looking: has opened the link, and reads. begun: has a list. complete: has answered all of it. expired: was away for
+long, and the list is somebody else's; begun again once nobody else needs it. refused: may not take part."""
 
 Refusal = Literal[
     "no_id",
@@ -56,11 +36,6 @@ _ID_SIGNS = " ._-@+"
 _PLACEHOLDER_SIGNS = "{}[]<>$%"
 
 Address = Annotated[str, Field(pattern=r"^https?://[!-~]+$")]
-
-
-def after(state: State, event: Event) -> State:
-    """The state that follows. Raises KeyError for what cannot happen."""
-    return TRANSITIONS[state, event]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +103,6 @@ class Participant:
     answers: list[tuple[str, str]] = field(default_factory=list)
     state: State = "begun"
     lock: Lock = field(default_factory=Lock)
-
-    def move(self, event: Event) -> None:
-        """Go on to the next state."""
-        self.state = after(self.state, event)
 
     @property
     def file(self) -> str:

@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from cleanset.csv_files import parse_rows
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.interpreter import python_command
@@ -29,11 +29,12 @@ from cleanset.progress import tracked
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
 from cleanset.studies.realness.layout import NOMINAL_PIXELS_PER_MM
+from cleanset.studies.realness.plan import read_trials
 from cleanset.studies.realness.plan_files import KEY, PLAN, TRIALS, read_plan
 from cleanset.studies.realness.planning import PUBLISHED_FIT
-from cleanset.studies.realness.ratings import TRIAL_COLUMNS, parse_key
+from cleanset.studies.realness.ratings import parse_key
 from cleanset.studies.realness.simulated import Manner, SeenTrial, SimulatedPerson, TrialKind
-from cleanset.studies.realness.study_server import ANSWERS_FOLDER, PEOPLE, RESTORE_FILE, STUDY_ID
+from cleanset.studies.realness.study_server import ANSWERS_FOLDER, PEOPLE, STUDY_ID
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -164,7 +165,9 @@ def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) 
         shutil.copytree(plan, folder / COPY, ignore=shutil.ignore_patterns(ANSWERS_FOLDER, PEOPLE, f"{STUDY_ID}*"))
         (folder / SCREENS).mkdir()
         walk = _Walk(kinds=_known(plan_files.key), pairs=_pairs(plan_files.trials), screens=folder / SCREENS)
-        crowd = list(_people(people, seed, settings.effect))
+        crowd = [
+            SimulatedPerson(number, seed, effect=settings.effect, variances=PUBLISHED_FIT) for number in range(people)
+        ]
         # playwright does not start in a thread with an event loop, such as a notebook's
         with _served(folder / COPY, people) as address, ThreadPoolExecutor(1) as thread:
             found = thread.submit(_all_walked, address, walk, crowd).result()
@@ -185,11 +188,6 @@ def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) 
 def _all_walked(address: str, walk: _Walk, people: Sequence[SimulatedPerson]) -> tuple[PilotPerson, ...]:
     with _browser() as browser:
         return tuple(_walked(browser, address, walk, person) for person in tracked(people, len(people), "people"))
-
-
-def _people(count: int, seed: int, effect: float) -> Iterator[SimulatedPerson]:
-    for number in range(count):
-        yield SimulatedPerson(number, seed, effect=effect, variances=PUBLISHED_FIT)
 
 
 def _analysed(folder: Path) -> str:
@@ -226,8 +224,8 @@ def _known(key: str) -> dict[str, SeenTrial]:
 
 
 def _pairs(trials: str) -> dict[frozenset[str], str]:
-    rows = parse_rows(trials, TRIAL_COLUMNS, dict[str, str], TRIALS, remedy=RESTORE_FILE)
-    return {frozenset((row["file"], row["file_right"])): row["stimulus"] for _, row in rows if row["kind"] == "pair"}
+    shown = chain.from_iterable(read_trials(trials, TRIALS).values())
+    return {frozenset((each.file, each.file_right)): each.stimulus for each in shown if each.kind == "pair"}
 
 
 def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPerson) -> PilotPerson:
@@ -255,13 +253,13 @@ def _walked(browser: "Browser", address: str, walk: _Walk, person: SimulatedPers
             if kind in ("card", "page"):
                 _click(page, 0)
                 continue
-            answer = person.answer(walk.seen(state))
-            page.clock.run_for(round(1000 * answer.seconds))
-            seconds += answer.seconds
+            choice, taken = person.answer(walk.seen(state))
+            page.clock.run_for(round(1000 * taken))
+            seconds += taken
             if kind == "plate":
-                _click(page, answer.choice)
+                _click(page, choice)
             else:
-                page.keyboard.press(str(answer.choice + 1))
+                page.keyboard.press(str(choice + 1))
         return PilotPerson(
             manner=person.manner,
             seconds=round(seconds, 1),

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text
+from cleanset.csv_files import csv_text, parse_rows
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -23,7 +23,15 @@ from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.plates import DEFICIENCIES, PLATE_DIGITS, Deficiency
 from cleanset.studies.realness.protocol import SCALE_LABELS, SHOWN_MILLISECONDS, Protocol, ScaleName
-from cleanset.studies.realness.ratings import IMAGE_KINDS, SCALE, SIDES, TRIAL_COLUMNS, ImageKind, key_columns
+from cleanset.studies.realness.ratings import (
+    IMAGE_KINDS,
+    RESTORE_FILE,
+    SCALE,
+    SIDES,
+    TRIAL_COLUMNS,
+    ImageKind,
+    key_columns,
+)
 
 MAX_FAILED = 100
 """Failed searches for a swap, each through all lists, after which no more are tried."""
@@ -222,11 +230,6 @@ class Plate:
     digit: str
     deficiency: Deficiency
 
-    @property
-    def file(self) -> str:
-        """Its file on the page."""
-        return f"{self.stimulus}.png"
-
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -336,8 +339,8 @@ def _plates(count: int, seed: int) -> list[Plate]:
 
 
 def _plate_trials(plates: Sequence[Plate], seed: int, person: int) -> list[Trial]:
-    by_name = {each.stimulus: each for each in plates}
-    return [Trial("plate", name, by_name[name].file) for name in seeded_order(list(by_name), seed, "plates", person)]
+    names = [each.stimulus for each in plates]
+    return [Trial("plate", name, f"{name}.png") for name in seeded_order(names, seed, "plates", person)]
 
 
 def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
@@ -412,6 +415,18 @@ def key_csv(plan: StudyPlan, sha256_of: dict[tuple[ImageKind, str], str], classe
     return csv_text(key_columns(classes.key_column), sorted(rows))
 
 
+def read_trials(text: str, where: str) -> dict[int, list[Trial]]:
+    """The trials of each list by its number, from a table of `trials_csv`. Raises CleansetError for anything else."""
+    found: dict[int, list[Trial]] = {}
+    for _, (number, trial) in parse_rows(text, TRIAL_COLUMNS, _listed, where, remedy=RESTORE_FILE):
+        found.setdefault(number, []).append(trial)
+    return found
+
+
+def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
+    return int(cells["list"]), Trial(**{column: cells[column] for column in TRIAL_COLUMNS[2:]})
+
+
 def trials_csv(plan: StudyPlan) -> str:
     """The lists as a table for survey tools: a line for each trial, nothing that reveals which image is real."""
     return csv_text(
@@ -425,33 +440,27 @@ def trials_csv(plan: StudyPlan) -> str:
 
 
 def page_data(
-    plan: StudyPlan,
     texts: Mapping[str, object],
     layout: ImageLayout,
     protocol: Protocol,
     examples: Sequence[str] = (),
+    shown_milliseconds: int = SHOWN_MILLISECONDS,
 ) -> dict[str, object]:
-    """The data of the page: its texts, the ratings, the time before an answer, the layout, and the trials by list.
+    """The data of every page: its texts, the ratings, the time before an answer, the layout, parts of the protocol.
 
     `examples`: the files of the explanation.
     """
     return {
         "texts": texts,
         "scale": SCALE,
-        "shown_milliseconds": SHOWN_MILLISECONDS,
+        "shown_milliseconds": shown_milliseconds,
         **layout.data(),
-        "protocol": page_protocol(protocol),
+        "protocol": {
+            "scale": SCALE_TEXTS[protocol.scale],
+            "revision": protocol.revision,
+            "pairs": protocol.pairs,
+            "plates": protocol.plates,
+            "min_correct_pairs": protocol.min_correct_pairs,
+        },
         "examples": list(examples),
-        "lists": [[each.data() for each in trials] for trials in plan.lists],
-    }
-
-
-def page_protocol(protocol: Protocol) -> dict[str, object]:
-    """The parts of a protocol that the page follows."""
-    return {
-        "scale": SCALE_TEXTS[protocol.scale],
-        "revision": protocol.revision,
-        "pairs": protocol.pairs,
-        "plates": protocol.plates,
-        "min_correct_pairs": protocol.min_correct_pairs,
     }

@@ -241,7 +241,7 @@ def write_stimuli(
             (folder / file).write_bytes(plain_png(modified if side == pair.modified else plain))
     for plate in plan.plates:
         drawn = draw_plate(plate.digit, plate.deficiency, size, plan.seed)
-        (folder / plate.file).write_bytes(plain_png(drawn))
+        (folder / f"{plate.stimulus}.png").write_bytes(plain_png(drawn))
     if plan.example is not None:
         _, plain = read(plan.example)
         for name in ("", *EDITS):
@@ -323,7 +323,9 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         for name in STATIC:
             (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)
-        content = json.dumps(page_data(plan, data, layout, wish, example_files(plan)), separators=(",", ":"))
+        page = page_data(data, layout, wish, example_files(plan))
+        page["lists"] = [[each.data() for each in trials] for trials in plan.lists]
+        content = json.dumps(page, separators=(",", ":"))
         write_text(folder / PAGE_FOLDER / "lists.js", f"const STUDY = {content};\n")
     return outcome
 

@@ -18,9 +18,6 @@ from cleanset.statistics.seeds import change_seed
 
 Deficiency = Literal["protan", "deutan"]
 DEFICIENCIES: tuple[Deficiency, ...] = ("protan", "deutan")
-PLATE_DIGITS = tuple("234567")
-"""The digits that are drawn; those that can be answered are all but 0."""
-
 MIN_SIDE = 96
 """Pixels along a side from which a digit of dots can be read."""
 
@@ -53,17 +50,16 @@ _SEGMENTS: Mapping[str, tuple[tuple[int, int, int, int], ...]] = MappingProxyTyp
 )
 _STROKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "1": ("upper right", "lower right"),
         "2": ("top", "upper right", "middle", "lower left", "bottom"),
         "3": ("top", "upper right", "middle", "lower right", "bottom"),
         "4": ("upper left", "middle", "upper right", "lower right"),
         "5": ("top", "upper left", "middle", "lower right", "bottom"),
         "6": ("top", "upper left", "middle", "lower left", "lower right", "bottom"),
         "7": ("top", "upper right", "lower right"),
-        "8": tuple(_SEGMENTS),
-        "9": ("top", "upper left", "upper right", "middle", "lower right", "bottom"),
     }
 )
+PLATE_DIGITS = tuple(_STROKES)
+"""The digits that are drawn; those that can be answered are all but 0."""
 _HALF_STROKE = 0.12
 _BOX = (-0.32, -0.62, 0.32, 0.31)
 """Left and lower edge of a digit's box in the disc; the size of its units across and up."""

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cleanset.errors import CleansetError
-from cleanset.validation import join_names, shown
 
 Explanation = Literal["text", "examples"]
 PairChange = Literal["tiles", "edits"]
@@ -81,13 +80,6 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
         ),
     }
 )
-
-
-def named_protocol(name: str) -> Protocol:
-    """The protocol of a name. Raises CleansetError for another one."""
-    if name not in PROTOCOLS:
-        raise CleansetError(f"unknown protocol {shown(name)}; expected one of {join_names(list(PROTOCOLS))}")
-    return PROTOCOLS[name]
 
 
 def check_parts(protocol: Protocol) -> None:

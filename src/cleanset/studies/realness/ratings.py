@@ -38,6 +38,7 @@ PLATE_ANSWERS = (*"123456789", "none")
 MAX_PERSON = 200
 
 CORRECT = "correct the file, or leave it out"
+RESTORE_FILE = "restore the file that cleanset wrote"
 
 _ANSWERS_FILE = re.compile(r"answers-([0-9]+)-(.+)")
 _Name = Annotated[
@@ -260,7 +261,7 @@ def class_column_of(text: str) -> str:
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
     """The key of a plan, by stimulus. Raises CleansetError for anything else."""
     columns = key_columns(class_column_of(text))
-    rows = parse_rows(text, columns, Stimulus, where, remedy="restore the file that cleanset wrote", key=("stimulus",))
+    rows = parse_rows(text, columns, Stimulus, where, remedy=RESTORE_FILE, key=("stimulus",))
     return {row.stimulus: row for _, row in rows}
 
 

@@ -14,10 +14,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import system_error
-from cleanset.studies.realness.plan import page_protocol
+from cleanset.studies.realness.plan import page_data
 from cleanset.studies.realness.plan_files import PAGE_IMAGES
 from cleanset.studies.realness.planning import STATIC, static_file
-from cleanset.studies.realness.ratings import SCALE
 from cleanset.studies.realness.study_server import ANSWERS_FOLDER, GivenAnswer, PageVisit, ServeSettings, StudyServer
 from cleanset.validation import first_problem
 from cleanset.web.pages import FRESH, new_application, run_page
@@ -76,16 +75,9 @@ async def _reply(request: Request, kind: type[Sent], answer: Callable[[Sent], ob
 def application(server: StudyServer) -> FastAPI:
     """The page, its images, and the two requests that it makes: nothing else in the plan's folder is served."""
     app = new_application()
-    data = {
-        "texts": server.texts,
-        "scale": SCALE,
-        "study": server.study_id,
-        "parameter": server.settings.id_parameter or "person",
-        "shown_milliseconds": server.shown_milliseconds,
-        **server.layout.data(),
-        "protocol": page_protocol(server.protocol),
-        "examples": server.examples,
-    }
+    found = server.files
+    data = page_data(server.texts, found.layout, found.protocol, found.examples, found.shown_milliseconds)
+    data |= {"study": server.study_id, "parameter": server.settings.id_parameter or "person"}
 
     @app.post("/visit")
     async def visit(request: Request) -> Response:

@@ -45,14 +45,6 @@ class SeenTrial:
     the side of the modified image; of a plate, its digit or none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedAnswer:
-    """An answer, as its place among the choices from 0, and the time that it takes."""
-
-    choice: int
-    seconds: float
-
-
 class SimulatedPerson:
     """A person of a pilot. `effect`: the mean rating of modified images minus that of real ones, -4 to 4."""
 
@@ -66,10 +58,10 @@ class SimulatedPerson:
         self._means = {"real": MEAN_RATING, "modified": MEAN_RATING + effect + slope}
         self._own = self._random.normal(0, variances.person**0.5)
 
-    def answer(self, trial: SeenTrial) -> SimulatedAnswer:
-        """The answer to a trial."""
+    def answer(self, trial: SeenTrial) -> tuple[int, float]:
+        """The answer to a trial, as its place among the choices from 0, and the seconds that it takes."""
         seconds = float(self._random.lognormal(log(SECONDS[self.manner]), SPREAD))
-        return SimulatedAnswer(choice=self._choice(trial), seconds=seconds)
+        return self._choice(trial), seconds
 
     def _choice(self, trial: SeenTrial) -> int:
         choices = {"pair": len(SIDES), "plate": 10}.get(trial.kind, len(SCALE))

@@ -19,7 +19,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cleanset.csv_files import csv_text, parse_rows, read_rows
+from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError
 from cleanset.file_locks import take_lock
 from cleanset.files import append_line, check_no_links, cut_torn_line, read_text, sha256, write_text
@@ -29,16 +29,15 @@ from cleanset.studies.realness.participants import (
     Participant,
     Refusal,
     State,
-    after,
     id_refusal,
     is_participant_id,
 )
-from cleanset.studies.realness.plan import Trial
+from cleanset.studies.realness.plan import Trial, read_trials
 from cleanset.studies.realness.plan_files import KEY, TEXTS, TRIALS, USUAL_TEXTS, read_plan, read_texts
 from cleanset.studies.realness.ratings import (
     ANSWER_COLUMNS,
+    RESTORE_FILE,
     SCREENING_KINDS,
-    TRIAL_COLUMNS,
     VIEW_COLUMNS,
     View,
     choices_of,
@@ -56,9 +55,8 @@ STUDY_ID = "study_id"
 """The file of a plan with a random name of the study, under which browsers keep their keys."""
 
 PEOPLE_COLUMNS = ("began", "id", "key", "person", "list")
-RESTORE_FILE = "restore the file that cleanset wrote"
 _KEY = re.compile(r"[0-9a-f]{32}")
-_STUDY_ID = re.compile(r"[0-9a-f]{32}")
+"""A browser's key, and the name of a study."""
 # it becomes part of the name of a file: from a changed people.csv, ../ must not
 _PERSON = re.compile(r"[0-9a-f]{16}")
 
@@ -114,10 +112,6 @@ class GivenAnswer(BaseModel):
     """Whether the person has gone back to the trial, and may have changed the answer."""
 
 
-def _listed(cells: Mapping[str, str]) -> tuple[int, Trial]:
-    return int(cells["list"]), Trial(**{column: cells[column] for column in TRIAL_COLUMNS[2:]})
-
-
 class StudyServer:
     """The lists of a plan, the people who have them, and the answers so far. Thread-safe."""
 
@@ -125,17 +119,9 @@ class StudyServer:
         """Raises CleansetError unless `plan` is the folder of a plan that nobody else serves."""
         self.plan = plan
         self.settings = settings or ServeSettings()
-        found = read_plan(plan, images=True)
-        self.shown_milliseconds = found.shown_milliseconds
-        self.layout = found.layout
-        self.protocol = found.protocol
-        self.examples = found.examples
-        self.trials: dict[int, list[Trial]] = {}
-        for _, (number, trial) in parse_rows(
-            found.trials, TRIAL_COLUMNS, _listed, str(plan / TRIALS), remedy=RESTORE_FILE
-        ):
-            self.trials.setdefault(number, []).append(trial)
-        key = parse_key(found.key, str(plan / KEY)).values()
+        self.files = read_plan(plan, images=True)
+        self.trials = read_trials(self.files.trials, str(plan / TRIALS))
+        key = parse_key(self.files.key, str(plan / KEY)).values()
         self.correct = {
             kind: {each.stimulus: each.expected for each in key if each.kind == kind} for kind in SCREENING_KINDS
         }
@@ -217,7 +203,7 @@ class StudyServer:
         return _end("expired", "expired", self.settings.expired)
 
     def _refused(self, refusal: Refusal, identity: str) -> dict[str, object]:
-        return _end(after("invited", "is_refused"), refusal, self.settings.of_refusal(refusal)) | {"id": identity}
+        return _end("refused", refusal, self.settings.of_refusal(refusal)) | {"id": identity}
 
     def save(self, given: GivenAnswer) -> dict[str, object] | None:
         """Save an answer; on the disk when this returns. The reply is the end of a participant, if this is one.
@@ -243,7 +229,11 @@ class StudyServer:
         if given.position <= done:
             # sent twice, as when a reply of the server was lost
             before = known.answers[given.position - 1]
-            if given.revises and self.protocol.revision and trials[given.position - 1].kind not in SCREENING_KINDS:
+            if (
+                given.revises
+                and self.files.protocol.revision
+                and trials[given.position - 1].kind not in SCREENING_KINDS
+            ):
                 self._revise(known, given, before)
             elif before != (given.stimulus, answer):
                 raise ValueError(f"trial {given.position} is answered already, perhaps in another tab: load it again")
@@ -269,8 +259,8 @@ class StudyServer:
         known_answers = choices_of(trial.kind)
         if answer not in known_answers:
             raise ValueError(f"answer {answer[:20]!r}; expected one of {', '.join(known_answers)}")
-        if given.milliseconds < self.shown_milliseconds:
-            least = self.shown_milliseconds
+        least = self.files.shown_milliseconds
+        if given.milliseconds < least:
             raise ValueError(f"an answer after {given.milliseconds} ms; expected one after {least} ms: answer again")
         view = [f"{getattr(given.view, name):g}" for name in VIEW_COLUMNS]
         row = (known.person, known.number, given.position, given.stimulus, answer, given.milliseconds, *view)
@@ -279,11 +269,11 @@ class StudyServer:
     def _note_screening(self, one: Participant) -> None:
         """Refuse a person who has failed a screening: before the main part begins."""
         if one.state == "begun" and self._failed_screening(one) is not None:
-            one.move("is_refused")
+            one.state = "refused"
 
     def _failed_screening(self, one: Participant) -> Refusal | None:
         """The screening that a person has gone through to its end, and failed."""
-        protocol = self.protocol
+        protocol = self.files.protocol
         if self._failed(one, "plate", protocol.plates) > 0:
             return "colour_vision"
         if protocol.min_correct_pairs and self._failed(one, "pair", protocol.pairs) > protocol.failed_pairs_allowed:
@@ -301,7 +291,7 @@ class StudyServer:
 
     def _note_complete(self, one: Participant) -> None:
         if one.state != "refused" and len(one.answers) >= len(self.trials[one.number]):
-            one.move("answers_all")
+            one.state = "complete"
 
     def _holds(self, one: Participant) -> bool:
         """Whether the list is theirs: they answered it, or were active in the last minutes."""
@@ -318,11 +308,9 @@ class StudyServer:
     def _resume(self, one: Participant) -> bool:
         """Let a person go on, also after the set time as long as nobody else needs the list."""
         if not self._holds(one) and one.number not in self._free_lists():
-            if one.state == "begun":
-                one.move("is_away")
+            one.state = "expired"
             return False
-        if one.state == "expired":
-            one.move("returns")
+        one.state = "begun"
         one.active = time.monotonic()
         return True
 
@@ -344,7 +332,7 @@ class StudyServer:
             return self._refused(refusal, identity)
         if not visit.begins:
             return {
-                "state": after("invited", "opens"),
+                "state": "looking",
                 "consent": self.pieces["consent"],
                 "instructions": self.pieces["instructions"],
                 "kinds": self.kinds,
@@ -369,7 +357,7 @@ class StudyServer:
             "trials": [each.data() for each in self.trials[one.number]],
             "answered": len(one.answers),
             # to be shown to those who go back
-            "given": [answer for _, answer in one.answers] if self.protocol.revision else [],
+            "given": [answer for _, answer in one.answers] if self.files.protocol.revision else [],
             "instructions": self.pieces["instructions"],
             "kinds": self.kinds,
         }
@@ -394,7 +382,7 @@ def _study_id(path: Path, *, is_new: bool) -> str:
     if is_new or not path.exists():
         write_text(path, secrets.token_hex(16) + "\n")
     found = read_text(path, RESTORE_FILE).strip()
-    if not _STUDY_ID.fullmatch(found):
+    if not _KEY.fullmatch(found):
         raise CleansetError(f"{path}: {shown(found)}; expected 32 hexadecimal digits: {RESTORE_FILE}")
     return found
 
