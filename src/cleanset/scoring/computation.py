@@ -292,13 +292,6 @@ class WorkerProcess(Generic[Found]):
         self._process.kill()
 
 
-class _Received(Tasks):
-    """The tasks that come through a pipe, until it is closed."""
-
-    def __init__(self, pipe: "Connection[Any, Any]") -> None:
-        super().__init__(iter(pipe.recv, None))
-
-
 def _serve(pipe: "Connection[Any, Any]", elsewhere: Elsewhere[Found], device: Device, folder: Path) -> None:
     """The worker process: say when it is ready, then answer each task with its result, or with the error at its end."""
     # the parent is interrupted too, and ends this process
@@ -311,7 +304,7 @@ def _serve(pipe: "Connection[Any, Any]", elsewhere: Elsewhere[Found], device: De
         device.prepare()
         worker = elsewhere.worker(Place(device))
         pipe.send(None)
-        for _, found in worker.results(_Received(pipe)):
+        for _, found in worker.results(Tasks(iter(pipe.recv, None))):
             pipe.send(found)
     except EOFError:
         return

@@ -10,15 +10,15 @@ import pickle
 import signal
 import sys
 from collections import deque
-from collections.abc import Generator, Hashable, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from cleanset.images.preprocessing import PixelPlanes, Preprocessing
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import SynchronizedArray
+
+Result = TypeVar("Result")
 
 PRELOADED = (
     "cleanset.safe_imports",
@@ -71,37 +73,35 @@ def in_threads(
     """
     shape = (batch_size, 3, preprocessing.size, preprocessing.size)
 
-    def fill(pixels: NDArray[np.uint8], place: int, image_id: Hashable) -> None:
-        pixels[place] = pixels_of(image_id, read, preprocessing)
+    def fill(batch: PixelBatch, place: int) -> PixelBatch | None:
+        """Decode an image into its place; the batch, if it is the last one."""
+        batch.pixels[place] = pixels_of(batch.image_ids[place], read, preprocessing)
+        return batch if place == len(batch.image_ids) - 1 else None
 
-    def start(group: Sequence[Hashable]) -> tuple[PixelBatch, list[Future[None]]]:
-        pixels = np.zeros(shape, np.uint8)
-        return PixelBatch(group, pixels), [pool.submit(fill, pixels, *item) for item in enumerate(group)]
+    def started() -> Iterator[Future[PixelBatch | None]]:
+        for group in groups:
+            batch = PixelBatch(group, np.zeros(shape, np.uint8))
+            for place in range(len(group)):
+                yield pool.submit(fill, batch, place)
 
-    pending: deque[tuple[PixelBatch, list[Future[None]]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for group in groups:
-                pending.append(start(group))
-                if len(pending) * batch_size > max(2 * workers, PREFETCHED_BATCHES * batch_size // 2):
-                    yield _finished(pending.popleft())
-            while pending:
-                yield _finished(pending.popleft())
-        finally:
-            for _, futures in pending:
-                for future in futures:
-                    future.cancel()
+    ahead = max(2 * workers, PREFETCHED_BATCHES * batch_size // 2)
+    with ThreadPoolExecutor(workers) as pool, closing(in_order(started(), ahead)) as results:
+        yield from (batch for batch in results if batch is not None)
 
 
-def _finished(started: tuple[PixelBatch, list[Future[None]]]) -> PixelBatch:
-    batch, futures = started
+def in_order(futures: Iterable[Future[Result]], ahead: int) -> Generator[Result, None, None]:
+    """The results of futures in their order; `ahead` further ones are taken first. Its end cancels the others."""
+    pending: deque[Future[Result]] = deque()
     try:
         for future in futures:
-            future.result()
+            pending.append(future)
+            if len(pending) > ahead:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
-        for future in futures:
+        for future in pending:
             future.cancel()
-    return batch
 
 
 def worker_processes(modules: Iterable[str] = ()) -> ForkServerContext:

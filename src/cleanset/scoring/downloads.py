@@ -11,12 +11,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cleanset.file_locks import take_lock
+from cleanset.file_locks import folder_lock
 from cleanset.files import sha256_of, write_text
 from cleanset.interpreter import python_command
 from cleanset.progress import print_notice
@@ -69,7 +69,7 @@ def fetch(origin: Origin, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     workspace = path.with_name(path.name + ".partial")
-    with _alone_in(path.parent):
+    with folder_lock(path.parent):
         if path.is_file():
             return
         shutil.rmtree(workspace, ignore_errors=True)
@@ -102,17 +102,6 @@ def what_instead_of_weights(path: Path) -> str | None:
         title = re.search(r"<title[^>]*>(.*?)</title>", start.decode(errors="replace"), re.DOTALL | re.IGNORECASE)
         return f'a web page ("{" ".join(title[1].split())}")' if title else "a web page"
     return None
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Lock `folder` against other processes that download into it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        take_lock(descriptor, folder)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _download_or_copy(origin: Origin, path: Path) -> None:

@@ -23,7 +23,7 @@ from cleanset.scoring.copied_modules import check_fit, said_of_modules, with_mod
 from cleanset.scoring.downloads import what_instead_of_weights
 from cleanset.scoring.fingerprints import is_importable, sources_of, sources_sha256
 from cleanset.scoring.models import preprocessing_of, weights_at_hand, weights_path
-from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
+from cleanset.scoring.record import ListRecord, read_record
 from cleanset.validation import join_names
 
 WeightsState = Literal["there", "missing", "other bytes", "not weights"]
@@ -54,63 +54,50 @@ def members(edition: Edition) -> list[EnsembleModel]:
     return [_member(edition, role, model) for role, model in read_params(edition.folder).models.items()]
 
 
-def _custom_member(edition: Edition, role: str, module: str, model: Model) -> EnsembleModel:
-    """A custom model: its code stands in place of weights, with all that it imports in the edition's folder."""
-    sources = sources_of(module, edition.folder)
-    found = sources_sha256(module, edition.folder)
-    scored = None
-    if edition.scored_with(role).is_file():
-        record = read_record(edition.scored_with(role))
-        scored = record.module_sha256 if isinstance(record, ScoreRecord) else None
-    state: WeightsState = "there" if found or is_importable(module) else "missing"
-    if found and model.module_sha256 not in (None, found):
-        state = "other bytes"
-    return EnsembleModel(
-        role=role,
-        source=model.source,
-        name=model.name,
-        threat_model=None,
-        preprocessing=None,
-        weights=next(iter(sources), module),
-        found=found,
-        pinned=model.module_sha256,
-        scored=scored,
-        state=state,
-    )
-
-
 def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
+    preprocessing = None
     if model.module is not None:
-        return _custom_member(edition, role, model.module, model)
-    preprocessing = None if model.is_list else preprocessing_of(model).name
-    relative = Path(model.file or "") if model.is_list else weights_path(model, Path())
-    path = edition.folder / relative
-    found = sha256_of(path) if path.is_file() else None
-    state: WeightsState = "there"
-    if found is None and model.source != "random":
-        state = "missing"
-    elif model.is_list and not _is_pinned_list(edition, model):
+        # the code of a custom model, with all that it imports in the edition's folder, stands in place of weights
+        weights = next(iter(sources_of(model.module, edition.folder)), model.module)
+        found = sources_sha256(model.module, edition.folder)
+        pinned = model.module_sha256
+        state: WeightsState = "there" if found or is_importable(model.module) else "missing"
+    else:
+        preprocessing = None if model.is_list else preprocessing_of(model).name
+        relative = Path(model.file or "") if model.is_list else weights_path(model, Path())
+        path = edition.folder / relative
+        weights = relative.as_posix()
+        found = sha256_of(path) if path.is_file() else None
+        pinned = model.sha256
+        state = "there" if found or model.source == "random" else "missing"
+        if state == "there" and model.is_list and not _is_pinned_list(edition, model):
+            state = "other bytes"
+        elif state == "there" and not model.is_list and what_instead_of_weights(path) is not None:
+            state = "not weights"
+    if state == "there" and found and pinned not in (None, found):
         state = "other bytes"
-    elif not model.is_list and what_instead_of_weights(path) is not None:
-        state = "not weights"
-    elif model.sha256 not in (None, found):
-        state = "other bytes"
-    scored = None
-    if edition.scored_with(role).is_file():
-        record = read_record(edition.scored_with(role))
-        scored = record.list_sha256 if isinstance(record, ListRecord) else record.weights_sha256
     return EnsembleModel(
         role=role,
         source=model.source,
         name=model.name,
         threat_model=model.threat_model,
         preprocessing=preprocessing,
-        weights=relative.as_posix(),
+        weights=weights,
         found=found,
-        pinned=model.sha256,
-        scored=scored,
+        pinned=pinned,
+        scored=_scored_with(edition.scored_with(role), model),
         state=state,
     )
+
+
+def _scored_with(path: Path, model: Model) -> str | None:
+    """The SHA-256 of what a model was scored with, in the record of its scores; None without one."""
+    if not path.is_file():
+        return None
+    record = read_record(path)
+    if isinstance(record, ListRecord):
+        return record.list_sha256
+    return record.weights_sha256 if model.module is None else record.module_sha256
 
 
 def _is_pinned_list(edition: Edition, model: Model) -> bool:

@@ -7,9 +7,8 @@ float32, are then the same; in float32 they differ in the seventh digit.
 import copy
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar, cast
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
-from cleanset.scoring.decoding import PixelBatch
+from cleanset.scoring.decoding import PixelBatch, in_order
 from cleanset.scoring.devices import Device, Wait
 from cleanset.scoring.gate import not_finite, wrong_answer
 from cleanset.scoring.logits import ReadOff, ScoreColumns, top5
@@ -34,7 +33,6 @@ Notify = Callable[[str], None]
 """Called with a line for the user."""
 
 In = TypeVar("In")
-Out = TypeVar("Out")
 
 
 def ignore(*_: object) -> None:
@@ -156,7 +154,7 @@ class Scorer:
         # and the result does not depend on the number of cores
         with (
             ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool,
-            closing(_mapped_ahead(pool, work, batches, threads)) as scored,
+            closing(in_order((pool.submit(work, each) for each in batches), threads)) as scored,
         ):
             yield from scored
 
@@ -168,18 +166,17 @@ class Scorer:
             self.waiting.end()
             return self._scored(image_ids, logits)
 
-        with self.device.use(), ThreadPoolExecutor(1) as pool:
-            pending: deque[Future[Scored]] = deque()
+        def started() -> Iterator[Future[Scored]]:
             for image_ids, memory in batches:
                 pixels, wait_for_copy = self.device.upload(memory)
                 self.waiting.begin()
                 logits, wait = self.device.download(self._logits(pixels, len(image_ids)))
-                pending.append(pool.submit(collect, image_ids, logits, wait))
+                future = pool.submit(collect, image_ids, logits, wait)
                 wait_for_copy()  # the batch's memory may be overwritten once the next batch is asked for
-                if len(pending) > 1:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+                yield future
+
+        with self.device.use(), ThreadPoolExecutor(1) as pool, closing(in_order(started(), 1)) as scored:
+            yield from scored
 
     def _logits(self, pixels: Tensor, count: int) -> Tensor:
         """Logits, float64, of the first `count` images of `pixels`, uint8 on the device; the others are padding."""
@@ -218,23 +215,6 @@ class Scorer:
         except ValueError:
             first = int(np.argmin(np.isfinite(values).all(axis=1)))
             raise not_finite(image_ids[first]) from None
-
-
-def _mapped_ahead(
-    pool: Executor, function: Callable[[In], Out], items: Iterable[In], ahead: int
-) -> Generator[Out, None, None]:
-    """The results of `function`, in the order of `items`, computed in `pool` up to `ahead` items ahead of use."""
-    pending: deque[Future[Out]] = deque()
-    try:
-        for item in items:
-            pending.append(pool.submit(function, item))
-            if len(pending) > ahead:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        for future in pending:
-            future.cancel()
 
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
