@@ -9,25 +9,11 @@ import pytest
 from cleanset.measure.measured_models import MeasuredModel, by_accuracy, ranked_pairs
 from cleanset.measure.measures import Accuracy, Confusion, Measures
 from cleanset.measure.notes import Note
-from cleanset.measure.rendering import confusion_counts, hardest_classes, percent, shown_p
+from cleanset.measure.rendering import confusion_counts, hardest_classes
 from cleanset.measure.table import Cell, MeasureTable, cell
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "< 0.0001"), (0.00009999, "< 0.0001"), (0.0001, "0.0001"), (0.03125, "0.0312"), (0.5, "0.5000"),
-        (1.0, "1.0000"),
-    ],
-)  # fmt: skip
-def test_p_values(value: float, text: str) -> None:
-    assert shown_p(value) == text
-
-
-def test_shares() -> None:
-    assert (percent(0.98765), percent(1), percent(0.5, 0)) == ("98.77 %", "100.00 %", "50 %")
-    # 100 * (261 / 480) is 54.37499999999999
-    assert percent(261 / 480) == "54.38 %"
+def test_a_cell() -> None:
     assert cell(261 / 480, (261 / 480, 0.98765)) == ("54.38", "54.38", "98.77", "")
     assert cell(math.nan, (0, 1)) == Cell()
     assert cell(-0.00001, (-0.25, 0.25)) == ("0.00", "-25.00", "25.00", "")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.statistics.formats import percent
 from cleanset.statistics.numbering import OtherNumbering, other_numbering
-from cleanset.statistics.shares import in_percent
 from cleanset.validation import first_names, shown
 
 NATURAL = "natural"
@@ -76,8 +76,8 @@ def in_other_order(found: OtherNumbering, classes: ClassTable) -> str:
         )
     return (
         f"its classes are probably numbered otherwise, or labels are exchanged: {len(moved):,} of {len(classes):,} "
-        f"renumbered to fit half of the images, {how}; {in_percent(found.correct / found.images):.2f} % of the others "
-        f"are correct so, {in_percent(found.correct_before / found.images):.2f} % in {order_in_words(classes)}"
+        f"renumbered to fit half of the images, {how}; {percent(found.correct / found.images)} of the others "
+        f"are correct so, {percent(found.correct_before / found.images)} in {order_in_words(classes)}"
     )
 
 

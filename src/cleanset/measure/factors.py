@@ -21,6 +21,7 @@ from cleanset.files import read_bytes, read_text, sha256
 from cleanset.json_files import parse_json
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.bootstrap import PSEUDO_IMAGES, RESAMPLES, Bootstrap, Interval, Resamples, percentile_interval
+from cleanset.statistics.formats import percent
 from cleanset.statistics.shares import wilson
 from cleanset.validation import shown
 
@@ -158,7 +159,7 @@ class ImageFactors:
 
     def as_json(self) -> dict[str, JsonValue]:
         """What was annotated, and the intervals of the measures."""
-        level = f"{100 * LEVEL:.0f} %"
+        level = percent(LEVEL, 0)
         return {
             "annotations": self.origin,
             "annotations_sha256": self.sha256,

@@ -39,6 +39,7 @@ from cleanset.scoring.consistency import batches_to_ask, dependence
 from cleanset.scoring.gate import NetworkError, NetworkGate, not_finite, wrong_answer
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
+from cleanset.statistics.formats import decimal
 from cleanset.validation import shown
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class Results:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        return f"Results({self.model.name}: {self.accuracy:.4f} ({low:.4f} to {high:.4f}) on {self.images.name})"
+        accuracy = f"{decimal(self.accuracy, 4)} ({decimal(low, 4)} to {decimal(high, 4)})"
+        return f"Results({self.model.name}: {accuracy} on {self.images.name})"
 
     def __str__(self) -> str:
         console = Console(width=WIDTH, color_system=None)

@@ -19,7 +19,7 @@ from cleanset.measure.notes import UNCHECKED, Note, table_notes
 from cleanset.measure.pairs import Pair
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell
-from cleanset.statistics.shares import in_percent
+from cleanset.statistics.formats import p_value
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
@@ -133,7 +133,7 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: 
 def tested_cells(pair: Pair) -> tuple[Cell, Cell]:
     """The difference of the second model from the first, and the p-value."""
     low, high = pair.interval
-    return cell(-pair.counts.difference, (-high, -low)), Cell(shown_p(pair.p_holm))
+    return cell(-pair.counts.difference, (-high, -low)), Cell(p_value(pair.p_holm))
 
 
 MEANING_OF_RATIOS = (
@@ -201,19 +201,9 @@ def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
         counts = pair.counts
         only = [Cell(f"{each:,}") for each in (counts.only_first, counts.only_second)]
         name = f"#{ranks[pair.first]} – #{ranks[pair.second]}"
-        rows.append(((name,), [cell(counts.difference, pair.interval), *only, Cell(shown_p(pair.p_holm))]))
+        rows.append(((name,), [cell(counts.difference, pair.interval), *only, Cell(p_value(pair.p_holm))]))
     caption = f"{MEANING_OF_PAIRS}{HOLM if len(tested) > 1 else ''}."
     return MeasureTable(("pair",), ("difference", "only first", "only second", "p"), rows, caption)
-
-
-def percent(share: float, digits: int = 2) -> str:
-    """A share of 0 to 1 in percent."""
-    return f"{in_percent(share, digits):.{digits}f} %"
-
-
-def shown_p(value: float) -> str:
-    """A p-value with four digits after the point."""
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def hardest_classes(order: Sequence[MeasuredModel], most: int) -> list[int]:
@@ -274,7 +264,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     from cleanset.report.pages import page_environment
 
     environment = page_environment(images.classes, TEMPLATES)
-    environment.filters |= {"cell": cell, "percent": percent, "shown_p": shown_p}
+    environment.filters["cell"] = cell
     environment.globals |= {
         "has_top5": images.classes.has_top5,
         "class_column": images.classes.key_column,

@@ -12,6 +12,7 @@ from rich.text import Text
 from cleanset.csv_files import csv_text
 from cleanset.markup import markdown_text
 from cleanset.measure.notes import Note
+from cleanset.statistics.formats import decimal
 
 SHORT: dict[str, Any] = {"no_wrap": True}
 NUMBER = SHORT | {"justify": "right", "vertical": "top"}
@@ -64,8 +65,7 @@ def cell(
     numbers = [each for each in (value, *(interval or ())) if each is not None and math.isfinite(each)]
     if value is None or not math.isfinite(value):
         return Cell()
-    # 261 of 480 is 54.38 %, although 100 * (261 / 480) is 54.37499999999999; and there is no -0.00
-    texts = [f"{round(round(factor * each, 9), digits) + 0:.{digits}f}" for each in numbers]
+    texts = [decimal(each, digits, factor) for each in numbers]
     first, low, high = texts if len(texts) == 3 else (texts[0], "", "")
     return Cell(first, low, high, unit)
 

@@ -21,8 +21,8 @@ from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
 from cleanset.selection.class_size import ImagesPerClass
+from cleanset.statistics.formats import FILTERS, decimal, in_percent
 from cleanset.statistics.raters import coefficient_text
-from cleanset.statistics.shares import in_percent
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -271,7 +271,7 @@ def page_environment(classes: ClassTable, *folders: Path) -> Environment:
     environment.filters |= {
         "number": _number, "counted": _counted, "share": _share, "coefficient": coefficient_text, "words": _words,
         "breakable": _breakable, "probability": _probability, "opinion": _opinion, "short_id": _short_id,
-        "directed": _directed,
+        "directed": _directed, **FILTERS,
     }  # fmt: skip
     environment.tests["unknown_box"] = lambda box: box is UNKNOWN_BOX
     return environment
@@ -292,7 +292,7 @@ def _share(value: float | None) -> str:
 
 
 def _probability(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    return decimal(value, 3)
 
 
 def _opinion(review: Review) -> str:

@@ -15,7 +15,7 @@ from cleanset.images.boxes import known_box
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review
 from cleanset.statistics import raters
-from cleanset.statistics.shares import in_percent
+from cleanset.statistics.formats import in_percent
 from cleanset.vocabulary import VERDICTS
 
 VerdictCounts = NDArray[np.int64]

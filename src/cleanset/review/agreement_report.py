@@ -17,6 +17,7 @@ from cleanset.review.file_format import review_fields
 from cleanset.review.terminal import grid
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.statistics.formats import percent
 from cleanset.statistics.raters import MIN_RATED, coefficient_text
 from cleanset.tables import INDEX, read_table
 from cleanset.waiting import announced
@@ -132,7 +133,7 @@ def _agreed(found: agreement.Agreement | agreement.VerdictAgreement) -> tuple[st
     """Agreement, kappa and AC1, which is of all verdicts together alone."""
     of_all = found if isinstance(found, agreement.Agreement) else None
     return (
-        "–" if found.agreement is None else f"{100 * found.agreement:.1f} %",
+        percent(found.agreement, 1),
         coefficient_text(found.kappa, found.kappa_interval),
         coefficient_text(of_all.ac1, of_all.ac1_interval) if of_all else "",
     )

@@ -20,6 +20,7 @@ from cleanset.review.verdicts import Clean, Vote
 from cleanset.selection.selected import boxes_of
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.statistics.formats import decimal
 from cleanset.statistics.shares import lower_limit, lower_limit_at_any_time
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ def sentences(result: AuditResult) -> Iterator[str]:
         else:
             yield (
                 "Corrected for what the auditors miss: by their gold items they find at least "
-                f"{100 * result.sensitivity:.0f} % of the flaws. If they missed nothing, it would be "
+                f"{decimal(result.sensitivity, 0, 100)} % of the flaws. If they missed nothing, it would be "
                 f"{percent(result.at_most, result.now)}."
             )
     if result.unmeasured:

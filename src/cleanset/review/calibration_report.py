@@ -12,6 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.review.audit_files import all_gold_answers
 from cleanset.review.calibration import ACCEPTABLE_MISSES, ALARM, MANY_MISSES, Calibration, GoldScore, calibrations
 from cleanset.review.terminal import grid
+from cleanset.statistics.formats import decimal, percent
 
 
 def run_calibration(edition: Edition) -> list[Calibration]:
@@ -71,11 +72,16 @@ def _cells(share: GoldScore) -> tuple[str, str, str, str]:
     if share.share is None:
         return str(share.correct), str(share.golds), "–", "–"
     low, high = share.interval
-    return str(share.correct), str(share.golds), f"{100 * share.share:.0f} %", f"{100 * low:.0f} to {100 * high:.0f} %"
+    return (
+        str(share.correct),
+        str(share.golds),
+        percent(share.share, 0),
+        f"{decimal(low, 0, 100)} to {percent(high, 0)}",
+    )
 
 
 _NOTE = (
-    f"Misses many: the answers are {ALARM:.0f} times likelier of somebody who misses {100 * MANY_MISSES:.0f} % than of "
-    f"one who misses {100 * ACCEPTABLE_MISSES:.0f} %; careful: the reverse. Either is wrong in 1 of 100 cases at most, "
+    f"Misses many: the answers are {ALARM:.0f} times likelier of somebody who misses {percent(MANY_MISSES, 0)} than of "
+    f"one who misses {percent(ACCEPTABLE_MISSES, 0)}; careful: the reverse. Either is wrong in 1 of 100 cases at most, "
     "however often one looks."
 )

@@ -23,6 +23,7 @@ from cleanset.review.opinions import MAX_LETTERS, OPINION_COLUMNS, Opinion
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Rejected
 from cleanset.selection.candidates import check_same_images
+from cleanset.statistics.formats import percent
 from cleanset.tables import INDEX, SCORES, read_table, text_of_table
 from cleanset.validation import first_names
 
@@ -39,8 +40,8 @@ class Contradiction:
 
     def opinion(self, classes: ClassTable) -> Opinion:
         """The contradiction as a second opinion: wrong class, dog 91 %, cat 2 %."""
-        predicted = f"{classes.labels[self.predicted]} {100 * self.predicted_confidence:.0f} %"
-        label = f"{classes.labels[self.label]} {100 * self.confidence:.0f} %"
+        predicted = f"{classes.labels[self.predicted]} {percent(self.predicted_confidence, 0)}"
+        label = f"{classes.labels[self.label]} {percent(self.confidence, 0)}"
         return Opinion(self.image_id, "wrong class", cut(f"{predicted}, {label}", MAX_LETTERS))
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.selection.candidates import correct, ordered, top5_predictions
+from cleanset.statistics.formats import decimal
 
 # minimum number of images in the sample of whole classes, by the original labels
 SAMPLE_SIZE = 1000
@@ -130,7 +131,7 @@ class Distance:
 
     def __str__(self) -> str:
         return (
-            f"top-1 agreement {self.top1_agreement:.2%} of {self.images:,} images, largest difference in "
+            f"top-1 agreement {decimal(self.top1_agreement, 2, 100)}% of {self.images:,} images, largest difference in "
             f"probability {self.largest_difference:.2g}, of {self.classes} classes {self.classes_reordered} with "
             f"another order of the five easiest, {self.classes_changed} with other three"
         )

@@ -11,7 +11,7 @@ from cleanset.selection.candidates import check_same_images, correct, top5_predi
 from cleanset.selection.class_size import ImagesPerClass, is_full, least_images
 from cleanset.selection.rule import Label
 from cleanset.selection.selected import boxes_of
-from cleanset.statistics.shares import in_percent
+from cleanset.statistics.formats import in_percent
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIERS
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from cleanset.statistics.basics import LEVEL, Floats, Ints
 from cleanset.statistics.bootstrap import RESAMPLES, percentile_interval, seed_of
+from cleanset.statistics.formats import NOTHING, decimal
 
 MIN_RATED = 10
 """Images with two ratings or more from which a coefficient is given."""
@@ -127,4 +128,6 @@ def _alpha(means: Floats, images: int) -> Floats:
 
 def coefficient_text(value: float | None, interval: Sequence[float] | None) -> str:
     """A coefficient of agreement with its interval, which is wide: two digits; – without one."""
-    return "–" if value is None or interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
+    if value is None or interval is None:
+        return NOTHING
+    return f"{decimal(value)} ({decimal(interval[0])} to {decimal(interval[1])})"

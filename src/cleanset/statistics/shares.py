@@ -1,4 +1,4 @@
-"""One share: in percent, and its intervals and limits: Wilson's, exact, and valid at whatever number one stops."""
+"""One share: its intervals and limits: Wilson's, exact, and valid at whatever number one stops."""
 
 import math
 from collections.abc import Callable
@@ -9,11 +9,6 @@ from cleanset.statistics.bootstrap import Interval
 
 _HALVINGS = 60
 _MIXED_SHARES = 64
-
-
-def in_percent(share: float, digits: int = 2) -> float:
-    """A share in percent, rounded: 261 of 480 is 54.38 %, although 100 * (261 / 480) is 54.37499999999999."""
-    return round(round(100 * share, 9), digits)
 
 
 def wilson(correct: int, images: int) -> Interval:

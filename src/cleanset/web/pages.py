@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import CleansetError
+from cleanset.statistics.formats import FILTERS
 from cleanset.web.guard import Guard, is_loopback, own_hosts, public_origin
 from cleanset.web.keys import SentKey
 from cleanset.web.tokens import drawn_tokens, opening_file, page_tokens
@@ -122,6 +123,7 @@ def html_templates(package: str) -> Environment:
     templates = Environment(
         loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    templates.filters |= FILTERS
     templates.filters["words"] = lambda name: name.replace("_", " ")
     return templates
 

@@ -281,7 +281,6 @@ def _short_id(image_id: str, classes: ClassTable) -> str:
 @cache
 def _templates() -> Environment:
     templates = html_templates("cleanset.review.page")
-    templates.filters["percent"] = lambda share: f"{100 * share:.1f} %"
     templates.filters["short_id"] = _short_id
     templates.filters["class_name"] = lambda key, classes: classes.labels[classes.indices[key]]
     templates.filters["thousands"] = lambda number: f"{number:,}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cleanset.statistics.formats import percent
 from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Parameters
 from cleanset.studies.attacks.baselines import Baselines
@@ -130,7 +131,7 @@ def _clean(of: Evidence) -> tuple[State, str]:
     if not found:
         return "not met", "not measured"
     most = max(found, key=lambda each: each.images)
-    return "met", f"{100 * (1 - most.value):.1f} % of {most.images:,} images"
+    return "met", f"{percent(1 - most.value, 1)} of {most.images:,} images"
 
 
 def _large_balls(of: Evidence) -> tuple[State, str]:
@@ -199,7 +200,7 @@ def _converged(of: Evidence) -> tuple[State, str]:
     found = {name: each for name in of.attacks if (each := of.measure(name, "converged")) is not None}
     if not found:
         return "not met", "no attack tells whether it has converged"
-    text = ", ".join(f"{name} on {100 * each.value:.1f} % of {each.images} images" for name, each in found.items())
+    text = ", ".join(f"{name} on {percent(each.value, 1)} of {each.images} images" for name, each in found.items())
     return "met" if all(each.value >= MIN_CONVERGED for each in found.values()) else "not met", text
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.files import replacing, write_text
+from cleanset.statistics.formats import decimal
 from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.files import ContestFiles, counted, submitted_images
 from cleanset.studies.contest.image_course import ImageState
@@ -73,7 +74,7 @@ def as_table(standing: Standing) -> Table:
     rows = []
     for each in standing.defences:
         shares = "\n".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
-        overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
+        overfit = "" if each.overfitting is None else f"{decimal(float(each.overfitting), 1, 100, signed=True)} %"
         since = (("staked", each.staked_on), ("broken", each.broken_in))
         dates = "\n".join(f"{what} {date}" for what, date in since if date)
         rows.append((each.name, each.status, dates, f"{shares}\n{each.unsettled}".strip(), overfit))

@@ -15,6 +15,7 @@ from cleanset.csv_files import csv_text
 from cleanset.files import new_folder, write_text
 from cleanset.measure.table import Cell, MeasureTable, cell
 from cleanset.review.opinions import look_again_columns
+from cleanset.statistics.formats import decimal
 from cleanset.studies.realness.analysis import (
     Analysis,
     AnalysisSettings,
@@ -65,7 +66,7 @@ def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus], class_co
     wnids = {(each.kind, each.image): each.wnid for each in key}
     rows = (
         (each.kind, each.image, wnids.get((each.kind, each.image), ""), each.ratings, each.negative,
-         *(f"{number:.4f}" for number in (each.share, *each.interval, each.mean)))
+         *(decimal(number, 4) for number in (each.share, *each.interval, each.mean)))
         for each in images
     )  # fmt: skip
     return csv_text(look_again_columns(class_column), rows)
@@ -169,6 +170,7 @@ def as_text(analysis: Analysis) -> Group:
     """The results as text of at most 80 columns."""
     tests = analysis.equivalence
     low, high = tests.interval
+    ends = f"{decimal(low, 3)} to {decimal(high, 3)}"
     verdict = "equivalent" if tests.equivalent else "not shown to be equivalent"
     parts: list[RenderableType] = [
         *(Text(line) for line in _people(analysis)),
@@ -179,7 +181,7 @@ def as_text(analysis: Analysis) -> Group:
         Text(f"modified - real: {_shown(analysis.fit.modified)}"),
         *(Text(line, style="red") for line in warnings_of(analysis)),
         Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
-        Text(f"p {tests.p:.4f}, {100 * (1 - 2 * tests.alpha):g} % interval {low:.3f} to {high:.3f}"),
+        Text(f"p {decimal(tests.p, 4)}, {100 * (1 - 2 * tests.alpha):g} % interval {ends}"),
         *(Text(line) for line in (*_ordinal_lines(analysis), *_published_lines(analysis))),
         Text(
             f"{len(taken_for_modified(analysis.enough)):,} of {len(analysis.enough):,} real images with "
@@ -211,8 +213,8 @@ def _ordinal_lines(analysis: Analysis) -> list[str]:
         return []
     low, high = found.interval
     return [
-        f"ordinal model, log-odds: {found.effect:.3f} (95 % {low:.3f} to {high:.3f})",
-        f"odds ratio {found.odds_ratio:.3f}; mean difference that it implies: {found.difference:.3f}",
+        f"ordinal model, log-odds: {decimal(found.effect, 3)} (95 % {decimal(low, 3)} to {decimal(high, 3)})",
+        f"odds ratio {decimal(found.odds_ratio, 3)}; mean difference that it implies: {decimal(found.difference, 3)}",
     ]
 
 
@@ -288,6 +290,7 @@ def _summaries(analysis: Analysis) -> Table:
 
 
 def _shown(effect: Effect) -> str:
-    degrees = "normal" if math.isinf(effect.degrees) else f"df {effect.degrees:.1f}"
+    degrees = "normal" if math.isinf(effect.degrees) else f"df {decimal(effect.degrees, 1)}"
     low, high = interval(effect, 0.95)
-    return f"{effect.estimate:.3f} (95 % {low:.3f} to {high:.3f}), se {effect.standard_error:.3f}, {degrees}"
+    shown = f"{decimal(effect.estimate, 3)} (95 % {decimal(low, 3)} to {decimal(high, 3)})"
+    return f"{shown}, se {decimal(effect.standard_error, 3)}, {degrees}"

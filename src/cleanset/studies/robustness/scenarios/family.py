@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.statistics.formats import decimal
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
 from cleanset.studies.robustness.images import Sources, StudyFile
@@ -46,7 +47,7 @@ def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
         found[model, part, ""] = (
             float(spread(squares.to_numpy("float64"), "as_published")) if len(squares) > 1 else np.nan
         )
-    return {(a, b, c): f"{100 * value:.2f}" if np.isfinite(value) else "–" for (a, b, c), value in found.items()}
+    return {(a, b, c): decimal(value, 2, 100) for (a, b, c), value in found.items()}
 
 
 def _baseline_names(base: Baselines, first_role: str, cells: pd.DataFrame, classes: ClassTable) -> list[str]:

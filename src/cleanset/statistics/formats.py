@@ -1,0 +1,43 @@
+"""Numbers as people read them: one rounding of shares, intervals and p-values for terminals, papers and pages.
+
+Half-way values go to the even digit. A share is rounded after the noise of its division is gone: 261 of 480 is 54.38 %,
+although 100 * (261 / 480) is 54.37499999999999.
+"""
+
+import math
+
+NOTHING = "–"
+"""In place of a value that is not defined."""
+
+
+def in_percent(share: float, digits: int = 2) -> float:
+    """A share of 0 to 1 in percent, rounded."""
+    return _rounded(100 * share, digits)
+
+
+def _rounded(value: float, digits: int) -> float:
+    # + 0: there is no -0.00
+    return round(round(value, 9), digits) + 0
+
+
+def decimal(value: float | None, digits: int = 2, factor: float = 1, *, signed: bool = False) -> str:
+    """A value times a factor with digits after the point, `signed` with a plus too; NOTHING where it is undefined."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    found = _rounded(factor * value, digits)
+    return f"{found:+.{digits}f}" if signed else f"{found:.{digits}f}"
+
+
+def percent(share: float | None, digits: int = 2) -> str:
+    """A share of 0 to 1 in percent, such as 98.77 %; NOTHING where it is undefined."""
+    found = decimal(share, digits, 100)
+    return found if found == NOTHING else f"{found} %"
+
+
+def p_value(p: float | None) -> str:
+    """A p-value with four digits after the point; NOTHING where it is undefined."""
+    return "< 0.0001" if p is not None and p < 0.0001 else decimal(p, 4)
+
+
+FILTERS = {"decimal": decimal, "percent": percent, "p_value": p_value}
+"""The same for templates of pages."""
