@@ -1,10 +1,12 @@
 """Numbers as the tables of `cleanset evaluate` show them."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from cleanset.measure.measured_models import MeasuredModel, by_accuracy, ranked_pairs
 from cleanset.measure.measures import Accuracy, Confusion, Measures
@@ -110,3 +112,38 @@ def test_the_pairs_of_the_best_model_come_first() -> None:
         for name, each in correct.items()
     ]
     assert [(pair.first, pair.second) for pair in ranked_pairs(rows)] == [("b", "c"), ("b", "a"), ("c", "a")]
+
+
+def printed(table: MeasureTable, width: int) -> list[str]:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(table.in_terminal("\n", first=" "), highlight=False)
+    return captured.get().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_no_column_is_cut_whatever_the_width(width: int) -> None:
+    """Seven measures of two models: those that do not fit stand in further blocks, each with the models again."""
+    titles = ["accuracy", "macro accuracy", "top-5", "confidence", "ECE", "a further measure", "p"]
+    names = ("one", "two")
+    rows = [
+        (("12", name), [cell((10 * row + place) / 40, (0.001, 0.999), unit=" %") for place in range(7)])
+        for row, name in enumerate(names)
+    ]
+    lines = printed(MeasureTable(("#", "model"), titles, rows), width)
+    assert max(map(len, lines)) <= width
+    blocks = [block.splitlines() for block in "\n".join(lines).split("\n\n")]
+    assert (len(blocks) == 1) == (width == 200)
+    shown = [re.split(" {2,}", block[0].strip()) for block in blocks]
+    assert [title for block in shown for title in block[2:]] == titles
+    assert [block[:2] for block in shown] == [["#", "model"]] * len(blocks)
+    assert all([line.split()[1] for line in block if "12 " in line] == list(names) for block in blocks)
+    text = "\n".join(lines)
+    for share in range(7):
+        assert f" {2.5 * share:.2f} %" in text
+    assert text.count("(0.10–99.90)") == 14
+
+
+def test_a_table_without_measures_has_its_texts() -> None:
+    lines = printed(MeasureTable(("#", "model"), (), [(("1", "one"), ())]), 80)
+    assert [line.split() for line in lines] == [["#", "model"], ["1", "one"]]

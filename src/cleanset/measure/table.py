@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +16,8 @@ from cleanset.markup import markdown_text
 from cleanset.measure.notes import Note
 from cleanset.statistics.formats import decimal
 
+GAP = 2
+"""Blanks between columns in a terminal."""
 SHORT: dict[str, Any] = {"no_wrap": True}
 NUMBER = SHORT | {"justify": "right", "vertical": "top"}
 WORDS = SHORT | {"overflow": "ellipsis", "min_width": 16}
@@ -85,18 +89,9 @@ class MeasureTable:
     notes: Sequence[Note] = ()
     """What readers of a paper must know; see `table_notes`."""
 
-    def in_terminal(self, between: str = " ", first: str | None = None) -> Table:
+    def in_terminal(self, between: str = " ", first: str | None = None) -> "TerminalTable":
         """The table without lines; `between`: between a value and its interval; `first`: in the first cell of a row."""
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-        for label in self.labels:
-            table.add_column(label, **STYLES.get(label, WORDS))
-        for title in self.titles:
-            table.add_column(title, **NUMBER)
-        for texts, cells in self.rows:
-            separators = [between if first is None else first, *[between] * len(cells)]
-            shown = (each.in_terminal(separator) for each, separator in zip(cells, separators, strict=False))
-            table.add_row(*map(Text, texts), *shown)
-        return table
+        return TerminalTable(self, between, between if first is None else first)
 
     def in_form(self, form: str) -> str:
         """The table for a paper, as latex, markdown or csv."""
@@ -159,6 +154,69 @@ class MeasureTable:
             for texts, cells in self.rows
         )
         return csv_text([*self.labels, *header, *(note.name for note in self.notes)], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalTable:
+    """A table as rich prints it: columns that do not fit beside the others follow in further blocks, with the texts."""
+
+    table: MeasureTable
+    between: str
+    """Between a value and its interval."""
+
+    first: str
+    """The same in the first cell of a row."""
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield a block for as many columns as fit into the width, at least one, then the next."""
+        columns = self._columns()
+        left = options.max_width - sum(map(_text_width, self._texts()))
+        widths = [max(map(_lines_width, column)) + GAP for column in columns]
+        start = 0
+        while start == 0 or start < len(columns):
+            end = start + 1
+            # nothing follows the last column
+            while end < len(columns) and sum(widths[start : end + 1]) - GAP <= left:
+                end += 1
+            if start:
+                yield Text()
+            yield self._block(columns[start:end])
+            start = end
+
+    def _texts(self) -> list[list[str]]:
+        """The columns of texts, each with its title."""
+        return [
+            [label, *(texts[place] for texts, _ in self.table.rows)] for place, label in enumerate(self.table.labels)
+        ]
+
+    def _columns(self) -> list[list[str]]:
+        """The columns of measures, each with its title."""
+        return [
+            [title, *(cells[place].in_terminal(self.between if place else self.first) for _, cells in self.table.rows)]
+            for place, title in enumerate(self.table.titles)
+        ]
+
+    def _block(self, columns: Sequence[Sequence[str]]) -> Table:
+        """The texts, and some of the columns."""
+        block = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
+        texts = self._texts()
+        for title, *_ in texts:
+            block.add_column(title, **STYLES.get(title, WORDS))
+        for title, *_ in columns:
+            block.add_column(title, **NUMBER)
+        for row in zip(*(column[1:] for column in texts), *(column[1:] for column in columns), strict=True):
+            block.add_row(*map(Text, row[: len(texts)]), *row[len(texts) :])
+        return block
+
+
+def _lines_width(text: str) -> int:
+    return max(cell_len(line) for line in text.split("\n"))
+
+
+def _text_width(column: Sequence[str]) -> int:
+    """The width that a column of texts needs with its gap: names are cut or folded down to a minimum."""
+    least: int | None = STYLES.get(column[0], WORDS).get("min_width")
+    return (max(map(_lines_width, column)) if least is None else least) + GAP
 
 
 def _note_text(note: Note) -> str:

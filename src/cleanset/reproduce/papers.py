@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Group
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.measure.table import Cell, MeasureTable
@@ -71,7 +70,7 @@ def summary_of(paper: Reproduction) -> str:
 def in_terminal(paper: Reproduction, *, every: bool) -> Group:
     """The title, the numbers that differ (or all), why these differ, and what is not computed."""
     shown = [each for each in paper.numbers if every or each.verdict == "differs"]
-    parts: list[Text | Table] = [Text(paper.title), Text(summary_of(paper))]
+    parts: list[RenderableType] = [Text(paper.title), Text(summary_of(paper))]
     if shown:
         rows = [((f"{each.where}: {each.quantity}",), _cells(each)) for each in shown]
         parts += [Text(), MeasureTable(labels=("number",), titles=TITLES, rows=rows).in_terminal()]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cleanset.csv_files import csv_text
@@ -270,7 +269,7 @@ def _sizes(shown: ShownSizes) -> list[str]:
     return lines
 
 
-def _summaries(analysis: Analysis) -> Table:
+def _summaries(analysis: Analysis) -> RenderableType:
     rows = []
     for kind in IMAGE_KINDS:
         found = analysis.summaries[kind]
