@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, cut, reason
-from cleanset.files import MAX_BYTES, open_file, read_text
+from cleanset.files import MAX_BYTES, open_file, read_text, write_text
 from cleanset.validation import MAX_VALUE, expected_value, join_names, shown
 
 if TYPE_CHECKING:
@@ -180,11 +180,21 @@ def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
+def write_csv(path: Path, header: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
+    """Write a table as `csv_text`, in place of an earlier file."""
+    write_text(path, csv_text(header, rows))
+
+
 def frame_csv(frame: "pd.DataFrame", float_format: str | None = None) -> str:
     """A data frame without its index as CSV, its texts as in `csv_text`; a missing value is empty."""
     text = _Lines()
     _with_texts(frame, escaped).to_csv(text, index=False, lineterminator=text.END, float_format=float_format)
     return text.getvalue()
+
+
+def write_frame(path: Path, frame: "pd.DataFrame", float_format: str | None = None) -> None:
+    """Write a data frame as `frame_csv`, in place of an earlier file."""
+    write_text(path, frame_csv(frame, float_format))
 
 
 class _Lines(io.StringIO):

@@ -27,6 +27,7 @@ from cleanset.cli import app
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readme import readme
+from cleanset.evaluation.measures import measures_frame
 from cleanset.measure.function import Results
 from cleanset.measure.notes import Note
 from cleanset.measure.table import MeasureTable
@@ -152,8 +153,8 @@ def robustness(own: Edition, folder: Path) -> list[Path]:
             images = replace(study.images, selections=["union"])
         whole = replace(study, images=images)
         tables = {
-            name: pd.DataFrame(list(whole.lines()), columns=LINE_COLUMNS),
-            family.differences: pd.DataFrame(list(whole.differences()), columns=DIFFERENCE_COLUMNS),
+            name: measures_frame(list(whole.lines()), LINE_COLUMNS),
+            family.differences: measures_frame(list(whole.differences()), DIFFERENCE_COLUMNS),
             "models": pd.DataFrame([(role, 5) for role in whole.answers], columns=["model", "parameters"]),
             "notes": pd.DataFrame(
                 [(name, each, "set", SCRIPT) for each in whole.images.selections], columns=NOTE_COLUMNS

@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cleanset.csv_files import csv_text
+from cleanset.csv_files import write_csv
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
 from cleanset.validation import first_names
 
 UNREADABLE_IMAGES = "unreadable_images.csv"
@@ -55,6 +54,6 @@ def _write_table(problems: Mapping[str, str], path: Path | None) -> None:
     if path is None:
         return
     if len(problems) > SHOWN_OF_A_KIND:
-        write_text(path, csv_text(("image_id", "problem"), sorted(problems.items())))
+        write_csv(path, ("image_id", "problem"), sorted(problems.items()))
     else:
         path.unlink(missing_ok=True)

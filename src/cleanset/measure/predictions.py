@@ -16,9 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text, read_rows
+from cleanset.csv_files import read_rows, write_csv
 from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256_of, write_text
+from cleanset.files import sha256_of
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
 from cleanset.measure.specs import MAX_NAME
 from cleanset.scoring.logits import SUM_TOLERANCE, TOP
@@ -324,4 +324,4 @@ def write_predictions_csv(path: Path, predictions: pd.DataFrame) -> None:
         if "confidence" in predictions:
             # str of a float32 has the fewest digits that read back as the same one
             columns["probability"] = list(predictions["confidence"].to_numpy())
-    write_text(path, csv_text(columns, zip(*columns.values(), strict=True)))
+    write_csv(path, columns, zip(*columns.values(), strict=True))

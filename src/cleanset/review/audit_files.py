@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text, read_rows
+from cleanset.csv_files import read_rows, write_csv
 from cleanset.errors import CleansetError
 from cleanset.files import is_there, write_text
 from cleanset.images.boxes import parse_box
@@ -100,7 +100,7 @@ def write_plan(reviews: Path, plan: AuditPlan) -> None:
     verdicts_folder(reviews, plan.model).mkdir(parents=True, exist_ok=True)
     keys = plan.classes.keys
     rows = ([keys[each.class_index], each.image_id, *(each.crop or [""] * 4)] for each in plan.images)
-    write_text(order_file(reviews, plan.model), csv_text((plan.classes.key_column, *DRAW_COLUMNS), rows))
+    write_csv(order_file(reviews, plan.model), (plan.classes.key_column, *DRAW_COLUMNS), rows)
     about = with_digest({"model": plan.model, "kind": plan.kind, "drawn": plan.drawn, "seed": plan.seed})
     write_text(plan_file(reviews, plan.model), "".join(f"{key}: {json.dumps(each)}\n" for key, each in about.items()))
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text
+from cleanset.csv_files import csv_text, write_csv
 from cleanset.dataset.folder import LABEL_COLUMNS, groups_of
 from cleanset.dataset.label_findings import Finding, finding
 from cleanset.dataset.label_sources import PLACE, SourceLabels, known_sources, read_sources
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, cut
-from cleanset.files import is_there, write_text
+from cleanset.files import is_there
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.opinions import MAX_LETTERS, OPINION_COLUMNS, Opinion
 from cleanset.review.store import BOARD
@@ -160,6 +160,6 @@ def write_corrected(edition: Edition, path: Path) -> str:
         (image_id, correct.get(image_id, classes.keys[labels[0]]), *([groups[image_id]] if groups else []))
         for image_id, labels in zip(index["image_id"], index["real_classes"], strict=True)
     ]
-    write_text(path, csv_text(LABEL_COLUMNS if groups else LABEL_COLUMNS[:-1], rows))
+    write_csv(path, LABEL_COLUMNS if groups else LABEL_COLUMNS[:-1], rows)
     told = f"{path}: {len(correct)} of {len(rows)} labels corrected"
     return f"{told}; of wrong class, but not of one named class: {first_names(unnamed, 5)}" if unnamed else told

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text
+from cleanset.csv_files import write_csv
 from cleanset.edition.labels import read_labelled_index
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import read_params
@@ -126,4 +126,4 @@ def write_short_classes(path: Path, short: pd.DataFrame, classes: ClassTable) ->
     """Write the classes that could not be filled, with the reasons."""
     short = short.assign(**{classes.key_column: [classes.keys[index] for index in short["class_index"]]})
     columns = ["model", classes.key_column, "kept", "candidates", "rejected"]
-    write_text(path, csv_text(columns, short[columns].itertuples(index=False, name=None)))
+    write_csv(path, columns, short[columns].itertuples(index=False, name=None))

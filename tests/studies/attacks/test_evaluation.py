@@ -410,7 +410,7 @@ def test_attacks_of_two_kinds_never_join(folder: Path) -> None:
     """PGD breaks eight of twelve in its ball; the rotations have a line of their own."""
     found = evaluated(folder, "kinds", ["mine:honest"], "pgd,random_spatial", warnings=False)
     assert accuracies(found, "mine:honest") == pytest.approx([1, 4 / 12])
-    names = [line.attack for line in found.lines if line.measure == "robust_high"]
+    names = [line.change for line in found.lines if line.measure == "robust_high"]
     assert names == ["Linf 8/255", "random_spatial"]
     texts = [line.split() for line in printed(found).splitlines() if "mine:honest" in line and "8/255" in line]
     assert texts == [["mine:honest", "Linf", "8/255", "12", "100.0", "33.3", "(13.8–60.9)", "0.0314"]]

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.classes import imagenet
+from cleanset.evaluation.measures import Measure
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks.baselines import AtRadius, Baselines
 from cleanset.studies.attacks.coverage_lines import corner_points, coverage_line, limited_points
 from cleanset.studies.attacks.covered_fraction import linf_values, log10_covered
 from cleanset.studies.attacks.page import AttacksData, attacks_page, parameters
-from cleanset.studies.attacks.results import AttackMeasure
 from cleanset.studies.attacks.shown_images import names_of, prediction_text, some_results
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams, WrappedModel
@@ -57,7 +57,7 @@ ROW = {
 
 def data(**changed: Any) -> AttacksData:
     lines = [
-        AttackMeasure(name, "mine", measure, images, value, low, high)
+        Measure(change=name, model="mine", measure=measure, images=images, value=value, low=low, high=high)
         for name in SETTINGS.names
         for measure, images, value, low, high in (
             ("success", 4, 0.5, 0.25, 0.75), ("error", 5, 0.6, NAN, NAN), ("queries", 5, 3.0, 3.0, 3.0),
@@ -135,9 +135,9 @@ def test_robust_accuracies() -> None:
         },
     }  # fmt: skip
     lines = [
-        AttackMeasure(name, "mine", measure, *values)
+        Measure(change=name, model="mine", measure=measure, images=images, value=value, low=low, high=high)
         for name, of_name in measures.items()
-        for measure, values in of_name.items()
+        for measure, (images, value, low, high) in of_name.items()
     ]
     found = page(data(lines=[*data().lines, *lines], probes={"mine": "the probe breaks 3 of 4"}))
     assert rows(found, "Robust accuracy by threat model and model")[1:] == [
@@ -255,7 +255,7 @@ WRAPPED = SETTINGS.model_copy(
 def test_wrapped_models() -> None:
     """They stand last; what was not run on them is left out; how many images, where these are fewer."""
     lines = data().lines
-    noisy = [replace(line, model="noisy") for line in lines if line.attack != "guess"]
+    noisy = [replace(line, model="noisy") for line in lines if line.change != "guess"]
     few = [replace(line, model="two", images={5: 3}.get(line.images, line.images)) for line in noisy]
     of_two = {(name, "two"): answers(CLEAN[2:], ATTACKED[2:]) for name in ("none", "pgd", "far")}
     of_noisy = {(name, "noisy"): answers(CLEAN, ATTACKED) for name in ("none", "pgd", "far")}

@@ -155,7 +155,7 @@ class TestWorstCase:
         # Wilson's interval of 1 of 3, as R's prop.test(1, 3, correct = FALSE) gives it
         assert lines["robust_accuracy"].interval == pytest.approx((0.0614919, 0.7923404), abs=1e-6)
         assert [lines[name].interval for name in ("robust_low", "robust_high", "robust_at_most")] == [None] * 3
-        assert {(line.attack, line.model) for line in lines.values()} == {("Linf 4/255", "mine")}
+        assert {(line.change, line.model) for line in lines.values()} == {("Linf 4/255", "mine")}
         assert measured(threat("pgd"), found) == {
             "clean_accuracy": (6, 0.833), "robust_accuracy": (6, 0.5), "robust_low": (6, 0.5), "robust_high": (6, 0.5),
         }  # fmt: skip

@@ -25,6 +25,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.measure.command import Wanted
 from cleanset.measure.compare.result_files import read_results
 from cleanset.scoring import engine
@@ -51,7 +52,6 @@ from cleanset.studies.robustness.families import (
 from cleanset.studies.robustness.image_sets import open_images
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study
 from cleanset.studies.robustness.perturbations.params import Perturbations
-from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.params import Scenarios
 from tests.checkouts import Checkout
 from tests.documents import block, shell
@@ -135,7 +135,7 @@ def params_file(folder: Path, **others: object) -> Path:
     return path
 
 
-def values(lines: list[MeasureLine], selection: str, model: str) -> dict[tuple[str, str], float]:
+def values(lines: list[Measure], selection: str, model: str) -> dict[tuple[str, str], float]:
     found = {(line.measure, line.change): line for line in lines if (line.selection, line.model) == (selection, model)}
     return {key: line.value for key, line in found.items()}
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from cleanset.classes import imagenet
+from cleanset.evaluation.measures import Measure
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples, percentile_interval
 from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.corruptions.measures import relative_to
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS
-from cleanset.studies.robustness.results import Definition, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import Definition, StudiedImages
 from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, ratio_to, sampled_means, undefined_names
 from cleanset.studies.robustness.scenarios.measures import sampled_score
 from tests.studies.robustness.one_measure import OneMeasure
@@ -19,7 +20,7 @@ from tests.studies.robustness.one_measure import OneMeasure
 ROLES = ["a", "b", "c"]
 
 
-def lines(*sets: tuple[str, ...]) -> list[MeasureLine]:
+def lines(*sets: tuple[str, ...]) -> list[Measure]:
     """The only measure, of the images 0, 1, ... their number, of images in these sets."""
     images = StudiedImages(
         class_indices=np.zeros(len(sets), np.int64),

@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from cleanset.evaluation.measures import Measure
 from cleanset.json_files import JsonObject
-from cleanset.measure.compare.result_files import ECE, MeasuredValue
+from cleanset.measure.compare.result_files import ECE
 from cleanset.measure.compare.results import ComparedResults
 from cleanset.measure.notes import NOTE_NAMES, Note
 from cleanset.measure.rendering import for_paper, pairs_table, tests_note
@@ -71,11 +72,11 @@ def _table(compared: ComparedResults) -> MeasureTable:
         label = f"{name}\n  {', '.join(filter(None, facts))}"
         cells = []
         for measured, each in compared.columns:
-            found = row.values.get((measured, each.name), MeasuredValue(None))
+            found = row.values.get((measured, each.name), Measure())
             scale: JsonObject = (
                 {"unit": " %"} if each.is_share else {"factor": 1, "digits": 2 if each.name == ECE else 4}
             )
-            cells.append(cell(*found, **scale))
+            cells.append(cell(found.value, found.interval, **scale))
         rows.append(((str(rank), label), cells))
     return MeasureTable(("#", "model"), [headline.title for _, headline in compared.columns], rows)
 
@@ -86,7 +87,7 @@ def as_json(compared: ComparedResults) -> str:
     for row in compared.rows:
         measures: dict[str, JsonObject] = {}
         for (name, measure), each in row.values.items():
-            measures.setdefault(name, {})[measure] = each._asdict()
+            measures.setdefault(name, {})[measure] = each.as_json()
         rows.append(
             {"model": row.model, "result": row.result, **row.facts.model_dump(mode="json"), "measures": measures}
         )

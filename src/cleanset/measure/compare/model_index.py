@@ -11,11 +11,12 @@ from pathlib import Path
 import yaml
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.files import read_bytes, write_text
 from cleanset.json_files import JsonObject
 from cleanset.markup import markdown_text
 from cleanset.measure.comparability import ComparabilityCard
-from cleanset.measure.compare.result_files import MeasuredValue, ResultFile, headlines_of
+from cleanset.measure.compare.result_files import ResultFile, headlines_of
 from cleanset.measure.specs import WEIGHTS
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
@@ -119,11 +120,11 @@ def _arguments(card: ComparabilityCard, model: str) -> JsonObject:
     return {key: value for key, value in {"comparability": card.digest, **fields, **of_model}.items() if value}
 
 
-def _metrics(measured: str, values: Mapping[str, MeasuredValue]) -> Iterator[JsonObject]:
+def _metrics(measured: str, values: Mapping[str, Measure]) -> Iterator[JsonObject]:
     """Yield an entry of `metrics` for each measure that has a value."""
     for headline in headlines_of(measured):
-        found = values.get(headline.name, MeasuredValue(None))
-        if found.value is not None:
+        found = values.get(headline.name, Measure())
+        if found.is_defined:
             metric = {
                 "type": HUB_METRICS.get(headline.name, headline.name),
                 "value": found.value,

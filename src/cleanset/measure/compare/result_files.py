@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.files import read_bytes
 from cleanset.json_files import JsonMapping, check_digest, parse_json
 from cleanset.measure.comparability import CLEAN_ACCURACY, ComparabilityCard
@@ -68,13 +69,6 @@ def _kind(measured: str) -> str:
 COUNTS_TOLERANCE = 1e-6
 
 
-class MeasuredValue(NamedTuple):
-    """A measure with the ends of its interval, if it has one; a missing value is None."""
-
-    value: float | None
-    interval: tuple[float, float] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class MeasuredModels:
     """The card of one kind of measurement in a result file, and the headline measures of each model by name.
@@ -85,7 +79,7 @@ class MeasuredModels:
     """
 
     card: ComparabilityCard
-    models: Mapping[str, Mapping[str, MeasuredValue]]
+    models: Mapping[str, Mapping[str, Measure]]
     misses: Mapping[str, Counter[str]]
     limits: Sequence[str] = ()
     stems: Mapping[str, str] = field(default_factory=dict)
@@ -196,7 +190,7 @@ def _check_printable(value: object, name: str) -> None:
 
 def _measured(part: JsonMapping, name: str) -> MeasuredModels:
     card = _card(part, name)
-    models: dict[str, dict[str, MeasuredValue]] = {}
+    models: dict[str, dict[str, Measure]] = {}
     misses: dict[str, Counter[str]] = {}
     stems: dict[str, str] = {}
     notice = part.get("notice")
@@ -262,7 +256,7 @@ def _misses(found: object, entry: JsonMapping, where: str) -> Counter[str]:
     return Counter(listed)
 
 
-def _values(entry: JsonMapping, measured: str, where: str) -> Iterator[tuple[str, MeasuredValue]]:
+def _values(entry: JsonMapping, measured: str, where: str) -> Iterator[tuple[str, Measure]]:
     """Yield the headline measures that an entry has: numbers of its own, or below `measures`, each with an interval."""
     measures = entry.get("measures", entry)
     if not isinstance(measures, dict):
@@ -292,7 +286,7 @@ def _values(entry: JsonMapping, measured: str, where: str) -> Iterator[tuple[str
                 f"{where}: {headline.name}: {shown(number)}, interval {shown(interval)}; expected {expected}"
             )
         value = None if number is None else float(number)
-        yield headline.name, MeasuredValue(value, (float(pair[0]), float(pair[1])) if len(numbers) == 3 else None)
+        yield headline.name, Measure.of(value, (float(pair[0]), float(pair[1])) if len(numbers) == 3 else None)
     accuracy, correct, images = (entry.get(name) for name in (CLEAN_ACCURACY, "correct", "images"))
     if not (_is_finite(accuracy) and isinstance(correct, int) and isinstance(images, int)):
         return

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from cleanset.errors import CleansetError, NotComparableError
+from cleanset.evaluation.measures import Measure
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
 from cleanset.measure.compare.result_files import (
     Headline,
-    MeasuredValue,
     ResultFile,
     headlines_of,
     read_results,
@@ -28,7 +28,7 @@ class ModelRow:
     result: str
     model: str
     facts: CardModel
-    values: dict[tuple[str, str], MeasuredValue]
+    values: dict[tuple[str, str], Measure]
     misses: Counter[str] | None
 
 
@@ -64,7 +64,7 @@ class ComparedResults:
     @property
     def columns(self) -> list[tuple[str, Headline]]:
         """The measures that a row has, in their order."""
-        had = {key for row in self.rows for key, value in row.values.items() if value.value is not None}
+        had = {key for row in self.rows for key, value in row.values.items() if value.is_defined}
         return [(name, each) for name in self.cards for each in headlines_of(name) if (name, each.name) in had]
 
     @property
@@ -155,8 +155,10 @@ def _table_notes(measured: str, results: Sequence[ResultFile], card: Comparabili
 
 def _rank(measured: str, headline: Headline, row: ModelRow) -> tuple[bool, float]:
     """The sort key of a row: the best first, those without a value last."""
-    found = row.values.get((measured, headline.name), MeasuredValue(None)).value
-    return found is None, 0.0 if found is None else -found if headline.higher_is_better else found
+    found = row.values.get((measured, headline.name), Measure())
+    if not found.is_defined:
+        return True, 0.0
+    return False, -found.value if headline.higher_is_better else found.value
 
 
 def _notices(rows: Sequence[ModelRow]) -> Iterator[str]:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cleanset.evaluation.measures import Measure
 from cleanset.statistics.formats import percent
 from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Parameters
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.gradient_attacks import PgdAttack
-from cleanset.studies.attacks.results import AttackMeasure
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
@@ -48,7 +48,7 @@ class Evidence:
 
     params: AttackParams
     model: str
-    measures: Mapping[tuple[str, str, str], AttackMeasure]
+    measures: Mapping[tuple[str, str, str], Measure]
     """By attack or threat model, model and measure."""
 
     record: WarningRecord | None
@@ -79,7 +79,7 @@ class Evidence:
         """What the probe found in growing balls and by noise."""
         return None if self.record is None else self.record.baselines
 
-    def measure(self, name: str, measure: str) -> AttackMeasure | None:
+    def measure(self, name: str, measure: str) -> Measure | None:
         """A measure, if it has a value."""
         found = self.measures.get((name, self.model, measure))
         return found if found is not None and found.is_defined else None

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from cleanset.csv_files import write_frame
 from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import measures_frame
 from cleanset.files import remove_abandoned, write_text
 from cleanset.json_files import with_digest
 from cleanset.measure.command import Wanted
@@ -27,7 +29,6 @@ from cleanset.studies.attacks.results import (
 from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams, AttackRequest
 from cleanset.studies.attacks.warnings import attacked_model
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-from cleanset.studies.robustness.measuring import write_csv
 from cleanset.validation import check_known, first_problem, validate
 from cleanset.waiting import announced
 from cleanset.yaml_files import read_yaml
@@ -174,7 +175,7 @@ def run(
         straight_through=request.straight_through,
     )
     with announced("writing the results and the page of the attacks"):
-        write_csv(out / "attack_measures.csv", MEASURE_COLUMNS, map(astuple, lines))
+        write_frame(out / "attack_measures.csv", measures_frame(lines, MEASURE_COLUMNS))
         write_text(out / ATTACK_RESULTS, json.dumps(with_digest(content_of(evaluated)), indent=2) + "\n")
         write_text(out / PAGE, page_of(evaluated))
     return evaluated

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cleanset.evaluation.measures import Measure
 from cleanset.measure.comparability import ComparabilityCard
 from cleanset.studies.attacks.comparison import attack_card, misses_of
-from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, AttackMeasure, by_name
+from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, by_name
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.threats import ThreatModel
 from cleanset.studies.attacks.warnings import WarningRecord
@@ -25,12 +26,12 @@ class AttackedModels:
     params: AttackParams
     models: Sequence[str]
     attacked: Mapping[str, Attacked]
-    lines: Sequence[AttackMeasure]
+    lines: Sequence[Measure]
     warnings: Mapping[str, WarningRecord]
     problems: Mapping[tuple[str, str], str]
     straight_through: Sequence[str] = ()
 
-    def value(self, attack: str, model: str, measure: str) -> AttackMeasure | None:
+    def value(self, attack: str, model: str, measure: str) -> Measure | None:
         """A measure of an attack on a model, if it has one."""
         return by_name(self.lines).get((attack, model, measure))
 
@@ -79,11 +80,7 @@ def _threat_content(evaluated: AttackedModels, threat: ThreatModel) -> dict[str,
         measures = {name: evaluated.value(threat.name, model, name) for name in ROBUST_MEASURES}
         entry: dict[str, object] = {
             "model": model,
-            "measures": {
-                name: {"value": line.value if line.is_defined else None, "interval": line.interval}
-                for name, line in measures.items()
-                if line is not None
-            },
+            "measures": {name: line.as_json() for name, line in measures.items() if line is not None},
             "chose_images": model == images.selected_by,
             "notes": limits_of_model(evaluated, model),
         }
@@ -108,9 +105,7 @@ def _model(evaluated: AttackedModels, model: str) -> dict[str, object]:
     measured: dict[str, dict[str, object]] = {}
     for line in evaluated.lines:
         if line.model == model:
-            value = line.value if line.is_defined else None
-            found = {"images": line.images, "value": value, "interval": line.interval}
-            measured.setdefault(line.attack, {})[line.measure] = found
+            measured.setdefault(line.change, {})[line.measure] = {"images": line.images, **line.as_json()}
     warned = evaluated.warnings.get(model)
     problems = evaluated.problems
     return {

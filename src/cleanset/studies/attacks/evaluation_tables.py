@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from cleanset.evaluation.measures import Measure
 from cleanset.measure.pairs import Pair
 from cleanset.measure.rendering import pairs_table, tested_cells, tests_note
 from cleanset.measure.table import Cell, MeasureTable, cell
@@ -15,7 +16,7 @@ from cleanset.studies.attacks.checklist import Evidence, checklist
 from cleanset.studies.attacks.comparison import attack_notes, robust_pairs
 from cleanset.studies.attacks.evaluation_results import AttackedModels, limits_of_model, measured_threats, threat_card
 from cleanset.studies.attacks.page import TEMPLATES, baselines_of
-from cleanset.studies.attacks.results import ROBUST_MEASURES, AttackMeasure, by_name, probe_text
+from cleanset.studies.attacks.results import ROBUST_MEASURES, by_name, probe_text
 
 MEANING_OF_SHARES = (
     "robust: the share of the images that is classified correctly and that no attack of this threat model breaks, of "
@@ -181,7 +182,7 @@ def _robust_rows(evaluated: AttackedModels, model: str) -> Iterator[tuple[str, l
             yield threat.name, [Cell(f"{at_most.images:,}"), Cell(), Cell(f"≤ {_share(at_most).value}"), Cell()]
 
 
-def _clean_error(evaluated: AttackedModels, model: str) -> AttackMeasure | None:
+def _clean_error(evaluated: AttackedModels, model: str) -> Measure | None:
     """The error on the images themselves, of the attack that was tried on most of them."""
     found = [evaluated.value(name, model, "clean_error") for name in evaluated.params.attacks]
     return max((each for each in found if each is not None), key=lambda each: each.images, default=None)
@@ -200,9 +201,9 @@ def _attacks(evaluated: AttackedModels) -> MeasureTable:
     return MeasureTable(("model", "attack"), ("images", "success", "distance", "converged", "queries"), rows)
 
 
-def _distance(line: AttackMeasure | None) -> Cell:
+def _distance(line: Measure | None) -> Cell:
     return Cell() if line is None else cell(line.value, factor=1, digits=4)
 
 
-def _share(line: AttackMeasure | None) -> Cell:
+def _share(line: Measure | None) -> Cell:
     return Cell() if line is None else cell(line.value, line.interval, digits=1)

@@ -5,7 +5,7 @@ when the page is made: the contest draws lines of accuracy over coverage without
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_frame
+from cleanset.csv_files import read_frame, write_frame
 from cleanset.edition.params import read_params
+from cleanset.evaluation.measures import Measure, measures_frame, read_measures
 from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.metrics import write_metrics
@@ -30,10 +31,9 @@ from cleanset.studies.attacks.covered_fraction import OF_SOURCE, CoveredFraction
 from cleanset.studies.attacks.results import (
     ATTACKED,
     MEASURE_COLUMNS,
-    AttackMeasure,
+    attack_metrics,
     by_name,
     measure_lines,
-    metrics_of,
     probe_text,
 )
 from cleanset.studies.attacks.shown_images import SheetImages, some_results
@@ -43,7 +43,6 @@ from cleanset.studies.attacks.threats import radius_text
 from cleanset.studies.attacks.warnings import WarningRecord, attacked_model, read_warnings
 from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
-from cleanset.studies.robustness.measuring import write_csv
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 from cleanset.studies.robustness.params import ListedModel, further_roles
 from cleanset.tables import read_table
@@ -79,7 +78,7 @@ class AttacksData:
 
     models: Sequence[str]
     settings: AttackParams
-    lines: Sequence[AttackMeasure]
+    lines: Sequence[Measure]
     answers: Mapping[tuple[str, str], pd.DataFrame]
     warnings: Sequence[WarningRecord]
     sheets: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
@@ -226,9 +225,9 @@ def write_measures(study: AttackStudy, params: AttackParams | None = None) -> No
         results = {name: read_table(study.results(name, model).table, ATTACKED, classes) for name in names}
         attacked[model] = attacked_model(results, read_warnings(study.warnings(model)))
     lines = measure_lines(attacked, params.threats, params.resampling)
-    write_csv(study.measures, MEASURE_COLUMNS, map(astuple, lines))
+    write_frame(study.measures, measures_frame(lines, MEASURE_COLUMNS))
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
-    write_metrics(study.metrics, metrics_of([line for line in lines if line.model in roles], params.threats))
+    write_metrics(study.metrics, attack_metrics([line for line in lines if line.model in roles], params.threats))
 
 
 def write_report(study: AttackStudy) -> None:
@@ -283,10 +282,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
             )
             sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(some_results(results))]
     sizes = {model: each.size for model, each in seen_by.items()}
-    lines = [
-        AttackMeasure(*row)
-        for row in read_frame(study.measures, MEASURE_COLUMNS, "run dvc repro").itertuples(index=False)
-    ]
+    lines = read_measures(read_frame(study.measures, MEASURE_COLUMNS, "run dvc repro"), MEASURE_COLUMNS)
     warnings = [read_warnings(study.warnings(model)) for model in models]
     texts = {each.role: probe_text(attacked_model(tables[each.role], each), settings.threats) for each in warnings}
     return AttacksData(

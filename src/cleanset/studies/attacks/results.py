@@ -4,8 +4,7 @@ The measures are computed from the stored results alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from math import isnan
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
-from cleanset.metrics import Lines, metric_lines
+from cleanset.evaluation.measures import NAN, Measure, columns_of, metrics_of
+from cleanset.metrics import Lines
 from cleanset.statistics.basics import Flags
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.shares import wilson
@@ -88,56 +88,21 @@ def attacked_rows(shards: pd.DataFrame, image_ids: dict[str, str]) -> pd.DataFra
 WORST_CASE = "worst_case"
 """The folder of the lines by threat model in `dvc metrics show`."""
 DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
-NAN = float("nan")
 NOTHING = (NAN, NAN, NAN)
 """No value, and no interval."""
 Numbers = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class AttackMeasure:
-    """One measure of one attack, or of one threat model, on one model."""
-
-    attack: str
-    """The name of the attack, or of the threat model."""
-
-    model: str
-
-    measure: str
-
-    images: int
-    """How many images it is the mean over."""
-
-    value: float
-    """NaN where there is none."""
-
-    low: float = NAN
-    """The lower end of the interval; NaN without one."""
-
-    high: float = NAN
-    """The upper end of the interval; NaN without one."""
-
-    @property
-    def is_defined(self) -> bool:
-        """Whether it has a value."""
-        return not isnan(self.value)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The ends of the interval, if it has one."""
-        return None if isnan(self.low) else (self.low, self.high)
+MEASURE_COLUMNS = columns_of("model", "measure", "images", "value", "low", "high", attack="change")
+"""The columns of the CSV file of measures: an attack, or a threat model, is the change."""
 
 
-MEASURE_COLUMNS = tuple(field.name for field in fields(AttackMeasure))
-"""The columns of the CSV file of measures."""
-
-
-def by_name(lines: Iterable[AttackMeasure]) -> dict[tuple[str, str, str], AttackMeasure]:
+def by_name(lines: Iterable[Measure]) -> dict[tuple[str, str, str], Measure]:
     """The lines by attack, model and measure."""
-    return {(line.attack, line.model, line.measure): line for line in lines}
+    return {(line.change, line.model, line.measure): line for line in lines}
 
 
-def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[AttackMeasure]:
+def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Measure]:
     """The measures of the results of one attack, rows of ATTACKED.
 
     `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
@@ -176,12 +141,10 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
         yield _measure(attack, model, name, images=int(among.sum()), numbers=numbers)
 
 
-def _measure(
-    attack: str, model: str, measure: str, *, images: int, numbers: tuple[float, float, float]
-) -> AttackMeasure:
+def _measure(attack: str, model: str, measure: str, *, images: int, numbers: tuple[float, float, float]) -> Measure:
     """A measure of these numbers: value, and the ends of the interval."""
     value, low, high = map(nine_digits, numbers)
-    return AttackMeasure(attack=attack, model=model, measure=measure, images=images, value=value, low=low, high=high)
+    return Measure(change=attack, model=model, measure=measure, images=images, value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,7 +273,7 @@ ROBUST_MEASURES = ("clean_accuracy", "robust_accuracy", "robust_low", "robust_hi
 """The measures of a threat model."""
 
 
-def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iterator[AttackMeasure]:
+def threat_measures(threat: ThreatModel, model: str, attacked: Attacked) -> Iterator[Measure]:
     """Yield the measures of a threat model, under its name in place of an attack's.
 
     All but the last are of the images that each of its attacks was tried on; the probe is such an attack if it breaks
@@ -389,9 +352,9 @@ WITH_INTERVAL = ("robust_accuracy", "error")
 
 def measure_lines(
     attacked: Mapping[str, Attacked], threats: Sequence[ThreatModel], bootstrap: Bootstrap
-) -> list[AttackMeasure]:
+) -> list[Measure]:
     """The measures of all threat models by model, then by attack; `attacked` by model."""
-    lines = list[AttackMeasure]()
+    lines = list[Measure]()
     for model, each in attacked.items():
         for threat in threats:
             lines += threat_measures(threat, model, each)
@@ -401,15 +364,11 @@ def measure_lines(
     return lines
 
 
-def metrics_of(lines: Iterable[AttackMeasure], threats: Sequence[ThreatModel]) -> Lines:
+def attack_metrics(lines: Iterable[Measure], threats: Sequence[ThreatModel]) -> Lines:
     """The lines of `dvc metrics show`."""
     folders = {threat.name: f"{WORST_CASE}/{threat.metric}" for threat in threats}
-    return metric_lines(
-        (
-            f"{folders[line.attack] if line.measure in ROBUST_MEASURES else line.attack}/{line.measure}",
-            line.model,
-            (line.value, line.low, line.high) if line.measure in WITH_INTERVAL else (line.value,),
-        )
-        for line in lines
-        if line.measure in SHOWN_MEASURES
-    )
+
+    def name(line: Measure) -> str:
+        return f"{folders[line.change] if line.measure in ROBUST_MEASURES else line.change}/{line.measure}"
+
+    return metrics_of((line for line in lines if line.measure in SHOWN_MEASURES), name, WITH_INTERVAL)

@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import JsonValue
 
 from cleanset.classes import ClassTable
+from cleanset.evaluation.measures import Measure
 from cleanset.files import sha256
 from cleanset.measure.comparability import (
     CardClasses,
@@ -30,7 +31,7 @@ from cleanset.studies.robustness.corruptions.measures import (
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, steps_by_change
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import ChangeName
-from cleanset.studies.robustness.results import ALL, MeasureLine
+from cleanset.studies.robustness.results import ALL
 
 SELECTION_TEXTS = {
     "union": "the sets of all models, each chosen among the images that its model classifies correctly",
@@ -114,7 +115,7 @@ def family_card(
 def family_notes(
     card: ComparabilityCard,
     images: MeasuredSet,
-    lines: Iterable[MeasureLine],
+    lines: Iterable[Measure],
     selection: str,
     limits: Sequence[str],
 ) -> list[Note]:

@@ -201,10 +201,9 @@ def masks(
     compared = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
     found = compared.table
     if out is not None:
-        from cleanset.csv_files import frame_csv
-        from cleanset.files import write_text
+        from cleanset.csv_files import write_frame
 
-        write_text(out, frame_csv(found))
+        write_frame(out, found)
     smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))
     noun = "image" if len(found) == 1 else "images"
     print(f"{len(found):,} {noun}: mean IoU {found['iou'].mean():.3f}, smallest {smallest:.3f} ({image_id})")

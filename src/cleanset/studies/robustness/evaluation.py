@@ -14,6 +14,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Difference, Measure
 from cleanset.files import remove_abandoned, write_text
 from cleanset.json_files import with_digest
 from cleanset.measure.command import Wanted
@@ -47,7 +48,6 @@ from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import AnswerFiles, SetImages, Sources, Study
 from cleanset.studies.robustness.measuring import Measured, Studied, measure
 from cleanset.studies.robustness.pages import measure_rows
-from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
 from cleanset.studies.robustness.scenarios.mask_files import masks_found
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, object
     }
 
 
-def _models(lines: Iterable[MeasureLine]) -> list[dict[str, object]]:
+def _models(lines: Iterable[Measure]) -> list[dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for line in lines:
         numbers = (float(each) if np.isfinite(each) else None for each in (line.value, line.low, line.high))
@@ -361,7 +361,7 @@ def as_text(evaluated: Evaluated) -> Group:
     return Group(*parts)
 
 
-def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:
+def _table(family: Family, lines: Sequence[Measure]) -> MeasureTable:
     """A row for each model, in the order in which they were named."""
     titles = {name: title for name, title in family.summary.items() if name in {line.measure for line in lines}}
     cut = {name for name, title in titles.items() if title in WITHOUT_INTERVAL}
@@ -370,7 +370,7 @@ def _table(family: Family, lines: Sequence[MeasureLine]) -> MeasureTable:
     return MeasureTable(("model",), list(titles.values()), rows)
 
 
-def _differences(family: Family, differences: Iterable[MeasureDifference], selection: str) -> MeasureTable | None:
+def _differences(family: Family, differences: Iterable[Difference], selection: str) -> MeasureTable | None:
     """The paired differences of every two models in the first measure over all changes that has some."""
     whole = [each for each in differences if not each.change]
     measures = {each.measure for each in whole}

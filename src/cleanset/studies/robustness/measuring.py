@@ -3,8 +3,9 @@
 No model runs, no image is read. The tables are CSV files in the folder `data/measures`.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,14 +15,15 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import frame_csv, read_frame
+from cleanset.csv_files import read_frame, write_csv, write_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, write_text
+from cleanset.evaluation.measures import Difference, Measure, measures_frame, metrics_of
+from cleanset.files import replacing
 from cleanset.json_files import JsonObject, json_record
 from cleanset.measure.comparability import CardModel, ComparabilityCard
 from cleanset.measure.notes import MeasuredSet
-from cleanset.metrics import Lines, metric_lines, write_metrics
+from cleanset.metrics import write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.answers import predictions_table, with_step
@@ -42,8 +44,6 @@ from cleanset.studies.robustness.results import (
     LINE_COLUMNS,
     SELECTIONS,
     FamilyStudy,
-    MeasureDifference,
-    MeasureLine,
     StudiedImages,
 )
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
@@ -126,8 +126,8 @@ def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
 class Measured(NamedTuple):
     """The measures of a family: of each model, and between every two models."""
 
-    lines: list[MeasureLine]
-    differences: list[MeasureDifference]
+    lines: list[Measure]
+    differences: list[Difference]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -284,17 +284,25 @@ def measure(
                     "intervals need: take more images, or fewer families in the params"
                 )
             tables = {
-                name: pd.DataFrame(lines, columns=LINE_COLUMNS),
-                family.differences: pd.DataFrame(differences, columns=DIFFERENCE_COLUMNS),
+                name: measures_frame(lines, LINE_COLUMNS),
+                family.differences: measures_frame(differences, DIFFERENCE_COLUMNS),
                 **study.tables(),
             }
             labels = {OFFICIAL_COLUMN: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
-                write_text(folder / f"{stem}.csv", frame_csv(table.assign(**labels)))
-            written |= metrics_of(family, lines, studied.selections[0])
+                write_frame(folder / f"{stem}.csv", table.assign(**labels))
+            written |= metrics_of(
+                (line for line in lines if line.selection == studied.selections[0]),
+                partial(_metric_name, name),
+                family.with_intervals,
+            )
         write_csv(folder / "notes.csv", NOTE_COLUMNS, notes)
     write_metrics(metrics, written)
     return found
+
+
+def _metric_name(family: str, line: Measure) -> str:
+    return "/".join(filter(None, (family, line.measure, line.change)))
 
 
 def study_of(family: Family, studied: Studied) -> FamilyStudy:
@@ -302,25 +310,6 @@ def study_of(family: Family, studied: Studied) -> FamilyStudy:
     images = measured_images(family, studied.images, studied.masks, studied.params)
     answers = dict(studied.answers(family, images))
     return family.study(studied.images_of(family, images), answers, studied.params)
-
-
-def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
-    """Write rows as CSV, numbers with as many digits as tell them apart, NaN as nothing."""
-    table = pd.DataFrame(list(rows), columns=list(names))
-    write_text(path, frame_csv(table))
-
-
-def metrics_of(family: Family, lines: Iterable[MeasureLine], selection: str) -> Lines:
-    """The lines of `dvc metrics show`: the measures on one selection, some with their intervals."""
-    return metric_lines(
-        (
-            "/".join(filter(None, (family.name, line.measure, line.change))),
-            line.model,
-            (line.value, line.low, line.high) if line.measure in family.with_intervals else (line.value,),
-        )
-        for line in lines
-        if line.selection == selection
-    )
 
 
 def read_record(path: Path) -> JsonObject:

@@ -235,7 +235,7 @@ def notes_in(table: pd.DataFrame, family: str, selection: str) -> list[Note]:
 def measure_rows(
     lines: Iterable[Mapping[Any, Any]], family: Family, *, label: str, column: str, columns: Sequence[str]
 ) -> list[tuple[tuple[str], list[Cell]]]:
-    """The rows of a table from lines with the fields of MeasureLine: a row for each value of the field `label`.
+    """The rows of a table from lines with the fields of a Measure: a row for each value of the field `label`.
 
     `columns`: the values of the field `column` that have a cell.
     """

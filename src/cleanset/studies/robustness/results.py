@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
 from typing import Any, ClassVar, Literal
@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples
-from cleanset.statistics.differences import holm, sign_test_p
+from cleanset.evaluation.measures import NAN, Difference, Measure, columns_of, corrected
+from cleanset.statistics.bootstrap import Bootstrap, Resamples
+from cleanset.statistics.differences import sign_test_p
 from cleanset.studies.robustness.answer_arrays import Answers, Chosen
 from cleanset.studies.robustness.sampled import Sampled
 
@@ -30,61 +31,16 @@ MIN_IMAGES = 2
 """Minimum number of images; an interval cannot be computed from one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureLine:
-    """One measure of a model on a selection of images, with its interval; a row of a family's CSV file."""
-
-    selection: str
-    """One of SELECTIONS, or ALL."""
-    model: str
-    """The name of the model."""
-    measure: str
-    """The name of the measure."""
-    change: str
-    """A change or a group of them; empty for a measure over all changes."""
-    images: int
-    """The number of images in the selection."""
-    value: float
-    """The measure, a share unless the family says otherwise; NaN if it is undefined."""
-    low: float
-    """The lower end of the interval; NaN for a measure without one."""
-    high: float
-    """The upper end of the interval; NaN for a measure without one."""
-    problem: str = ""
-    """The reason why the measure is undefined."""
-
-
-LINE_COLUMNS = tuple(each.name for each in fields(MeasureLine))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureDifference:
-    """A measure of a model minus another's on the same images; a row of a family's CSV file of differences."""
-
-    selection: str
-    """One of SELECTIONS, or ALL."""
-    measure: str
-    """The name of the measure."""
-    change: str
-    """A change or a group of them; empty for a measure over all changes."""
-    model: str
-    """The model whose measure the other's is subtracted from."""
-    other: str
-    """The other model."""
-    value: float
-    """The difference."""
-    low: float
-    """The lower end of the interval of the paired difference; NaN without one."""
-    high: float
-    """The upper end of the interval of the paired difference; NaN without one."""
-    p: float = np.nan
-    """The p-value of the exact sign test over the images; NaN for Score, which is not a mean over them, and against the
-    model that chose all of them."""
-    p_holm: float = np.nan
-    """`p` after Holm's correction for all differences of this measure on this selection."""
-
-
-DIFFERENCE_COLUMNS = tuple(each.name for each in fields(MeasureDifference))
+LINE_COLUMNS = columns_of(
+    "selection", "model", "measure", "change", "images", "value", "low", "high", "problem"
+)  # fmt: skip
+"""The columns of a family's CSV file of measures."""
+DIFFERENCE_COLUMNS = columns_of(
+    "selection", "measure", "change", "model", "other", "value", "low", "high", "p", "p_holm"
+)  # fmt: skip
+"""The columns of a family's CSV file of differences. p is of the exact sign test over the images: without a value for
+Score, which is not a mean over them, and against the model that chose all of them. p_holm is corrected for all
+differences of the measure on the selection."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -146,7 +102,7 @@ class FamilyStudy(ABC):
     def tables(self) -> dict[str, pd.DataFrame]:
         """Details by severity, frame or class, by the stem of their CSV file."""
 
-    def lines(self) -> Iterator[MeasureLine]:
+    def lines(self) -> Iterator[Measure]:
         """Yield every measure of every model on every selection; NaN and the reason below MIN_IMAGES images.
 
         Nothing is yielded if all selections are too small, or for the own set of a model without one.
@@ -169,23 +125,21 @@ class FamilyStudy(ABC):
         # the resamples of the same images are the same for all models
         return self.measured(role, chosen, self.images.bootstrap.resample(self.images.class_indices[chosen]))
 
-    def _measured(self, selection: str, role: str, chosen: Chosen) -> Iterator[MeasureLine]:
+    def _measured(self, selection: str, role: str, chosen: Chosen) -> Iterator[Measure]:
         """Every measure of a model on a selection, whose images are `chosen`."""
         for each in self._sampled(role, chosen):
-            interval = each.interval() if np.isfinite(each.value) else Interval(np.nan, np.nan)
-            yield MeasureLine(
+            yield Measure.of(
+                each.value,
+                each.interval() if np.isfinite(each.value) else None,
                 selection=selection,
                 model=role,
                 measure=each.measure,
                 change=each.change,
                 images=int(chosen.sum()),
-                value=each.value,
-                low=interval.low,
-                high=interval.high,
                 problem=each.problem,
             )
 
-    def differences(self) -> Iterator[MeasureDifference]:
+    def differences(self) -> Iterator[Difference]:
         """Yield the paired differences between every two models, of the measures `compared`, on images of both."""
 
         @cache
@@ -202,7 +156,7 @@ class FamilyStudy(ABC):
                 continue
             # the samples of a model are large
             found.cache_clear()
-            lines: list[MeasureDifference] = []
+            lines: list[Difference] = []
             for one, other in combinations(self.images.roles, 2):
                 both = self.images.selected(selection, one) & self.images.selected(selection, other)
                 if both.sum() < MIN_IMAGES:
@@ -212,59 +166,33 @@ class FamilyStudy(ABC):
                 common = [key for key in left if key in right]
                 tested = self.images.chosen_by not in (one, other)
                 lines += [
-                    _difference(selection, (one, other), left[key] - right[key], key, is_tested=tested)
+                    _difference(selection, (one, other), (left[key] - right[key]).named(*key), is_tested=tested)
                     for key in common
                 ]
-            yield from _corrected(lines)
+            yield from corrected(lines, lambda each: each.measure)
 
 
-def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[MeasureLine]:
+def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[Measure]:
     """The measures of a model whose selection has too few images, by name and change."""
     problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
     for measure, change in names:
-        yield MeasureLine(
-            selection=selection,
-            model=role,
-            measure=measure,
-            change=change,
-            images=count,
-            value=np.nan,
-            low=np.nan,
-            high=np.nan,
-            problem=problem,
-        )
+        yield Measure(selection=selection, model=role, measure=measure, change=change, images=count, problem=problem)
 
 
-def _difference(
-    selection: str, models: tuple[str, str], difference: Sampled, name: tuple[str, str], *, is_tested: bool
-) -> MeasureDifference:
-    """A difference of two models with its interval and the p-value of its test; `name`: measure and change."""
-    measure, change = name
+def _difference(selection: str, models: tuple[str, str], difference: Sampled, *, is_tested: bool) -> Difference:
+    """A difference of two models with its interval and the p-value of its test."""
     model, other = models
-    interval = difference.interval()
     by_image = difference.by_image
-    return MeasureDifference(
+    return Difference.of(
+        difference.value,
+        difference.interval(),
         selection=selection,
-        measure=measure,
-        change=change,
+        measure=difference.measure,
+        change=difference.change,
         model=model,
         other=other,
-        value=difference.value,
-        low=interval.low,
-        high=interval.high,
-        p=float("nan") if by_image is None or not is_tested else sign_test_p(by_image),
+        p=NAN if by_image is None or not is_tested else sign_test_p(by_image),
     )
-
-
-def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference]:
-    """The differences with Holm's correction over those of the same measure."""
-    tested = [line for line in lines if np.isfinite(line.p)]
-    corrected = {
-        measure: iter(holm([line.p for line in tested if line.measure == measure]))
-        for measure in {line.measure for line in tested}
-    }
-    for line in lines:
-        yield replace(line, p_holm=next(corrected[line.measure]) if np.isfinite(line.p) else np.nan)
 
 
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:

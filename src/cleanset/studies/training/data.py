@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import frame_csv
+from cleanset.csv_files import write_frame
 from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_pairs
 from cleanset.dataset.folder import GROUP
 from cleanset.dataset.near_duplicates import Groups, near_pairs
@@ -18,7 +18,7 @@ from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256, write_text
+from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
 from cleanset.images.fingerprints import PackedFingerprint, packed_fingerprint
 from cleanset.machine import available_cores
@@ -110,7 +110,7 @@ def run(study: TrainingStudy) -> None:
     # the stages after this one may find no edition beside them, as after dvc pull
     texts = {} if classes.is_imagenet else {CLASS_TABLE_NAME: classes.text}
     write_table(study.images, images, TRAINING_IMAGES, classes, texts=texts)
-    write_text(study.folds, frame_csv(folds))
+    write_frame(study.folds, folds)
 
 
 def check_own(edition: Edition, folder: Path, digests: Mapping[str, str]) -> None:

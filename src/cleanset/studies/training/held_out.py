@@ -7,13 +7,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text
+from cleanset.csv_files import write_csv
 from cleanset.dataset.duplicates import SHOWN_PAIRS
 from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
 from cleanset.sets.folder import read_entries
 from cleanset.tables import INDEX, read_table, text_of_table
 from cleanset.validation import first_names
@@ -47,7 +46,7 @@ class HeldOut(NamedTuple):
         if len(found) <= SHOWN_PAIRS:
             table.unlink(missing_ok=True)
         else:
-            write_text(table, csv_text(("file", "why", "of"), ((file, *why) for file, why in found.items())))
+            write_csv(table, ("file", "why", "of"), ((file, *why) for file, why in found.items()))
         if found:
             named = [f"{file}: its {what} of {other}" for file, (what, other) in found.items()]
             count = f"{len(found):,} images: " if len(found) > 1 else ""

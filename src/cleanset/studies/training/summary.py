@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from cleanset.csv_files import frame_csv
+from cleanset.csv_files import write_frame
 from cleanset.files import replacing, write_text
 from cleanset.json_files import json_record
 from cleanset.metrics import Lines, write_metrics
@@ -49,7 +49,7 @@ def write_measures(folder: Path, summary: Summary) -> None:
     """Write each table as CSV, and the section of the robustness study; nothing else stays in the folder."""
     with replacing(folder) as partial:
         for name, table in summary.tables.items():
-            write_text(partial / f"{name}.csv", frame_csv(table))
+            write_frame(partial / f"{name}.csv", table)
         write_text(partial / TRAINED_YAML, trained_yaml(summary.trained))
 
 
@@ -92,4 +92,4 @@ def run(study: TrainingStudy) -> None:
     report = ReportData(classes=inputs.classes, runs=runs, missing=missing, histories=histories, summary=summary)
     write_report(study, report)
     study.costs.mkdir(parents=True, exist_ok=True)
-    write_text(study.costs / "costs.csv", frame_csv(costs_table(study, runs)))
+    write_frame(study.costs / "costs.csv", costs_table(study, runs))

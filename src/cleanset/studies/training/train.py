@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from cleanset.csv_files import frame_csv
+from cleanset.csv_files import frame_csv, write_frame
 from cleanset.errors import CleansetError
 from cleanset.file_locks import only_run
 from cleanset.files import remove_abandoned, replacing, sha256, write_bytes, write_text
@@ -170,7 +170,7 @@ def train_fold(
         tests = task.test_table(files.sheets)
     write_weights(files.weights, trained.weights, task.inner_name)
     write_text(files.history, history_csv(trained.history))
-    write_text(files.test, frame_csv(tests, "%.9g"))
+    write_frame(files.test, tests, "%.9g")
     facts = settings | {"kept": data.run.kept}
     write_record(files.record, facts, trained, weights=files.weights, parameters=parameters)
     write_costs(study.cost(name, fold), data.run, trained, device=device, parameters=parameters)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import class_table, imagenet
+from cleanset.evaluation.measures import Difference, Measure
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY, _by_class
@@ -27,7 +28,7 @@ from cleanset.studies.robustness.corruptions.params import (
     Corruptions,
 )
 from cleanset.studies.robustness.families import StudyParams
-from cleanset.studies.robustness.results import SELECTIONS, MeasureDifference, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
@@ -81,12 +82,12 @@ def study(
     )
 
 
-def differences_of_errors(given: CorruptionStudy) -> list[MeasureDifference]:
+def differences_of_errors(given: CorruptionStudy) -> list[Difference]:
     """The differences in what pseudo-images are added to."""
     return [each for each in given.differences() if each.measure not in CALIBRATION]
 
 
-def line(lines: list[MeasureLine], selection: str, model: str, measure: str, change: str = "") -> MeasureLine:
+def line(lines: list[Measure], selection: str, model: str, measure: str, change: str = "") -> Measure:
     (found,) = [
         each
         for each in lines

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import ClassTable, class_table, imagenet
+from cleanset.evaluation.measures import measures_frame
 from cleanset.studies.robustness import pages
 from cleanset.studies.robustness.families import StudyParams, family_named
 from cleanset.studies.robustness.family import PagesData
@@ -28,8 +29,8 @@ def test_published_models_are_shown_beside_mce_to_alexnet_on_imagenet(
     whole = study(reference)
     whole = replace(whole, images=replace(whole.images, classes=classes))
     tables = {
-        "corruptions": pd.DataFrame(list(whole.lines()), columns=LINE_COLUMNS),
-        "corruption_differences": pd.DataFrame(list(whole.differences()), columns=DIFFERENCE_COLUMNS),
+        "corruptions": measures_frame(list(whole.lines()), LINE_COLUMNS),
+        "corruption_differences": measures_frame(list(whole.differences()), DIFFERENCE_COLUMNS),
         "notes": pd.DataFrame(columns=NOTE_COLUMNS),
         **whole.tables(),
     }

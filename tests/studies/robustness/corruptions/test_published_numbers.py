@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import imagenet
+from cleanset.evaluation.measures import Measure
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.corruptions.measures import (
@@ -24,7 +25,7 @@ from cleanset.studies.robustness.corruptions.params import (
     CorruptionMeasures,
     Corruptions,
 )
-from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import ALL, StudiedImages
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 
 IMAGES = 5000
@@ -62,7 +63,7 @@ AVERAGES = (
 """AlexNet's mean errors as google-research/augmix lists them, and the validation corruptions'."""
 
 
-Lines = dict[tuple[str, str, str], MeasureLine]
+Lines = dict[tuple[str, str, str], Measure]
 
 
 def first(count: float, images: int) -> np.ndarray:

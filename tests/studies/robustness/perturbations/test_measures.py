@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 
 from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.statistics.basics import Ints
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
@@ -40,7 +41,7 @@ from cleanset.studies.robustness.perturbations.params import (
     PerturbationMeasures,
     Perturbations,
 )
-from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import ALL, StudiedImages
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from tests.properties import examples
 
@@ -66,7 +67,7 @@ def study(reference: str | None = "a", difficulty: int = 1, names: Sequence[str]
     return PerturbationStudy(images, found, wanted, PerturbationMeasures(reference=reference))
 
 
-def value(lines: list[MeasureLine], *key: str) -> float:
+def value(lines: list[Measure], *key: str) -> float:
     (found,) = [each.value for each in lines if (each.selection, each.model, each.measure, each.change) == key]
     return found
 
@@ -193,7 +194,7 @@ def test_a_frame_is_missing() -> None:
 TOP = [0, 1, 2, 3, 4]
 
 
-Lines = dict[tuple[str, str, str], MeasureLine]
+Lines = dict[tuple[str, str, str], Measure]
 
 
 def measured(models: Mapping[str, Mapping[str, Ints]], difficulty: int = 1, reference: str | None = None) -> Lines:

@@ -13,13 +13,14 @@ from pydantic import ValidationError
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.measure.notes import MeasuredSet
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.families import StudyParams
 from cleanset.studies.robustness.images import AnswerFiles
 from cleanset.studies.robustness.measuring import Studied
-from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import ALL, StudiedImages
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.scenarios.measures import (
     ScenarioStudy,
@@ -70,7 +71,7 @@ def study(
     return ScenarioStudy(images, {"a": answers(1), "b": answers(2)}, wanted, ScenarioMeasures(**measures))
 
 
-def line(lines: list[MeasureLine], *key: str) -> MeasureLine:
+def line(lines: list[Measure], *key: str) -> Measure:
     (found,) = [each for each in lines if (each.selection, each.model, each.measure, each.change) == key]
     return found
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cleanset.evaluation.measures import measures_frame
 from cleanset.studies.robustness import pages
 from cleanset.studies.robustness.families import StudyParams, family_named
 from cleanset.studies.robustness.family import PagesData
@@ -20,8 +21,8 @@ def shown_page(whole: ScenarioStudy, monkeypatch: pytest.MonkeyPatch) -> tuple[s
     """The page of a study whose models all saw all images, with its tables."""
     whole = replace(whole, images=replace(whole.images, is_whole=True))
     tables = {
-        "scenarios": pd.DataFrame(list(whole.lines()), columns=LINE_COLUMNS),
-        "scenario_differences": pd.DataFrame(list(whole.differences()), columns=DIFFERENCE_COLUMNS),
+        "scenarios": measures_frame(list(whole.lines()), LINE_COLUMNS),
+        "scenario_differences": measures_frame(list(whole.differences()), DIFFERENCE_COLUMNS),
         "models": pd.DataFrame([(role, 5) for role in whole.answers], columns=["model", "parameters"]),
         "notes": pd.DataFrame(
             [("scenarios", each, "set", f"{each} & more") for each in whole.images.selections], columns=NOTE_COLUMNS

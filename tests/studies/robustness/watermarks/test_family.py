@@ -10,11 +10,11 @@ from rich.console import Console
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.files import sha256
 from cleanset.studies.robustness.evaluation import _table
 from cleanset.studies.robustness.families import StudyParams, change_plan, notice
 from cleanset.studies.robustness.images import ChangeName, base_pixels
-from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.watermarks.changes import watermarked
 from cleanset.studies.robustness.watermarks.family import LIKE_THE_AUTHORS, WATERMARK_FAMILY
 from cleanset.studies.robustness.watermarks.params import AUTHORS_FONT_SHA256, Watermarks
@@ -86,7 +86,7 @@ def test_the_summary_fits_into_80_columns() -> None:
     """Of the numbers of a paper's ResNet-50, whose name is long."""
     shares = {"accuracy": 0.5099, "in_w_gap": -0.2540, "carton_gap": 0.30}
     lines = [
-        MeasureLine(
+        Measure(
             selection="all",
             model="robustbench:Linf/Salman2020Do_R50",
             measure=name,

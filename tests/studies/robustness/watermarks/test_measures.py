@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from cleanset.classes import ClassTable, class_table, imagenet
+from cleanset.evaluation.measures import Measure
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.results import ALL, MeasureLine, StudiedImages
+from cleanset.studies.robustness.results import ALL, StudiedImages
 from cleanset.studies.robustness.watermarks.measures import WatermarkStudy, by_class
 
 CARTON = 478
@@ -36,7 +37,7 @@ def study(
     return WatermarkStudy(images, {"a": {name: np.array(each)[:, np.newaxis] for name, each in both.items()}})
 
 
-def measured(found: WatermarkStudy) -> dict[str, MeasureLine]:
+def measured(found: WatermarkStudy) -> dict[str, Measure]:
     return {line.measure: line for line in found.lines()}
 
 

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cleanset.csv_files import frame_csv
+from cleanset.csv_files import write_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
 from cleanset.images.preprocessing import Pixels
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
@@ -225,7 +224,7 @@ class Segmentation:
             label = label_of(row["class_index"], self.read.classes)
             tile = draw_tile(example, self.predicted(example.image), label)
             tile.save(folder / row["tile"], "JPEG", quality=JPEG_QUALITY)
-        write_text(folder / "sheets.csv", frame_csv(chosen))
+        write_frame(folder / "sheets.csv", chosen)
 
     def predicted(self, image: Pixels) -> Labels:
         """The label map that the network predicts for an image of any size."""

@@ -1,0 +1,123 @@
+"""One number with its interval, whatever was measured; differences of two models; both as rows of declared columns."""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from cleanset.metrics import Lines, metric_lines
+from cleanset.statistics.differences import holm
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAN = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A number with its interval. Fields that say nothing where it was measured are empty."""
+
+    selection: str = ""
+    """The selection of images that it is of, such as those in the sets of all models."""
+    family: str = ""
+    """The family of changes."""
+    measure: str = ""
+    """The name of the measure."""
+    change: str = ""
+    """A change or a group of them, an attack or a threat model; empty: over all changes."""
+    model: str = ""
+    """The name of the model."""
+    value: float = NAN
+    """The number, a share unless the measure says otherwise; NaN if it is undefined."""
+    low: float = NAN
+    """The lower end of the interval; NaN for a measure without one."""
+    high: float = NAN
+    """The upper end of the interval; NaN for a measure without one."""
+    images: int = 0
+    """The number of images that it is of."""
+    problem: str = ""
+    """The reason why it is undefined."""
+
+    @classmethod
+    def of(cls, value: float | None, interval: tuple[float, float] | None = None, **labels: Any) -> Self:
+        """The measure of a value and its interval, each None if it is undefined; `labels`: further fields."""
+        low, high = interval or (NAN, NAN)
+        return cls(value=NAN if value is None else value, low=low, high=high, **labels)
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether it has a value."""
+        return math.isfinite(self.value)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of the interval, if it has one."""
+        return (self.low, self.high) if math.isfinite(self.low) else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Value and interval, None where there is none."""
+        interval = self.interval
+        return {"value": self.value if self.is_defined else None, "interval": None if interval is None else [*interval]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Measure):
+    """A measure of `model` minus that of `other` on the same images."""
+
+    other: str = ""
+    """The model whose measure is subtracted."""
+    p: float = NAN
+    """The p-value of the test that neither is better; NaN for what is not tested."""
+    p_holm: float = NAN
+    """`p` after Holm's correction for all differences that are tested together."""
+
+
+def corrected(differences: Sequence[Difference], together: Callable[[Difference], Hashable]) -> list[Difference]:
+    """The differences with Holm's correction over those that are tested and have the same key `together`."""
+    groups: dict[Hashable, list[int]] = {}
+    for place, each in enumerate(differences):
+        if math.isfinite(each.p):
+            groups.setdefault(together(each), []).append(place)
+    found = list(differences)
+    for places in groups.values():
+        for place, p in zip(places, holm([found[place].p for place in places]), strict=True):
+            found[place] = replace(found[place], p_holm=p)
+    return found
+
+
+Columns = Mapping[str, str]
+"""The field of each column of a file of measures."""
+
+
+def columns_of(*names: str, **others: str) -> Columns:
+    """Columns that are named as their fields; `others`: the fields of columns with another name, which come first."""
+    return {**others, **{name: name for name in names}}
+
+
+def measures_frame(measures: Iterable[Measure], columns: Columns) -> "pd.DataFrame":
+    """A row for each measure, with the declared columns."""
+    import pandas as pd
+
+    rows = [[getattr(each, name) for name in columns.values()] for each in measures]
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def read_measures(table: "pd.DataFrame", columns: Columns) -> list[Measure]:
+    """The measures of a table with the declared columns."""
+    names = list(columns.values())
+    return [
+        Measure(**dict(zip(names, row, strict=True))) for row in table[list(columns)].itertuples(index=False, name=None)
+    ]
+
+
+def metrics_of(measures: Iterable[Measure], name: Callable[[Measure], str], with_intervals: Sequence[str]) -> Lines:
+    """The lines of `dvc metrics show`, each named by `name`; the measures `with_intervals` with both ends, too."""
+    return metric_lines(
+        (
+            name(each),
+            each.model,
+            (each.value, each.low, each.high) if each.measure in with_intervals else (each.value,),
+        )
+        for each in measures
+    )
