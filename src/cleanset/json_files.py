@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text, sha256, sha256_of
+from cleanset.files import read_text, sha256, sha256_of, write_text
 from cleanset.validation import first_problem, shown
 
 Kind = TypeVar("Kind")
@@ -65,6 +65,11 @@ def json_record(path: Path, what: str, remedy: str, numbers: Iterable[str]) -> J
         if not isinstance(record.get(key), int | float):
             raise CleansetError(f"{path}: no {key} as a number; expected {what}: {remedy}")
     return record
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a value as JSON with indents, in place of an earlier file."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 DIGEST = "content_sha256"

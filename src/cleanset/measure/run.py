@@ -15,10 +15,10 @@ import pandas as pd
 from cleanset import tables
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
-from cleanset.files import partial_shards, remove_abandoned, sha256, write_text
+from cleanset.files import partial_shards, remove_abandoned, sha256
 from cleanset.images.codec import pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
-from cleanset.json_files import JsonObject, with_digest
+from cleanset.json_files import JsonObject, with_digest, write_json
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.measured_models import MeasuredModel, measured_model
 from cleanset.measure.predictions import scored_table
@@ -251,7 +251,7 @@ def _predicted(
     table = scored_table(images.items, scores)
     if path is not None and shards is not None:
         write_table(path, table, PREDICTIONS, images.classes)
-        write_text(path.with_suffix(".json"), json.dumps(with_digest(record, path), indent=2) + "\n")
+        write_json(path.with_suffix(".json"), with_digest(record, path))
         # after the predictions are written, so that a kill in between loses nothing
         shards.remove()
     return table, record

@@ -1,15 +1,13 @@
 """`data/scores/<role>.json`, the provenance record of a score table."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from cleanset.edition.params import Precision
-from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.json_files import JsonObject, read_json
+from cleanset.json_files import JsonObject, read_json, write_json
 from cleanset.scoring.distance import Distance
 from cleanset.validation import Sha256
 
@@ -73,4 +71,4 @@ def write_record(path: Path, record: ScoreRecord | ListRecord) -> None:
                 del content[name]
         if record.against_float64 is not None:
             content["against_float64"] = record.against_float64.as_json()
-    write_text(path, json.dumps(content, indent=2) + "\n")
+    write_json(path, content)

@@ -27,6 +27,7 @@ from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import CLASSES_FILE
 from cleanset.errors import CleansetError, DamagedError
 from cleanset.files import check_new, new_folder, workspace_for, write_text
+from cleanset.json_files import write_json
 from cleanset.sets import verify
 from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching import repository
@@ -200,7 +201,7 @@ def _keep_location(files: repository.Snapshot) -> SetLocation:
     """The location of a set's files in a snapshot, which is kept, as is the commit of its revision."""
     published = files.published
     found = SetLocation(files.commit, repository.directory_md5(files), repository.remote_of(files))
-    write_text(_location_file(published, found.commit), json.dumps(asdict(found), indent=2) + "\n")
+    write_json(_location_file(published, found.commit), asdict(found))
     if not _is_commit(published):
         write_text(_revision_file(published), json.dumps({"commit": found.commit, "rev": published.rev}) + "\n")
     return found

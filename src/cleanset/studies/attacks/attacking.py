@@ -4,7 +4,6 @@ Groups of images are searched and judged by the workers of all devices; finished
 opened, for a stage or for `attacks evaluate`, is in `attack_stage` and `evaluated_models`.
 """
 
-import json
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -15,8 +14,8 @@ import pandas as pd
 import torch
 
 from cleanset.edition.params import Engine
-from cleanset.files import replacing, sha256_of, write_text
-from cleanset.json_files import JsonMapping, JsonObject, with_digest
+from cleanset.files import replacing, sha256_of
+from cleanset.json_files import JsonMapping, JsonObject, with_digest, write_json
 from cleanset.machine import available_cores
 from cleanset.progress import print_notice
 from cleanset.scoring.computation import (
@@ -204,7 +203,7 @@ class Attacking:
         write_table(self.folder.table, rows, self.table, self.target.classes)
         if "code" in record:  # all facts, as nothing else pins the results
             record = with_digest(record, self.folder.table)
-        write_text(self.folder.record, json.dumps(record, indent=2) + "\n")
+        write_json(self.folder.record, record)
 
     def _search_missing(self, search: "Search", shards: Shards, others: "OtherSearches", made_from: MadeFrom) -> int:
         """Attack the missing groups, on all devices; return how many images from the first count."""

@@ -1,6 +1,5 @@
 """The command `attacks evaluate`: what it is asked, checked before torch is imported, and the files that it writes."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import measures_frame
 from cleanset.files import remove_abandoned, write_text
-from cleanset.json_files import with_digest
+from cleanset.json_files import with_digest, write_json
 from cleanset.measure.command import Wanted
 from cleanset.measure.compare.result_files import ATTACK_RESULTS
 from cleanset.measure.rendering import PAGE
@@ -176,7 +175,7 @@ def run(
     )
     with announced("writing the results and the page of the attacks"):
         write_frame(out / "attack_measures.csv", measures_frame(lines, MEASURE_COLUMNS))
-        write_text(out / ATTACK_RESULTS, json.dumps(with_digest(content_of(evaluated)), indent=2) + "\n")
+        write_json(out / ATTACK_RESULTS, with_digest(content_of(evaluated)))
         write_text(out / PAGE, page_of(evaluated))
     return evaluated
 

@@ -1,6 +1,5 @@
 """The record of the signs of gradient masking that a model showed: data/attack_warnings/<model>.json."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +8,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from cleanset.files import write_text
-from cleanset.json_files import read_json
+from cleanset.json_files import read_json, write_json
 from cleanset.studies.attacks.balls import Ball
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.results import ALL_TRUSTED, Attacked, ProbedImages, Trust
@@ -107,4 +105,4 @@ def read_warnings(path: Path) -> WarningRecord:
 
 def write_warnings(path: Path, record: WarningRecord) -> None:
     """Write a record."""
-    write_text(path, json.dumps(record.model_dump(), indent=2) + "\n")
+    write_json(path, record.model_dump())

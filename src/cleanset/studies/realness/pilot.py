@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, read_text, write_text
+from cleanset.files import new_folder, read_text
 from cleanset.interpreter import python_command
+from cleanset.json_files import write_json
 from cleanset.progress import tracked
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
@@ -181,7 +182,7 @@ def run(plan: Path, out: Path, people: int, seed: int, settings: PilotSettings) 
             analysis=_analysed(folder),
             screens=tuple(sorted(path.name for path in (folder / SCREENS).iterdir())),
         )
-        write_text(folder / RESULT, json.dumps(asdict(pilot), indent=2) + "\n")
+        write_json(folder / RESULT, asdict(pilot))
     return pilot
 
 

@@ -34,7 +34,7 @@ from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
-from cleanset.json_files import with_digest
+from cleanset.json_files import with_digest, write_json
 from cleanset.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
@@ -319,7 +319,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         write_text(folder / KEY, key_csv(plan, sources, classes))
         write_text(folder / TRIALS, trials_csv(plan))
         pinned = with_digest(record(outcome) | {"sha256": digests(folder)})
-        write_text(folder / PLAN, json.dumps(pinned, indent=2) + "\n")
+        write_json(folder / PLAN, pinned)
         for name in STATIC:
             (folder / PAGE_FOLDER / name).write_bytes(static_file(name))
         shutil.copyfile(texts, folder / TEXTS)

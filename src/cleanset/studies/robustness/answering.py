@@ -17,8 +17,7 @@ from pyarrow import parquet
 
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
-from cleanset.json_files import with_digest
+from cleanset.json_files import with_digest, write_json
 from cleanset.measure.user_model import load_member
 from cleanset.progress import print_notice
 from cleanset.scoring.computation import Elsewhere, Opened, Place
@@ -344,7 +343,7 @@ class _FamilyAnswers(ModelInPass):
         write_table(answers_file, with_family_step(answers, family), predictions_table(family), self.plan.classes)
         if target.is_sealed:
             record = with_digest(record, answers_file)
-        write_text(target.answers.record(name, self._stem), json.dumps(record, indent=2) + "\n")
+        write_json(target.answers.record(name, self._stem), record)
         self.shards.remove()
 
     def _against_float64(self, answers: pd.DataFrame) -> dict[str, object] | None:

@@ -6,7 +6,6 @@ model runs. Outside a study they lie in a text file: a label, the digest of the 
 of the lines below it, and a line for each image with its digest and its name.
 """
 
-import json
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import partial_shards, read_bytes, replacing, sha256, write_text
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, Resized
-from cleanset.json_files import read_json
+from cleanset.json_files import read_json, write_json
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import SharedBatches
@@ -313,7 +312,7 @@ def run(study: Study) -> None:
     with replacing(study.digests) as folder:
         for name, table in tables.items():
             write_table(folder / f"{name}.parquet", table, DIGESTS[name], opened.classes)
-        write_text(folder / VERSIONS, json.dumps(installed_versions(), indent=2) + "\n")
+        write_json(folder / VERSIONS, installed_versions())
     for shards in finished:
         shards.remove()
 

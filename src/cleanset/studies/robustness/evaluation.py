@@ -1,6 +1,5 @@
 """The command `robustness evaluate`: any models on any images, outside DVC, by the code of a study's stages."""
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,8 +14,8 @@ from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Difference, Measure
-from cleanset.files import remove_abandoned, write_text
-from cleanset.json_files import with_digest
+from cleanset.files import remove_abandoned
+from cleanset.json_files import with_digest, write_json
 from cleanset.measure.command import Wanted
 from cleanset.measure.comparability import (
     CardModel,
@@ -187,7 +186,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     )
     evaluated = Evaluated(images=images, measured=measured, notices=notices, cards=cards, random=of_run.random)
     results = content(evaluated, official)
-    write_text(out / RESULTS, json.dumps(with_digest(results), indent=2) + "\n")
+    write_json(out / RESULTS, with_digest(results))
     if wanted.hub is not None:
         write_hub(wanted.hub, parse_results(results, images.name), models)
     return evaluated

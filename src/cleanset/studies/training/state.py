@@ -1,7 +1,6 @@
 """The file with the state of a training that may be killed: its format and checks, writing and reading it."""
 
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,8 @@ from torch import Tensor
 from torch.optim.optimizer import StateDict
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, sha256, sha256_of, write_bytes, write_text
-from cleanset.json_files import read_json
+from cleanset.files import remove_abandoned, sha256, sha256_of, write_bytes
+from cleanset.json_files import read_json, write_json
 from cleanset.scoring.validity import MadeFrom
 
 STATE_FILE = "state.pt"
@@ -106,7 +105,7 @@ class StateFolder:
         files = sorted(path for path in self.folder.rglob("*") if path.is_file() and path != state)
         digests = {path.relative_to(self.folder).as_posix(): sha256_of(path) for path in files}
         content = {"settings": dict(self._settings), "files": digests}
-        write_text(self.folder / FINISHED_FILE, json.dumps(content, indent=2) + "\n")
+        write_json(self.folder / FINISHED_FILE, content)
         state.unlink()
 
     def _check_settings(self, found: object) -> None:

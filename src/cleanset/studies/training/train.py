@@ -1,6 +1,5 @@
 """Stage `train`: weights, history, record and tests of every fold of a run."""
 
-import json
 import math
 import shutil
 import warnings
@@ -19,6 +18,7 @@ from cleanset.csv_files import frame_csv, write_frame
 from cleanset.errors import CleansetError
 from cleanset.file_locks import only_run
 from cleanset.files import remove_abandoned, replacing, sha256, write_bytes, write_text
+from cleanset.json_files import write_json
 from cleanset.measure.user_model import tensors_sha256
 from cleanset.progress import print_notice, training_bar
 from cleanset.scoring.devices import Device, computing_threads
@@ -231,7 +231,7 @@ def write_record(
         "epochs": len(trained.history),
         "weights_sha256": sha256(weights.read_bytes()),
     }
-    write_text(path, json.dumps(record, indent=2) + "\n")
+    write_json(path, record)
 
 
 def write_costs(path: Path, run: Run, trained: Trained, *, device: Device, parameters: float) -> None:
@@ -251,7 +251,7 @@ def write_costs(path: Path, run: Run, trained: Trained, *, device: Device, param
         "peak_memory_bytes": device.peak_memory(),
         "parameters_in_millions": parameters,
     }
-    write_text(path, json.dumps(costs, indent=2) + "\n")
+    write_json(path, costs)
 
 
 def millions_of_parameters(network: nn.Module) -> float:
