@@ -86,6 +86,12 @@ def corrected(differences: Sequence[Difference], together: Callable[[Difference]
     return found
 
 
+def images_text(images: Mapping[str, int]) -> str:
+    """The number of images, or that of each model where they differ; `images`: by model."""
+    counts = [f"{count:,}" for count in images.values()]
+    return counts[0] if len(set(counts)) == 1 else ", ".join(map(" ".join, zip(images, counts, strict=True)))
+
+
 Columns = Mapping[str, str]
 """The field of each column of a file of measures."""
 

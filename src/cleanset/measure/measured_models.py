@@ -21,7 +21,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.factors import FactorMeasures, measure_factors
-from cleanset.measure.measures import Measures, measure_predictions
+from cleanset.measure.measures import MEASURES, Measures, measure_predictions
 from cleanset.measure.multilabel import MultiLabelAccuracy, multilabel_accuracies
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.sets import EvaluationSet
@@ -202,7 +202,7 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
     misclassified = sorted(
         f"{item.class_index} {item.sha256[:16]}" for item in images.items if not row.correct[item.file]
     )
-    return {
+    content: dict[str, JsonValue] = {
         "model": row.name,
         **found.overall.as_json(),
         "top5": None if found.top5 is None else found.top5.as_json(),
@@ -224,3 +224,4 @@ def _model_content(images: EvaluationSet, row: MeasuredModel) -> dict[str, JsonV
         **{key: row.record.get(key) for key in PROVENANCE_IN_RESULTS},
         "predictions": None if row.path is None else row.path.name,
     }
+    return content | {each.name: each.of(found).as_json() for each in MEASURES if each.name not in content}

@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
 import pandas as pd
 from pydantic import JsonValue
 
+from cleanset.evaluation.measures import Measure
 from cleanset.scoring.logits import TOP
 from cleanset.statistics.basics import LEVEL, t_quantile
 from cleanset.statistics.calibration import (
@@ -32,6 +33,11 @@ class Accuracy:
 
     images: int
     correct: int
+
+    @property
+    def measure(self) -> Measure:
+        """The share with its interval."""
+        return Measure.of(self.share, self.interval, images=self.images)
 
     @property
     def share(self) -> float:
@@ -102,6 +108,64 @@ class Measures:
     def published_calibration_error(self) -> float | None:
         """The expected calibration error as published, 0 to 1, too high for few images; None without probabilities."""
         return None if self.bins is None else calibration_error(self.bins)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredMeasure:
+    """A measure that every table, the page and the results of `evaluate` have."""
+
+    name: str
+    """Its key in the results."""
+
+    title: str
+    """The title of its column."""
+
+    of: Callable[[Measures], Measure]
+    """The measure, without a value where it is not known."""
+
+    factor: float = 100
+    """Shown is the value times it: 100 for percent."""
+
+    unit: str = ""
+    """Behind the value in a terminal."""
+
+    meaning: str = ""
+    """A sentence below the tables."""
+
+    needs_five_classes: bool = False
+    """Whether its column is left out with fewer classes."""
+
+
+MEASURES = (
+    DeclaredMeasure(
+        name="accuracy",
+        title="accuracy",
+        of=lambda found: found.overall.measure,
+        unit=" %",
+        meaning="Interval: Wilson's; of confidence, the mean probability of the top-1 class, by t.",
+    ),
+    DeclaredMeasure(
+        name="top5",
+        title="top-5",
+        of=lambda found: Measure() if found.top5 is None else found.top5.measure,
+        needs_five_classes=True,
+    ),
+    DeclaredMeasure(
+        name="mean_confidence",
+        title="confidence",
+        of=lambda found: Measure.of(found.mean_confidence, found.confidence_interval),
+        factor=1,
+    ),
+    DeclaredMeasure(
+        name="calibration",
+        title="ECE",
+        # without an interval, and biased by some hundredths where images are few
+        of=lambda found: Measure.of(found.calibration_error),
+        factor=1,
+        meaning="ECE: expected calibration error, 15 bins, debiased; of few images still some hundredths too high.",
+    ),
+)
+"""The measures of `evaluate`, in the order of its columns."""
 
 
 def measure_predictions(predictions: pd.DataFrame, classes: int) -> Measures:

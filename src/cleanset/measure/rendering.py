@@ -15,20 +15,18 @@ from cleanset.classes import ClassTable
 from cleanset.files import write_text
 from cleanset.measure.class_order import order_statement
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
+from cleanset.measure.measures import MEASURES, DeclaredMeasure
 from cleanset.measure.notes import UNCHECKED, Note, table_notes
 from cleanset.measure.pairs import Pair
 from cleanset.measure.sets import EvaluationSet
-from cleanset.measure.table import Cell, MeasureTable, cell
+from cleanset.measure.table import Cell, MeasureTable, cell, measure_cell
 from cleanset.statistics.formats import p_value
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum
 MAX_COLUMNS = 6
 # models that get a column of error ratios with intervals, the most accurate; the JSON has all
 MAX_RATIOS = 3
-MEANING = (
-    "Interval: Wilson's; of confidence, the mean probability of the top-1 class, by t. ECE: expected calibration "
-    "error, 15 bins, debiased; of few images still some hundredths too high."
-)
+MEANING = " ".join(each.meaning for each in MEASURES if each.meaning)
 MEANING_OF_PAIRS = "Difference in percentage points, interval: Newcombe's for pairs. p: McNemar's exact test"
 HOLM = ", corrected by Holm's method"
 
@@ -77,17 +75,17 @@ def about(images: EvaluationSet) -> Iterator[str]:
 
 def leaderboard(order: Sequence[MeasuredModel], classes: ClassTable) -> MeasureTable:
     """The measures of each model, the most accurate first."""
-    top5 = ["top-5"] if classes.has_top5 else []
-    rows = []
-    for rank, row in enumerate(order, start=1):
-        found = row.measures
-        accuracy = cell(found.overall.share, found.overall.interval, unit=" %")
-        of_top5 = [cell(*((found.top5.share, found.top5.interval) if found.top5 else (None,))) for _ in top5]
-        confidence = cell(found.mean_confidence, found.confidence_interval, factor=1)
-        # without an interval, and biased by some hundredths where images are few
-        calibration = cell(found.calibration_error, factor=1)
-        rows.append(((str(rank), row.name), (accuracy, *of_top5, confidence, calibration)))
-    return MeasureTable(("#", "model"), ("accuracy", *top5, "confidence", "ECE"), rows)
+    columns = columns_with(classes)
+    rows = [
+        ((str(rank), row.name), [measure_cell(each.of(row.measures), each.factor, unit=each.unit) for each in columns])
+        for rank, row in enumerate(order, start=1)
+    ]
+    return MeasureTable(("#", "model"), [each.title for each in columns], rows)
+
+
+def columns_with(classes: ClassTable) -> list[DeclaredMeasure]:
+    """The measures that have a column with these classes."""
+    return [each for each in MEASURES if classes.has_top5 or not each.needs_five_classes]
 
 
 def leaderboard_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> MeasureTable:
@@ -266,7 +264,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
     environment = page_environment(images.classes, TEMPLATES)
     environment.filters["cell"] = cell
     environment.globals |= {
-        "has_top5": images.classes.has_top5,
+        "columns": columns_with(images.classes)[1:],
         "class_column": images.classes.key_column,
         "search_words": images.classes.search_words,
     }

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.csv_files import csv_text
+from cleanset.evaluation.measures import Measure
 from cleanset.markup import markdown_text
 from cleanset.measure.notes import Note
 from cleanset.statistics.formats import decimal
@@ -72,6 +73,11 @@ def cell(
     texts = [decimal(each, digits, factor) for each in numbers]
     first, low, high = texts if len(texts) == 3 else (texts[0], "", "")
     return Cell(first, low, high, unit)
+
+
+def measure_cell(found: Measure | None, factor: float = 100, digits: int = 2, unit: str = "") -> Cell:
+    """A measure times a factor, with its interval; empty where there is none."""
+    return Cell() if found is None else cell(found.value, found.interval, factor, digits, unit)
 
 
 @dataclass(frozen=True, slots=True)

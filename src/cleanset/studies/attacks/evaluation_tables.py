@@ -10,7 +10,7 @@ from rich.text import Text
 from cleanset.evaluation.measures import Measure
 from cleanset.measure.pairs import Pair
 from cleanset.measure.rendering import pairs_table, tested_cells, tests_note
-from cleanset.measure.table import Cell, MeasureTable, cell
+from cleanset.measure.table import Cell, MeasureTable, cell, measure_cell
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.checklist import Evidence, checklist
 from cleanset.studies.attacks.comparison import attack_notes, robust_pairs
@@ -158,7 +158,7 @@ def _robust(evaluated: AttackedModels) -> MeasureTable:
         if not of_model:
             error = _clean_error(evaluated, model)
             images = Cell("" if error is None else f"{error.images:,}")
-            clean = Cell() if error is None else Cell(cell(1 - error.value, digits=1).value)
+            clean = Cell() if error is None else cell(1 - error.value, digits=1)
             of_model = [(NO_ATTACK, [images, clean, Cell(), Cell()])]
         rows += [((model if place == 0 else "", name), cells) for place, (name, cells) in enumerate(of_model)]
     return MeasureTable(("model", "threat model"), ("images", "clean", "robust", "distance"), rows)
@@ -172,14 +172,14 @@ def _robust_rows(evaluated: AttackedModels, model: str) -> Iterator[tuple[str, l
         if clean is None or high is None:
             continue
         if robust is not None and robust.is_defined:
-            shown = _share(robust)
+            shown = measure_cell(robust, digits=1)
         elif low is not None and low.is_defined:
-            shown = Cell(f"{_share(low).value} to {_share(high).value}")
+            shown = Cell(f"{_percent(low)} to {_percent(high)}")
         else:
-            shown = Cell(f"≤ {_share(high).value}")
-        yield threat.name, [Cell(f"{clean.images:,}"), Cell(_share(clean).value), shown, _distance(reached)]
+            shown = Cell(f"≤ {_percent(high)}")
+        yield threat.name, [Cell(f"{clean.images:,}"), Cell(_percent(clean)), shown, _distance(reached)]
         if at_most is not None:
-            yield threat.name, [Cell(f"{at_most.images:,}"), Cell(), Cell(f"≤ {_share(at_most).value}"), Cell()]
+            yield threat.name, [Cell(f"{at_most.images:,}"), Cell(), Cell(f"≤ {_percent(at_most)}"), Cell()]
 
 
 def _clean_error(evaluated: AttackedModels, model: str) -> Measure | None:
@@ -196,14 +196,16 @@ def _attacks(evaluated: AttackedModels) -> MeasureTable:
             success, reached, converged, queries = (evaluated.value(attack, model, measure) for measure in names)
             counts = (None, None) if queries is None else (queries.images, queries.value)
             images, asked = (Cell("" if each is None else f"{each:,.0f}") for each in counts)
-            shown = [images, _share(success), _distance(reached), Cell(_share(converged).value), asked]
+            shown = [images, measure_cell(success, digits=1), _distance(reached), Cell(_percent(converged)), asked]
             rows.append(((model if place == 0 else "", attack), shown))
     return MeasureTable(("model", "attack"), ("images", "success", "distance", "converged", "queries"), rows)
 
 
+def _percent(line: Measure | None) -> str:
+    """A share without its interval."""
+    return measure_cell(line, digits=1).value
+
+
 def _distance(line: Measure | None) -> Cell:
+    """A distance without its interval."""
     return Cell() if line is None else cell(line.value, factor=1, digits=4)
-
-
-def _share(line: Measure | None) -> Cell:
-    return Cell() if line is None else cell(line.value, line.interval, digits=1)

@@ -5,12 +5,13 @@ Stage measure, which sees no changed image, makes the card without their pixels;
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 from pydantic import JsonValue
 
 from cleanset.classes import ClassTable
-from cleanset.evaluation.measures import Measure
+from cleanset.evaluation.measures import Measure, images_text
 from cleanset.files import sha256
 from cleanset.measure.comparability import (
     CardClasses,
@@ -121,14 +122,8 @@ def family_notes(
 ) -> list[Note]:
     """The notes of a table of a family's measures on a selection; `lines`: all of the family's."""
     counts = {line.model: line.images for line in lines if line.selection == selection}
-    count = ", ".join(f"{model} {images:,}" for model, images in counts.items())
-    if len(set(counts.values())) == 1:
-        count = f"{next(iter(counts.values())):,}"
-    chosen = images.selection
-    if selection != ALL:
-        chosen = SELECTION_TEXTS[selection]
-    of_selection = MeasuredSet(name=images.name, version=images.version, selection=chosen, limits=images.limits)
-    return table_notes(card, of_selection, count=count, limits=limits)
+    chosen = images if selection == ALL else replace(images, selection=SELECTION_TEXTS[selection])
+    return table_notes(card, chosen, count=images_text(counts), limits=limits)
 
 
 def _settings(family: Family, params: StudyParams, of_files: Mapping[str, object]) -> dict[str, JsonValue]:

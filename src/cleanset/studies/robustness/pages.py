@@ -14,6 +14,7 @@ from jinja2 import UndefinedError
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import images_text
 from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
 from cleanset.measure.notes import Note
@@ -98,9 +99,7 @@ def _selected(lines: pd.DataFrame, selection: str) -> dict[str, object]:
     """The number of images in a selection, one or one for each model, and whether it is enough for any of them."""
     of_models = lines[lines["selection"] == selection].drop_duplicates("model")
     counts = dict(zip(of_models["model"], of_models["images"], strict=True))
-    text = ", ".join(f"{model} {count:,}" for model, count in counts.items())
-    if len(set(counts.values())) == 1:
-        text = f"{next(iter(counts.values())):,}"
+    text = images_text(counts)
     is_measured = max(counts.values()) >= MIN_IMAGES
     text += "" if is_measured else f"; intervals need {MIN_IMAGES} or more"
     return {"counts": text, "is_measured": is_measured}
