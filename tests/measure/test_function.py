@@ -100,8 +100,8 @@ def test_two_results_are_compared_image_by_image(folder: Path, tmp_path: Path) -
     first = cleanset.evaluate(by_colour, folder, to_tensor, name="first")
     second = cleanset.evaluate(np.array([0, 1, 0]), folder, name="second")
     pair = second.compare(first)
-    assert (pair.first, pair.second, pair.counts.difference, pair.p) == ("second", "first", 0.0, 1.0)
-    assert (pair.only_first, pair.only_second) == (("n01443537/blue.PNG",), ("n01443537/green.png",))
+    assert (pair.model, pair.other, pair.counts.difference, pair.p) == ("second", "first", 0.0, 1.0)
+    assert (pair.only_model, pair.only_other) == (("n01443537/blue.PNG",), ("n01443537/green.png",))
     first.write_page(tmp_path / "page", second)
     assert "n01443537/blue.PNG" in (tmp_path / "page" / "index.html").read_text()
     with pytest.raises(CleansetError, match="results of first, first; expected different names"):

@@ -111,7 +111,7 @@ def test_the_pairs_of_the_best_model_come_first() -> None:
         replace(model(name, {0: (3, sum(each))}), correct={str(place): bool(one) for place, one in enumerate(each)})
         for name, each in correct.items()
     ]
-    assert [(pair.first, pair.second) for pair in ranked_pairs(rows)] == [("b", "c"), ("b", "a"), ("c", "a")]
+    assert [(pair.model, pair.other) for pair in ranked_pairs(rows)] == [("b", "c"), ("b", "a"), ("c", "a")]
 
 
 def printed(table: MeasureTable, width: int) -> list[str]:

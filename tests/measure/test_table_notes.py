@@ -132,12 +132,12 @@ def test_each_measurement_of_a_comparison_keeps_its_settings() -> None:
 
 def test_nothing_is_tested_against_the_model_that_chose_the_images() -> None:
     pairs = ranked_pairs(models())
-    assert [(pair.first, pair.second) for pair in pairs] == [("dice", "c")]
+    assert [(pair.model, pair.other) for pair in pairs] == [("dice", "c")]
     csv_text = leaderboard_for_paper(IMAGES, models()).in_form("csv")
     assert {name: row["p"] for name, row in rows_of(csv_text).items()} == {"standard": "", "dice": "", "c": "0.6250"}
     content = results_content(IMAGES, models())
     assert content["pairs"]["left_out"] == ["standard"]
-    assert [pair.second for pair in compared(content).pairs] == ["c"]
+    assert [pair.other for pair in compared(content).pairs] == ["c"]
 
 
 @pytest.mark.parametrize(

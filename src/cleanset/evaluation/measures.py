@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cleanset.metrics import Lines, metric_lines
 from cleanset.statistics.differences import holm
@@ -73,7 +73,12 @@ class Difference(Measure):
     """`p` after Holm's correction for all differences that are tested together."""
 
 
-def corrected(differences: Sequence[Difference], together: Callable[[Difference], Hashable]) -> list[Difference]:
+OneDifference = TypeVar("OneDifference", bound=Difference)
+
+
+def corrected(
+    differences: Sequence[OneDifference], together: Callable[[OneDifference], Hashable]
+) -> list[OneDifference]:
     """The differences with Holm's correction over those that are tested and have the same key `together`."""
     groups: dict[Hashable, list[int]] = {}
     for place, each in enumerate(differences):

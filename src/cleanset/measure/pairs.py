@@ -2,52 +2,41 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 from pydantic import JsonValue
 
-from cleanset.statistics.differences import PairedCounts, difference_interval, holm, mcnemar_p
+from cleanset.evaluation.measures import Difference, corrected
+from cleanset.statistics.differences import PairedCounts, difference_interval, mcnemar_p
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two models compared on the same images."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair(Difference):
+    """Two models compared on the same images: the difference of their accuracies, by McNemar's exact test."""
 
-    first: str
-    second: str
     counts: PairedCounts
     """Number of images that both classify correctly, only one, and neither."""
 
-    p: float
-    """McNemar's exact p-value."""
+    only_model: tuple[str, ...]
+    """Sorted images that only the model classifies correctly: files, or of stored results as in `misclassified`."""
 
-    p_holm: float
-    """The same, corrected for the number of pairs."""
-
-    only_first: tuple[str, ...]
-    """Sorted images that only the first classifies correctly: files, or of stored results as in `misclassified`."""
-
-    only_second: tuple[str, ...]
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the difference of the accuracies."""
-        return difference_interval(self.counts)
+    only_other: tuple[str, ...]
+    """The same of the other model."""
 
     def as_json(self) -> dict[str, JsonValue]:
         """The comparison for programs."""
         return {
-            "first": self.first,
-            "second": self.second,
-            "difference": self.counts.difference,
-            "interval": list(self.interval),
+            "first": self.model,
+            "second": self.other,
+            "difference": self.value,
+            "interval": [self.low, self.high],
             "p": self.p,
             "p_holm": self.p_holm,
             "both": self.counts.both,
             "neither": self.counts.neither,
-            "only_first": list(self.only_first),
-            "only_second": list(self.only_second),
+            "only_first": list(self.only_model),
+            "only_second": list(self.only_other),
         }
 
 
@@ -57,27 +46,26 @@ def compare_pairwise(misses: Sequence[tuple[str, Counter[str]]], images: int) ->
     `misses`: the name of each model, and its misclassified images.
     """
     found = []
-    for (first, of_first), (second, of_second) in combinations(misses, 2):
-        only_first = of_second - of_first
-        only_second = of_first - of_second
-        neither = (of_first & of_second).total()
+    for (model, of_model), (other, of_other) in combinations(misses, 2):
+        only_model = of_other - of_model
+        only_other = of_model - of_other
+        neither = (of_model & of_other).total()
         counts = PairedCounts(
-            both=images - only_first.total() - only_second.total() - neither,
-            only_first=only_first.total(),
-            only_second=only_second.total(),
+            both=images - only_model.total() - only_other.total() - neither,
+            only_first=only_model.total(),
+            only_second=only_other.total(),
             neither=neither,
         )
-        p = mcnemar_p(counts)
-        found.append(
-            Pair(
-                first=first,
-                second=second,
-                counts=counts,
-                p=p,
-                p_holm=p,
-                only_first=tuple(sorted(only_first.elements())),
-                only_second=tuple(sorted(only_second.elements())),
-            )
+        pair = Pair.of(
+            counts.difference,
+            difference_interval(counts),
+            model=model,
+            other=other,
+            images=images,
+            counts=counts,
+            p=mcnemar_p(counts),
+            only_model=tuple(sorted(only_model.elements())),
+            only_other=tuple(sorted(only_other.elements())),
         )
-    corrected = holm([pair.p for pair in found])
-    return [replace(pair, p_holm=p) for pair, p in zip(found, corrected, strict=True)]
+        found.append(pair)
+    return corrected(found, lambda _: "all")

@@ -109,14 +109,14 @@ def tests_note(tested: Sequence[Pair]) -> str:
     if not tested:
         return ""
     holm = f"{HOLM}, over {len(tested)} pairs" if len(tested) > 1 else ""
-    return f"p of McNemar's exact test, two-sided, against {tested[0].first}{holm}"
+    return f"p of McNemar's exact test, two-sided, against {tested[0].model}{holm}"
 
 
 def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: Sequence[Note]) -> MeasureTable:
     """A table without ranks; where models were tested, with differences from the best of them and p-values."""
     # the pairs of the first model come first
-    best = tested[0].first if tested else None
-    cells_of = {pair.second: tested_cells(pair) for pair in tested if pair.first == best}
+    best = tested[0].model if tested else None
+    cells_of = {pair.other: tested_cells(pair) for pair in tested if pair.model == best}
     titles = list(table.titles)
     rows = []
     if tested:
@@ -130,8 +130,7 @@ def for_paper(table: MeasureTable, tested: Sequence[Pair], caption: str, notes: 
 
 def tested_cells(pair: Pair) -> tuple[Cell, Cell]:
     """The difference of the second model from the first, and the p-value."""
-    low, high = pair.interval
-    return cell(-pair.counts.difference, (-high, -low)), Cell(p_value(pair.p_holm))
+    return cell(-pair.value, (-pair.high, -pair.low)), Cell(p_value(pair.p_holm))
 
 
 MEANING_OF_RATIOS = (
@@ -195,11 +194,11 @@ def pairs_table(names: Sequence[str], tested: Sequence[Pair]) -> MeasureTable:
     """The best of the tested models against each other one; `names` are in the order of the ranks."""
     ranks = {name: rank for rank, name in enumerate(names, start=1)}
     rows = []
-    for pair in (each for each in tested if each.first == tested[0].first):
+    for pair in (each for each in tested if each.model == tested[0].model):
         counts = pair.counts
         only = [Cell(f"{each:,}") for each in (counts.only_first, counts.only_second)]
-        name = f"#{ranks[pair.first]} – #{ranks[pair.second]}"
-        rows.append(((name,), [cell(counts.difference, pair.interval), *only, Cell(p_value(pair.p_holm))]))
+        name = f"#{ranks[pair.model]} – #{ranks[pair.other]}"
+        rows.append(((name,), [measure_cell(pair), *only, Cell(p_value(pair.p_holm))]))
     caption = f"{MEANING_OF_PAIRS}{HOLM if len(tested) > 1 else ''}."
     return MeasureTable(("pair",), ("difference", "only first", "only second", "p"), rows, caption)
 
@@ -279,7 +278,7 @@ def write_page(folder: Path, images: EvaluationSet, rows: Sequence[MeasuredModel
         multilabel=multilabel_table(order) if order[0].multilabel else None,
         models=order,
         rank_of={row.name: rank for rank, row in enumerate(order, start=1)},
-        pairs=every if tested <= MAX_PAIRED else [pair for pair in every if pair.first == every[0].first],
+        pairs=every if tested <= MAX_PAIRED else [pair for pair in every if pair.model == every[0].model],
         all_pairs=len(every),
         # one more, to say whether there are more
         hardest=hardest_classes(order, MAX_ROWS + 1),

@@ -336,7 +336,7 @@ def test_results_that_know_their_misclassified_images_are_tested() -> None:
     """By image, whatever it is called; McNemar's exact test of 2 against 0 is 0.5."""
     found = compared(with_misses("vit", ["0 a", "0 b"]), with_misses("resnet", []), accuracies({"old": NUMBERS}))
     (pair,) = found.pairs
-    assert (pair.first, pair.second, pair.p, pair.only_first) == ("resnet", "vit", 0.5, ("0 a", "0 b"))
+    assert (pair.model, pair.other, pair.p, pair.only_model) == ("resnet", "vit", 0.5, ("0 a", "0 b"))
     lines = [line.split() for line in printed(found)]
     assert ["pair", "difference", "only", "first", "only", "second", "p"] in lines
     assert ["#1", "–", "#3", "66.67", "(-5.86", "to", "93.85)", "2", "0", "0.5000"] in lines

@@ -36,7 +36,7 @@ def as_text(evaluated: AttackedModels) -> Group:
     images = evaluated.images
     for threat in measured_threats(evaluated):
         if tested := robust_pairs(threat, evaluated.attacked, images.images, images.selected_by):
-            names = list(dict.fromkeys(name for pair in tested for name in (pair.first, pair.second)))
+            names = list(dict.fromkeys(name for pair in tested for name in (pair.model, pair.other)))
             listed = ", ".join(f"#{rank} {name}" for rank, name in enumerate(names, start=1))
             table = pairs_table(names, tested)
             parts += [Text(), Text(f"{threat.name}: {listed}"), table.in_terminal(), Text(table.caption)]
@@ -132,10 +132,10 @@ def paper_table(evaluated: AttackedModels) -> MeasureTable:
 def _with_tests(table: MeasureTable, tested: Mapping[str, Sequence[Pair]]) -> MeasureTable:
     """The table with each model's difference from the most robust one in its threat model, and the p-value."""
     cells_of = {
-        (name, pair.second): tested_cells(pair)
+        (name, pair.other): tested_cells(pair)
         for name, pairs in tested.items()
         for pair in pairs
-        if pair.first == pairs[0].first
+        if pair.model == pairs[0].model
     }
     rows = []
     model = ""
