@@ -45,9 +45,9 @@ def test_the_definitions() -> None:
         "vasudevan": (4, 3),
         "imagenet_m": (2, 2),
     }
-    assert (found["real"].share, found["shankar"].share, found["imagenet_m"].share) == (0.5, 0.5, 1.0)
+    assert (found["real"].value, found["shankar"].value, found["imagenet_m"].value) == (0.5, 0.5, 1.0)
     # classes 1, 2 and 4: 2 of 2, 1 of 1, 0 of 1
-    assert found["vasudevan"].share == pytest.approx((1 + 1 + 0) / 3)
+    assert found["vasudevan"].value == pytest.approx((1 + 1 + 0) / 3)
     assert found["vasudevan"].interval is None
     assert found["shankar"].interval == wilson(2, 4)
 

@@ -6,7 +6,7 @@ model is worse on such images. Prototypes, which images were annotated against, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -17,10 +17,11 @@ from pydantic import JsonValue
 from cleanset.csv_files import parse_rows
 from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.files import read_bytes, read_text, sha256
 from cleanset.json_files import parse_json
 from cleanset.statistics.basics import LEVEL
-from cleanset.statistics.bootstrap import PSEUDO_IMAGES, RESAMPLES, Bootstrap, Interval, Resamples, percentile_interval
+from cleanset.statistics.bootstrap import PSEUDO_IMAGES, RESAMPLES, Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.formats import percent
 from cleanset.statistics.shares import wilson
 from cleanset.validation import shown
@@ -208,20 +209,24 @@ class FactorMeasure:
     """Annotated images that have it."""
     misclassified: int
     """Those of them that the model misclassifies."""
-    error: float | None
-    """Their share; None without images."""
-    error_interval: Interval | None
-    """Wilson's; None without images."""
-    ratio: float | None
-    """The error divided by that on all annotated images; None without images, and where that is 0."""
-    ratio_interval: Interval | None
-    """By bootstrap over the images; None where a resample has no image of the factor, or no error, too."""
+    error: Measure
+    """Their share, with Wilson's interval; without a value where there are no images."""
+    ratio: Measure
+    """The error divided by that on all annotated images; without a value where that is 0, or there are no images.
+
+    Its interval, by bootstrap over the images, is missing where a resample has no image of the factor, or no error."""
 
     def as_json(self) -> dict[str, JsonValue]:
-        """The fields, by name; intervals as lists."""
-        intervals = {"error_interval": self.error_interval, "ratio_interval": self.ratio_interval}
-        lists: dict[str, JsonValue] = {name: None if each is None else list(each) for name, each in intervals.items()}
-        return {**asdict(self), **lists}
+        """The fields, by name; value and interval of each measure."""
+        content: dict[str, JsonValue] = {
+            "factor": self.factor,
+            "images": self.images,
+            "misclassified": self.misclassified,
+        }
+        for name, each in (("error", self.error), ("ratio", self.ratio)):
+            found = each.as_json()
+            content |= {name: found["value"], f"{name}_interval": found["interval"]}
+        return content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,19 +272,16 @@ def _measure(
     factor: str, *, images: int, misclassified: int, mean: float, draws: npt.NDArray[np.float64]
 ) -> FactorMeasure:
     """The measure of a factor; `mean`: the error on all images, `draws`: the ratio in each resample."""
-    error = misclassified / images if images else None
-    ratio = None if error is None or mean == 0 else error / mean
-    interval = None
-    if ratio is not None and np.isfinite(draws).all():
-        low, high = percentile_interval(draws)
-        # pseudo-images draw the percentiles to the middle
-        interval = Interval(min(low, ratio), max(high, ratio))
-    return FactorMeasure(
-        factor=factor,
-        images=images,
-        misclassified=misclassified,
-        error=error,
-        error_interval=wilson(misclassified, images) if images else None,
-        ratio=ratio,
-        ratio_interval=interval,
-    )
+    error = Measure()
+    ratio = Measure()
+    if images:
+        error = Measure.of(misclassified / images, wilson(misclassified, images))
+    if error.is_defined and mean > 0:
+        value = error.value / mean
+        interval = None
+        if np.isfinite(draws).all():
+            low, high = percentile_interval(draws)
+            # pseudo-images draw the percentiles to the middle
+            interval = min(low, value), max(high, value)
+        ratio = Measure.of(value, interval)
+    return FactorMeasure(factor=factor, images=images, misclassified=misclassified, error=error, ratio=ratio)

@@ -114,7 +114,7 @@ class Results:
     @property
     def multilabel(self) -> dict[str, float]:
         """The multi-label accuracies, 0 to 1, by definition; empty without labels of further studies."""
-        return {each.definition.name: each.share for each in self.model.multilabel}
+        return {each.definition.name: each.value for each in self.model.multilabel}
 
     @property
     def is_deterministic(self) -> bool | None:

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.dataset.label_sources import ImageLabels, read_sources
 from cleanset.errors import InputError
+from cleanset.evaluation.measures import Measure
 from cleanset.statistics.shares import wilson
 
 REASSESSED = "real"
@@ -94,26 +95,26 @@ class SetLabels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MultiLabelAccuracy:
-    """A multi-label accuracy of a model: by which definition, and by which source."""
+class MultiLabelAccuracy(Measure):
+    """A multi-label accuracy of a model, of at least one image; a mean of classes has no interval."""
 
     definition: Definition
     source: str
-    images: int
-    """At least one."""
+    """The label source that it is counted by."""
 
     correct: int
-    share: float
-    """0 to 1; of a mean of classes not the share of the images."""
-
-    interval: tuple[float, float] | None
-    """Wilson's 95 % interval of a share of images; None for a mean of classes."""
+    """The images whose prediction counts."""
 
     def as_json(self) -> dict[str, JsonValue]:
         """The numbers, with the definition in words."""
-        numbers = {key: value for key, value in asdict(self).items() if key not in ("definition", "interval", "share")}
-        interval: JsonValue = None if self.interval is None else list(self.interval)
-        return {"definition": self.definition.meaning, **numbers, "accuracy": self.share, "interval": interval}
+        return {
+            "definition": self.definition.meaning,
+            "source": self.source,
+            "images": self.images,
+            "correct": self.correct,
+            "accuracy": self.value,
+            "interval": None if self.interval is None else list(self.interval),
+        }
 
 
 def labels_from(folder: Path, files: Iterable[str], own: SetLabels) -> SetLabels:
@@ -166,11 +167,11 @@ def _accuracy(
         return None
     correct = sum(map(sum, counts.values()))
     share = math.fsum(sum(each) / len(each) for each in counts.values()) / len(counts)
-    return MultiLabelAccuracy(
+    return MultiLabelAccuracy.of(
+        share,
+        None if definition.is_mean_of_classes else wilson(correct, images),
         definition=definition,
         source=source,
         images=images,
         correct=correct,
-        share=share,
-        interval=None if definition.is_mean_of_classes else wilson(correct, images),
     )

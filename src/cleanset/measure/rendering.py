@@ -149,7 +149,7 @@ def factor_table(order: Sequence[MeasuredModel]) -> MeasureTable:
 def _ratios(order: Sequence[MeasuredModel]) -> list[tuple[tuple[str], list[Cell]]]:
     found = [row.factors.of_factors for row in order if row.factors is not None]
     return [
-        ((each[0].factor,), [Cell(f"{each[0].images:,}"), *(cell(one.ratio, one.ratio_interval, 1) for one in each)])
+        ((each[0].factor,), [Cell(f"{each[0].images:,}"), *(measure_cell(one.ratio, 1) for one in each)])
         for each in zip(*found, strict=True)
     ]
 
@@ -169,7 +169,7 @@ def factors_for_paper(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> M
 def _tiers(order: Sequence[MeasuredModel]) -> MeasureTable:
     tiers = order[0].measures.tiers
     rows = [
-        ((str(rank), row.name), [cell(each.share, each.interval, digits=1) for each in row.measures.tiers.values()])
+        ((str(rank), row.name), [measure_cell(each.measure, digits=1) for each in row.measures.tiers.values()])
         for rank, row in enumerate(order, start=1)
     ]
     titles = [f"{tier}\n({accuracy.images:,})" for tier, accuracy in tiers.items()]
@@ -180,7 +180,7 @@ def multilabel_table(order: Sequence[MeasuredModel]) -> MeasureTable:
     """The multi-label accuracies of each model by each definition, with the number of images that count."""
     definitions = order[0].multilabel
     rows = [
-        ((str(rank), row.name), [cell(each.share, each.interval, digits=1) for each in row.multilabel])
+        ((str(rank), row.name), [measure_cell(each, digits=1) for each in row.multilabel])
         for rank, row in enumerate(order, start=1)
     ]
     titles = [f"{each.definition.title}\n({each.images:,})" for each in definitions]
