@@ -25,13 +25,15 @@ from cleanset.classes import imagenet
 from cleanset.edition.options import PaperForm
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.measures import Measure
 from cleanset.files import sha256
+from cleanset.measure import measured_models, rendering
 from cleanset.measure.command import Wanted, run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
 from cleanset.measure.compare.result_files import RESULTS
 from cleanset.measure.function import evaluate
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, results_json
-from cleanset.measure.measures import Accuracy, Confusion, Measures
+from cleanset.measure.measures import MEASURES, Accuracy, Confusion, DeclaredMeasure, Measures
 from cleanset.measure.rendering import as_text, leaderboard_for_paper, write_page
 from cleanset.measure.run import PREDICTIONS
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
@@ -377,6 +379,39 @@ def test_the_page_has_the_digits_of_the_terminal(tmp_path: Path) -> None:
     assert best[2:4] + best[5:7] == ["54.38", "49.90 – 58.78", "54.38 49.90 to 58.78", "0.75"]
     (pair,) = rows_of_page(tmp_path, images, rows, "pairs")
     assert pair[2:4] == ["54.38", "49.83 – 58.78"]
+
+
+def test_a_further_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a column in the terminal, whole at any width, on the page and for papers, and a key in the results."""
+    images, rows = leaderboard(2)
+    further = DeclaredMeasure(
+        name="share_of_classes",
+        title="share of classes",
+        of=lambda found: Measure.of(len(found.classes) / 1000, (0, 0.125)),
+    )
+    for module in (rendering, measured_models):
+        monkeypatch.setattr(module, "MEASURES", (*MEASURES, further))
+    for width in (80, 120):
+        console = Console(width=width, color_system=None)
+        with console.capture() as shown:
+            console.print(as_text(images, rows), highlight=False)
+        lines = shown.get().splitlines()
+        assert max(map(len, lines)) <= width
+        (head,) = [line for line in lines if line.endswith("  share of classes")]
+        assert ("ECE" in head) == (width == 120)
+        assert sum(line.endswith("(0.00–12.50)") for line in lines) == 2
+    assert rows_of_page(tmp_path, images, rows, "accuracy")[0][-1] == "0.20 0.00 to 12.50"
+    assert json.loads(results_json(images, rows))["models"][0]["share_of_classes"] == {
+        "value": 0.002,
+        "interval": [0, 0.125],
+    }
+    table = leaderboard_for_paper(images, rows).in_form("csv")
+    assert 'ECE,share of classes,"share of classes, low","share of classes, high"' in table
+
+
+def test_every_measure_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text()
+    assert [each.title for each in MEASURES if f"\n| {each.title}" not in text] == []
 
 
 def test_a_page_of_many_models_has_the_pairs_of_the_best_tested_one(tmp_path: Path) -> None:
