@@ -31,6 +31,7 @@ from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
 from cleanset.studies.attacks.study import ATTACKS, AttackParams
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import ANSWER_TABLES
+from cleanset.studies.robustness.corruptions.params import CORRUPTION_ENTRIES
 from cleanset.studies.robustness.digests import DIGESTS
 from cleanset.studies.robustness.families import FAMILIES, StudyParams
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
@@ -368,6 +369,12 @@ def _yaml(value: object) -> str:
     return value if isinstance(value, str) and value else json.dumps(value).replace('"', "" if value else '"')
 
 
+def corruptions() -> str:
+    """The corruptions, the benchmark that each is of, and what it does."""
+    rows = ((f"`{name}`", entry.benchmark or "", entry.effect) for name, entry in CORRUPTION_ENTRIES.items())
+    return _table(("corruption", "benchmark", "effect"), rows)
+
+
 def attacks() -> str:
     """The attacks, and what each does."""
     return _table(("attack", "effect"), ((f"`{kind}`", attack.effect) for kind, attack in ATTACKS.items()))
@@ -433,6 +440,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "commands": commands,
     "params": params,
     "study_params": partial(sections, StudyParams),
+    "corruptions": corruptions,
     "attacks": attacks,
     "hints": hints,
     "attack_params": partial(sections, AttackParams),

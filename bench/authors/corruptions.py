@@ -29,7 +29,7 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import base_image
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import IMAGENET_C, SEVERITIES
 
 CREATE_C = Path("hendrycks-robustness/ImageNet-C/create_c")
 SCRIPT = "make_imagenet_c.py"
@@ -49,7 +49,7 @@ def rows(programs: Path, photographs: list[Path]) -> Iterator[Row]:
         "8 odd images, 5 severities": [base_image(image) for image in odd_images().values()],
     }
     for on, images in groups.items():
-        for name in ALL_CORRUPTIONS:
+        for name in IMAGENET_C:
             found = []
             for number, image in enumerate(images):
                 for severity, ours in zip(SEVERITIES, corrupted_images(image, name, SEVERITIES, number), strict=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
-from cleanset.studies.robustness.corruptions.params import MADE_CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, IMAGENET_C, SEVERITIES
 from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS
 from cleanset.studies.robustness.scenarios.masks import regions_of
 from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition, Scenarios
@@ -36,7 +36,7 @@ def digest(image: NDArray[np.uint8]) -> str:
 
 
 def corruption_rows() -> Iterator[Row]:
-    for name in MADE_CORRUPTIONS:
+    for name in (*IMAGENET_C, *C_BAR_AMOUNTS):
         for severity, image in zip(SEVERITIES, corrupted_images(drawn(), name, SEVERITIES, SEED), strict=True):
             yield "corruption", name, severity, digest(image)
 

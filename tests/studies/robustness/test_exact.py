@@ -27,7 +27,7 @@ from skimage import filters
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.corruptions.authors import DRAWN
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import IMAGENET_C, SEVERITIES
 from cleanset.studies.robustness.exact import (
     brightness,
     correlated,
@@ -77,7 +77,7 @@ def photographs(folder: Path, count: int) -> dict[str, NDArray[np.uint8]]:
 def test_all_corruptions_of_photographs_are_the_librarys(real: Path) -> None:
     for image_id, image in photographs(real, PHOTOGRAPHS).items():
         seed = image_seed(0, image_id)
-        for name in sorted(set(ALL_CORRUPTIONS) - set(DRAWN)):
+        for name in sorted(set(IMAGENET_C) - set(DRAWN)):
             for severity, found in zip(SEVERITIES, corrupted_images(image, name, SEVERITIES, seed), strict=True):
                 expected = corrupted_by_library(image, name, severity, change_seed(seed, "corruption", name, severity))
                 assert np.count_nonzero(found != expected) == 0, (image_id, name, severity)

@@ -8,10 +8,10 @@ def test_the_numbers_of_names() -> None:
     assert [len(corruptions.CORRUPTION_GROUPS[group]) for group in groups] == [3, 4, 4, 4]
     assert [len(perturbations.PERTURBATION_GROUPS[group]) for group in groups] == [2, 2, 2, 4]
     for known, number in (
-        (corruptions.ALL_CORRUPTIONS, 19),
+        (corruptions.IMAGENET_C, 19),
         (corruptions.CORRUPTIONS, 15),
         (corruptions.CORRUPTIONS_3DCC, 12),
-        (corruptions.NAMED_CORRUPTIONS, 41),
+        ([name for name, entry in corruptions.CORRUPTION_ENTRIES.items() if entry.benchmark], 41),
         (perturbations.ALL_PERTURBATIONS, 14),
         (perturbations.PERTURBATIONS, 10),
         (scenarios.SCENARIOS, 12),

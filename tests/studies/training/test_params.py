@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
+from cleanset.studies.robustness.corruptions.params import IMAGENET_C
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
 from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.params import SegmentationMeasures, TrainingParams, read_training_params
@@ -254,7 +254,7 @@ def test_every_operation_has_its_corruptions() -> None:
     assert set(SCENARIOS) <= set(AMOUNTS_TO)
     of_recipes = [Augmix(all_ops=True).operations, *(each().operations for each in RECIPES.values())]
     for operations in (AMOUNTS_TO, *of_recipes):
-        assert {name for names in operations.values() for name in names} <= set(ALL_CORRUPTIONS)
+        assert {name for names in operations.values() for name in names} <= set(IMAGENET_C)
     assert not any(Augmix().operations.values())
 
 

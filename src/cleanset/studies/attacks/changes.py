@@ -42,7 +42,7 @@ from cleanset.studies.attacks.base import (
     to_pixels,
     to_unit,
 )
-from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
+from cleanset.studies.robustness.corruptions.params import IMAGENET_C
 from cleanset.studies.robustness.images import ChangeName
 
 # torch is imported when an attack searches, not when its parameters are read
@@ -215,7 +215,7 @@ def center_of(subject: Subject, after: RandomSpatialAttack | None, known: Known)
 
 NOT_PUBLISHED = ("snow", "frost")
 """The published kit leaves these out."""
-IN_PUBLISHED_KIT = tuple(name for name in ALL_CORRUPTIONS if name not in NOT_PUBLISHED)
+IN_PUBLISHED_KIT = tuple(name for name in IMAGENET_C if name not in NOT_PUBLISHED)
 
 
 class CommonCorruptionsAttack(OneByOne):
@@ -246,7 +246,7 @@ class CommonCorruptionsAttack(OneByOne):
 
         image = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0))
         seed = image_seed(known.seed, subject.image_id)
-        names = IN_PUBLISHED_KIT if self.corruptions == 17 else ALL_CORRUPTIONS
+        names = IN_PUBLISHED_KIT if self.corruptions == 17 else IMAGENET_C
         changed = [corrupted_images(image, name, [self.severity], seed) for name in names]
         corrupted = [np.ascontiguousarray(each.transpose(2, 0, 1)) for (each,) in changed]
         with torch.inference_mode():

@@ -9,7 +9,7 @@ import pytest
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import base_image
 from cleanset.statistics.seeds import change_seed
-from cleanset.studies.robustness.corruptions.c_bar import MADE, c_bar_image
+from cleanset.studies.robustness.corruptions.c_bar import MADE
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, SEVERITIES
 from tests.studies.robustness.drawn import drawn
@@ -55,7 +55,7 @@ def shortened(*images: np.ndarray) -> str:
 
 
 def made(image: np.ndarray, name: str, severity: int = 3, seed: int = 7) -> np.ndarray:
-    return c_bar_image(image, name, severity, np.random.RandomState(seed))
+    return MADE[name](image, C_BAR_AMOUNTS[name][severity - 1], np.random.RandomState(seed))
 
 
 @pytest.mark.slow

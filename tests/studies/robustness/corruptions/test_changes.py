@@ -14,12 +14,13 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.corruptions.authors import DRAWN
-from cleanset.studies.robustness.corruptions.changes import corrupted_images
+from cleanset.studies.robustness.corruptions.changes import check_functions, corrupted_images
 from cleanset.studies.robustness.corruptions.params import (
-    ALL_CORRUPTIONS,
     CORRUPTION_GROUPS,
+    IMAGENET_C,
     SEVERITIES,
     VALIDATION_CORRUPTIONS,
+    CorruptionEntry,
 )
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn
@@ -45,8 +46,22 @@ def test_the_names_are_the_librarys() -> None:
     assert list(VALIDATION_CORRUPTIONS) == imagecorruptions.get_corruption_names("validation")
 
 
+@pytest.mark.parametrize(
+    ("name", "entry", "message"),
+    [
+        ("rain", {"amounts": [1.0] * 5}, "rain: made by nothing; expected one function"),
+        ("snow", {"amounts": [1.0] * 5}, r"snow: by authors, amounts \[1.0, .*; expected amounts with BY_AMOUNT alone"),
+        ("sparkles", {"amounts": None}, "sparkles: by amount, amounts None; expected amounts with BY_AMOUNT alone"),
+    ],
+)
+def test_what_a_corruption_leaves_out(name: str, entry: dict[str, Any], message: str) -> None:
+    known = {"benchmark": None, "group": None, "effect": "wet"}
+    with pytest.raises(TypeError, match=message):
+        check_functions({name: CorruptionEntry.model_validate(known | entry)})
+
+
 def test_an_unknown_corruption_is_refused_with_the_list() -> None:
-    with pytest.raises(CleansetError, match=r"^unknown corruption 'rain'; expected one of gaussian_.*, perlin_noise$"):
+    with pytest.raises(CleansetError, match=r"^unknown corruption 'rain'; expected one of gaussian_.*, perlin_noise"):
         corrupted_images(SMALL, "rain")
 
 
@@ -94,7 +109,7 @@ def test_noise_follows_its_own_seed_alone() -> None:
 def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> None:
     """Those of `authors` aside, which the library makes differently."""
     image, before = drawn(64, 96), generator_state()
-    for name in ALL_CORRUPTIONS:
+    for name in IMAGENET_C:
         found = corrupted_images(image, name, SEVERITIES, SEED)
         assert generator_state() == before, name
         for severity, one in zip(SEVERITIES, found, strict=True):

@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C-bar, value for value as in the authors' program; their amounts: published.yaml.
+"""The corruptions of ImageNet-C-bar, value for value as in the authors' program; their amounts: corruptions.yaml.
 
 E. Mintun, A. Kirillov and S. Xie, "On Interaction Between Augmentations and Corruptions in Natural Corruption
 Robustness" (NeurIPS 2021): imagenet_c_bar/corrupt.py of facebookresearch/augmentation-corruption, with numpy before 2,
@@ -25,7 +25,6 @@ from cleanset.studies.robustness.corruptions.c_bar_fields import (
     spectrum,
 )
 from cleanset.studies.robustness.corruptions.caustics import refracted
-from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS
 
 SPARKLES = 5
 """Centres of light of sparkles."""
@@ -160,12 +159,7 @@ MADE: dict[str, Callable[[Pixels, float, np.random.RandomState], Pixels]] = {
     "sparkles": sparkles,
     "perlin_noise": perlin_noise,
 }
-"""The corruptions, of image, amount and a generator."""
-
-
-def c_bar_image(image: Pixels, name: str, severity: int, drawn: np.random.RandomState) -> Pixels:
-    """The image with a corruption of ImageNet-C-bar at a severity, 1 to 5, with draws in the order of the program."""
-    return np.ascontiguousarray(MADE[name](image, C_BAR_AMOUNTS[name][severity - 1], drawn))
+"""The corruptions, of image, amount and a generator, with draws in the order of the program."""
 
 
 def _next(drawn: np.random.RandomState) -> np.random.RandomState:

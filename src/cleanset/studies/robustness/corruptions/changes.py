@@ -4,7 +4,7 @@ They come from a library or are computed here, and their amounts at the severiti
 
 - motion_blur, snow, frost, elastic_transform: `authors`
 - zoom_blur, brightness, saturate: `robustness/exact.py`
-- those of ImageNet-C-bar: `c_bar`, with the amounts in published.yaml
+- those of ImageNet-C-bar: `c_bar`, with the amounts in corruptions.yaml
 - all others, such as fog, noise, contrast and jpeg_compression: the library imagecorruptions, which takes a severity
   alone; with other amounts a corruption is a function here, as those of `authors.DRAWN`
 
@@ -13,17 +13,24 @@ those computed here, have the authors' values. A subset of the images remains: n
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import imagecorruptions
 import imagecorruptions.corruptions
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanset.images.preprocessing import Pixels
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.corruptions.authors import DRAWN
-from cleanset.studies.robustness.corruptions.c_bar import c_bar_image
-from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, MADE_CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.c_bar import MADE as C_BAR_MADE
+from cleanset.studies.robustness.corruptions.params import (
+    CORRUPTION_ENTRIES,
+    CORRUPTIONS_3DCC,
+    MADE_CORRUPTIONS,
+    SEVERITIES,
+    CorruptionEntry,
+)
 from cleanset.studies.robustness.exact import brightness, exact_kernels, keep_compiled, saturate, zoom_blur
 from cleanset.studies.robustness.images import StudyFile, base_pixels
 from cleanset.validation import check_known
@@ -46,6 +53,30 @@ _EXACT: dict[str, Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]] = {
     "saturate": saturate,
 }
 
+
+BY_AMOUNT: Mapping[str, Callable[[Pixels, float, np.random.RandomState], NDArray[np.uint8]]] = C_BAR_MADE
+"""The corruptions with amounts in corruptions.yaml, of image, amount and a generator."""
+
+
+def functions(name: str) -> list[str]:
+    """What makes a corruption: of the tables here those that have it, or the library."""
+    tables: dict[str, Collection[str]] = {"exact": _EXACT, "authors": DRAWN, "amount": BY_AMOUNT}
+    found = [table for table, members in tables.items() if name in members]
+    return found or ["library"] * (name in imagecorruptions.get_corruption_names("all"))
+
+
+def check_functions(entries: Mapping[str, CorruptionEntry]) -> None:
+    """Raise TypeError unless each corruption that is made here has one function, and amounts if it takes one."""
+    for name, entry in entries.items():
+        if name in CORRUPTIONS_3DCC:
+            continue
+        if len(found := functions(name)) != 1:
+            raise TypeError(f"{name}: made by {', '.join(found) or 'nothing'}; expected one function")
+        if (entry.amounts is not None) != (found == ["amount"]):
+            raise TypeError(f"{name}: by {found[0]}, amounts {entry.amounts}; expected amounts with BY_AMOUNT alone")
+
+
+check_functions(CORRUPTION_ENTRIES)
 
 _ONE_CALL = threading.Lock()
 """Held while the library runs, which draws from numpy's global generator and has its kernels replaced."""
@@ -83,8 +114,8 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
     own = change_seed(seed, KIND, name, severity)
     if name in DRAWN:
         return DRAWN[name](image, severity, np.random.RandomState(own))
-    if name in C_BAR_AMOUNTS:
-        return c_bar_image(image, name, severity, np.random.RandomState(own))
+    if (amounts := CORRUPTION_ENTRIES[name].amounts) is not None:
+        return np.ascontiguousarray(BY_AMOUNT[name](image, amounts[severity - 1], np.random.RandomState(own)))
     options = {"seed": own} if name in _SEEDED else {}
     with _ONE_CALL, numpy_seeded(own), exact_kernels():
         result = imagecorruptions.corrupt(image, severity, name, **options)

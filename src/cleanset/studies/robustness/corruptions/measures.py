@@ -19,9 +19,9 @@ from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.corruptions.calibration import sampled_ece, sampled_nll
 from cleanset.studies.robustness.corruptions.effective_robustness import effective_robustness
 from cleanset.studies.robustness.corruptions.params import (
-    ALL_CORRUPTIONS,
     CORRUPTIONS,
     FURTHER_GROUPS,
+    IMAGENET_C,
     NAMED_GROUPS,
     PUBLISHED_NUMBERS,
     PUBLISHED_REFERENCE,
@@ -118,7 +118,7 @@ class CorruptionStudy(FamilyStudy):
 
     def _mean_ces(self) -> Iterator[str]:
         """The mean CE of each benchmark that some of the corruptions are of, if the reference has errors on it."""
-        if set(ALL_CORRUPTIONS) & set(self.wanted.names):
+        if set(IMAGENET_C) & set(self.wanted.names):
             yield "mce"
         for group, members in FURTHER_GROUPS.items():
             has_errors = self.measures.reference != PUBLISHED_REFERENCE or set(members) <= set(PUBLISHED_ERRORS)

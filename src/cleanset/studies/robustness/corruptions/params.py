@@ -1,50 +1,86 @@
 """The names of all corruptions, by group and benchmark, and the params that choose among them.
 
 ImageNet-C: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
-(ICLR 2019), in the order of its tables. ImageNet-C-bar and ImageNet-3DCC: see published.yaml.
+(ICLR 2019), in the order of its tables. ImageNet-C-bar and ImageNet-3DCC: see corruptions.yaml.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
-from cleanset.validation import Section
+from cleanset.validation import Section, validate
 from cleanset.yaml_files import data_beside
 
+PUBLISHED_NUMBERS: Any = data_beside(__file__, "published.yaml")
+
+SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
+
+Benchmark = Literal["ImageNet-C", "ImageNet-C-bar", "ImageNet-3DCC"]
+
+
+class CorruptionEntry(Section):
+    """What is known of a corruption."""
+
+    benchmark: Benchmark | None
+    """The benchmark whose official numbers are of it."""
+
+    group: str | None
+    """The group that params may name in its place."""
+
+    amounts: Annotated[list[float], Field(min_length=len(SEVERITIES), max_length=len(SEVERITIES))] | None
+    """Its amounts at the severities; None where these stand beside the computation."""
+
+    effect: Annotated[str, Field(min_length=1)]
+    """What it does to an image, in words."""
+
+
+CORRUPTION_ENTRIES: Mapping[str, CorruptionEntry] = MappingProxyType(
+    {
+        name: validate(CorruptionEntry, entry, f"corruptions.yaml: {name}")
+        for name, entry in data_beside(__file__, "corruptions.yaml").items()
+    }
+)
+"""Every corruption, in the order of tables."""
+
+
+def _of_group(group: str) -> tuple[str, ...]:
+    return tuple(name for name, entry in CORRUPTION_ENTRIES.items() if entry.group == group)
+
+
+def _of_benchmark(benchmark: Benchmark) -> tuple[str, ...]:
+    return tuple(name for name, entry in CORRUPTION_ENTRIES.items() if entry.benchmark == benchmark)
+
+
 CORRUPTION_GROUPS: dict[str, tuple[str, ...]] = {
-    "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
-    "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
-    "weather": ("snow", "frost", "fog", "brightness"),
-    "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+    group: _of_group(group) for group in ("noise", "blur", "weather", "digital")
 }
 """The 15 test corruptions of ImageNet-C, over which mCE is the mean."""
 
 CORRUPTIONS: tuple[str, ...] = tuple(name for group in CORRUPTION_GROUPS.values() for name in group)
 """The 15 test corruptions."""
 
-VALIDATION_CORRUPTIONS: tuple[str, ...] = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+VALIDATION_CORRUPTIONS: tuple[str, ...] = _of_group("validation")
 """The 4 corruptions that ImageNet-C adds for tuning; they are outside mCE and the four groups."""
 
-ALL_CORRUPTIONS: tuple[str, ...] = CORRUPTIONS + VALIDATION_CORRUPTIONS
+IMAGENET_C: tuple[str, ...] = _of_benchmark("ImageNet-C")
 """The 15 test corruptions and then the 4 validation ones."""
-
-SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
-
-PUBLISHED_NUMBERS: Any = data_beside(__file__, "published.yaml")
-
-C_BAR_AMOUNTS: Mapping[str, Sequence[float]] = PUBLISHED_NUMBERS["c_bar_amounts"]
-"""The 10 corruptions of ImageNet-C-bar, and their amounts at severities 1 to 5."""
 
 C_BAR = "c_bar"
 """The group of ImageNet-C-bar's corruptions."""
 
-CORRUPTIONS_3DCC: tuple[str, ...] = tuple(PUBLISHED_NUMBERS["alexnet_errors_3dcc"])
-"""The 12 corruptions of ImageNet-3DCC, which are read from a folder: they need depths of the images."""
+C_BAR_AMOUNTS: Mapping[str, Sequence[float]] = {
+    name: CORRUPTION_ENTRIES[name].amounts or () for name in _of_group(C_BAR)
+}
+"""The 10 corruptions of ImageNet-C-bar, and their amounts at severities 1 to 5."""
 
 GROUP_3DCC = "3dcc"
 """The group of ImageNet-3DCC's corruptions."""
+
+CORRUPTIONS_3DCC: tuple[str, ...] = _of_group(GROUP_3DCC)
+"""The 12 corruptions of ImageNet-3DCC, which are read from a folder: they need depths of the images."""
 
 FURTHER_GROUPS: dict[str, tuple[str, ...]] = {C_BAR: tuple(C_BAR_AMOUNTS), GROUP_3DCC: CORRUPTIONS_3DCC}
 """The benchmarks beside ImageNet-C, each a group."""
@@ -59,11 +95,11 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
 NAMED_GROUPS: dict[str, tuple[str, ...]] = {**CORRUPTION_GROUPS, **FURTHER_GROUPS}
 """The groups that params may name."""
 
-MADE_CORRUPTIONS: tuple[str, ...] = (*ALL_CORRUPTIONS, *C_BAR_AMOUNTS)
-"""The corruptions that can be made here."""
-
-NAMED_CORRUPTIONS: tuple[str, ...] = (*MADE_CORRUPTIONS, *CORRUPTIONS_3DCC)
+NAMED_CORRUPTIONS: tuple[str, ...] = tuple(CORRUPTION_ENTRIES)
 """The corruptions that params may name, in the order of tables."""
+
+MADE_CORRUPTIONS: tuple[str, ...] = tuple(name for name in NAMED_CORRUPTIONS if name not in CORRUPTIONS_3DCC)
+"""The corruptions that can be made here."""
 
 _Severity = Annotated[int, Field(ge=1, le=5)]
 _SORTED = AfterValidator(lambda severities: sorted(set(severities)))
@@ -76,7 +112,9 @@ def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 
     Raises CleansetError for a name that is neither a corruption nor a group.
     """
-    return expand_groups("corruption", names_or_groups, NAMED_GROUPS, known=NAMED_CORRUPTIONS, listed=ALL_CORRUPTIONS)
+    in_groups = {name for group in FURTHER_GROUPS.values() for name in group}
+    listed = tuple(name for name in NAMED_CORRUPTIONS if name not in in_groups)
+    return expand_groups("corruption", names_or_groups, NAMED_GROUPS, known=NAMED_CORRUPTIONS, listed=listed)
 
 
 _KNOWN = AfterValidator(lambda names: check_names(names, corruptions_of))
