@@ -26,6 +26,7 @@ from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.interpreter import python_command
 from cleanset.review.hints.kinds import HINTS, KnownHint
+from cleanset.sets.manifest import COLUMNS
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.results import MEASURE_COLUMNS as ATTACK_COLUMNS
 from cleanset.studies.attacks.study import ATTACKS, AttackParams
@@ -369,6 +370,22 @@ def _yaml(value: object) -> str:
     return value if isinstance(value, str) and value else json.dumps(value).replace('"', "" if value else '"')
 
 
+def manifest() -> str:
+    """The columns of a manifest, and which sets have them."""
+    sets = {"model": "with a model", "studies": "compared with studies of labels", "own": "of your own images"}
+    rows = (
+        (
+            f"`{name}`",
+            column.kind,
+            column.description.replace("|", "\\|"),
+            sets.get(column.only, "all"),
+            str(column.since),
+        )
+        for name, column in COLUMNS.items()
+    )
+    return _table(("column", "type", "meaning", "sets", "since format"), rows)
+
+
 def corruptions() -> str:
     """The corruptions, the benchmark that each is of, and what it does."""
     rows = ((f"`{name}`", entry.benchmark or "", entry.effect) for name, entry in CORRUPTION_ENTRIES.items())
@@ -440,6 +457,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "commands": commands,
     "params": params,
     "study_params": partial(sections, StudyParams),
+    "manifest": manifest,
     "corruptions": corruptions,
     "attacks": attacks,
     "hints": hints,

@@ -13,7 +13,8 @@ from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import is_address, is_release, published_set
 from cleanset.sets.folder import ManifestText, check_listed, manifest_text, one_set, read_release
 from cleanset.sets.image_set import ImageSet
-from cleanset.sets.manifest import MANIFEST, Entry, check_set, have_tiers, read_manifest
+from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, form_of
+from cleanset.sets.manifest_checks import check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
 from cleanset.validation import ROLE_FORM
 
@@ -147,9 +148,11 @@ def table(
         release = read_release(at)
     entries = _entries(manifest, role)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
-    kinds = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
-    if have_tiers(entries):
-        kinds |= dict.fromkeys(("confidence", "source_confidence"), "float64")
+    kinds = {
+        manifest.classes.column(name): "Int64" if COLUMNS[name].kind == "whole number" else "float64"
+        for name in form_of(entries).fields(manifest.classes)
+        if COLUMNS[name].is_optional
+    }
     found = pd.DataFrame(records_of(manifest.text, manifest.classes)).astype(kinds)
     found.attrs["notices"] = notices_of(entries, release)
     return found

@@ -17,6 +17,7 @@ from cleanset.sets.archive import unpack, write_tar
 from cleanset.sets.card import front_matter
 from cleanset.sets.catalogues import citation_cff, croissant_json, deposit_json
 from cleanset.sets.description import Release, licence_text, release_of
+from cleanset.sets.manifest import ManifestForm
 
 IMAGES = {"source": "Our clinic", "licence": "CC0-1.0", "people": "None."}
 CARD: dict[str, Any] = {
@@ -145,7 +146,8 @@ def test_a_set_without_a_card_claims_nothing() -> None:
 
 def test_the_front_matter_of_own_images() -> None:
     release = Release(about=About.model_validate(CARD | {"keywords": ["lesions"]}), classes=OWN)
-    text = front_matter("a", 3, release, manifest_sha256="3" * 64, reviewed=True, with_images=True)
+    form = ManifestForm()
+    text = front_matter("a", 3, release, manifest_sha256="3" * 64, reviewed=True, with_images=True, form=form)
     fields = yaml.safe_load(text.strip("-"))
     assert (fields["license"], fields["source_datasets"], fields["tags"]) == (
         "cc0-1.0", ["original"], ["human-verified", "lesions"],

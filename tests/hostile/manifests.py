@@ -10,7 +10,8 @@ from pathlib import Path
 from cleanset.classes import imagenet
 from cleanset.sets import verify
 from cleanset.sets.folder import manifest_text
-from cleanset.sets.manifest import manifest_csv, read_manifest
+from cleanset.sets.manifest import manifest_csv
+from cleanset.sets.manifest_checks import read_manifest
 from tests.hostile.mutators import TOKENS, edited
 from tests.sets.entries import CROPPED, WHOLE, checked
 

@@ -42,7 +42,8 @@ def defaults_in(source: Path) -> dict[str, dict[str, object]]:
         fields: dict[str, Any] = {
             name: plain(field.get_default(call_default_factory=True))
             for name, field in section.model_fields.items()
-            if not field.is_required()
+            # a column of a later format is None in an earlier manifest, as columns_of checks
+            if not (field.is_required() or any(getattr(each, "since", 1) > 1 for each in field.metadata))
         }
         # the attacks derive from sections, and stand in modules of their own
         if fields and section.__module__.startswith(("cleanset.studies.attacks.", *modules)):

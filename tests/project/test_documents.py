@@ -19,7 +19,6 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import Model, ReviewPolicy
 from cleanset.review.file_format import parse_reviews
 from cleanset.review.page.shares import share_in_team
-from cleanset.sets.manifest import DENIED_BY, MANIFEST_COLUMNS
 from cleanset.sets.published import source_images as digests
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
@@ -342,12 +341,6 @@ def test_what_the_tests_need_is_named(repository: Path) -> None:
     assert sentence == (
         "Chromium, nginx, sshd, bubblewrap, gVisor, iproute2, a German locale, a GPU or a folder of photographs"
     )
-
-
-def test_the_columns_of_the_manifest(repository: Path) -> None:
-    text = (repository / "docs" / "formats.md").read_text().split("## The manifest")[1]
-    cells = re.findall(r"(?m)^\| (`.+?) \|", text)
-    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == (*MANIFEST_COLUMNS, DENIED_BY)
 
 
 @pytest.mark.long

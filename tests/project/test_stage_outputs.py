@@ -226,7 +226,7 @@ ELSEWHERE = {
     "sets.folder.read_image": "by its SHA-256: tests/sets/test_load.py",
     "sets.folder.read_regular_file": "bytes: tests/sets/test_load.py",
     "sets.folder.read_release": "a set without one is a set all the same: tests/sets/test_release.py",
-    "sets.manifest.read_manifest": "tests/sets/test_manifest.py, tests/hostile",
+    "sets.manifest_checks.read_manifest": "tests/sets/test_manifest.py, tests/hostile",
     "studies.realness.plan_files.read_plan": "by digests: tests/studies/realness/test_plan_files.py",
     "studies.training.fold_data.read_fold": "tests/studies/training/test_train.py",
 }

@@ -13,6 +13,7 @@ from cleanset.edition.about import About
 from cleanset.sets.card import front_matter
 from cleanset.sets.catalogues import citation_cff, croissant_json, deposit_json
 from cleanset.sets.description import Release, licence_text
+from cleanset.sets.manifest import ManifestForm
 
 OWN = class_table([("a", "a"), ("b", "b")], "here")
 IMAGES = {"source": "Our clinic", "licence": "CC-BY-NC-4.0", "people": "None."}
@@ -100,7 +101,8 @@ def test_every_file_says_the_same(name: str) -> None:
     zenodo = json.loads(deposit_json("a", ["One."], [], release, with_images=with_images))
     croissant = json.loads(croissant_json([], "0" * 64, release))
     cff = yaml.safe_load(citation_cff(release, with_images=with_images))
-    text = front_matter("a", 2, release, manifest_sha256="0" * 64, reviewed=True, with_images=with_images)
+    form = ManifestForm()
+    text = front_matter("a", 2, release, manifest_sha256="0" * 64, reviewed=True, with_images=with_images, form=form)
     hub = yaml.safe_load(text.strip("-"))
     bibtex = dict(re.findall(r"^  (\w+) *= \{(.*)\},?$", str(release.texts["citation"]).partition("\n}")[0], re.M))
 

@@ -31,6 +31,7 @@ from cleanset.sets import verify
 from cleanset.sets.card import card, front_matter
 from cleanset.sets.description import InputDigest, Provenance, Release, limits
 from cleanset.sets.folder import read_entries, write_descriptions
+from cleanset.sets.manifest import ManifestForm
 from cleanset.sets.texts import citation
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
@@ -367,7 +368,13 @@ def test_front_matter_as_the_hub_reads_it(export_folder: Path) -> None:
 def test_size(images: int, size: str) -> None:
     found = yaml.safe_load(
         front_matter(
-            "a", images, Release(classes=imagenet()), manifest_sha256="3" * 64, reviewed=False, with_images=True
+            "a",
+            images,
+            Release(classes=imagenet()),
+            manifest_sha256="3" * 64,
+            reviewed=False,
+            with_images=True,
+            form=ManifestForm(),
         ).strip("-")
     )
     assert found["size_categories"] == [size]

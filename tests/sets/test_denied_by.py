@@ -16,7 +16,8 @@ from cleanset.errors import CleansetError
 from cleanset.loading import load
 from cleanset.sets import publish, rebuild, verify
 from cleanset.sets.folder import read_entries
-from cleanset.sets.manifest import DENIED_BY, MANIFEST_COLUMNS, Entry, check_manifest, manifest_csv
+from cleanset.sets.manifest import DENIED_BY, Entry, ManifestForm, manifest_csv
+from cleanset.sets.manifest_checks import check_manifest
 from cleanset.sets.published.image_set import select_images
 from cleanset.sets.published.lists import PublishedChoice
 from cleanset.stages import export
@@ -55,14 +56,16 @@ def test_the_column(compared: Edition, export_folder: Path) -> None:
     """Image 6 shows class 3 to the experts, and 281 is unclear; in image 8 they find no class."""
     with (compared.export("standard") / "manifest.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == (*MANIFEST_COLUMNS, DENIED_BY)
+    assert tuple(rows[0]) == ManifestForm(has_studies=True).fields(imagenet())
     assert {row["image_id"]: row[DENIED_BY] for row in rows if row[DENIED_BY]} == {
         id_of(6): "multilabel imagenet_m",
         id_of(8): "multilabel",
     }
     # beside it the manifest is that of the set without studies, and so are the images
     with (export_folder / "manifest.csv").open(newline="") as file:
-        assert [{name: row[name] for name in MANIFEST_COLUMNS} for row in rows] == list(csv.DictReader(file))
+        assert [{name: row[name] for name in ManifestForm().fields(imagenet())} for row in rows] == list(
+            csv.DictReader(file)
+        )
 
 
 def test_the_card_has_the_numbers(compared: Edition) -> None:

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.sets.manifest import manifest_csv, read_manifest
+from cleanset.sets.manifest import manifest_csv
+from cleanset.sets.manifest_checks import read_manifest
 from tests.sets.entries import CROPPED, WHOLE, changed, checked
 
 HEADER = (

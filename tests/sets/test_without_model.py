@@ -23,7 +23,8 @@ from cleanset.sets import rebuild
 from cleanset.sets.folder import read_set
 from cleanset.sets.from_verdicts import problems
 from cleanset.sets.made_from import outdated
-from cleanset.sets.manifest import Entry, check_manifest, columns, manifest_csv
+from cleanset.sets.manifest import Entry, ManifestForm, manifest_csv
+from cleanset.sets.manifest_checks import check_manifest
 from cleanset.sets.verify import run as verify
 from cleanset.tables import CANDIDATES, MARGINS, SELECTION, read_table
 from tests import own_edition
@@ -191,7 +192,7 @@ def test_a_release_is_recomputed_and_a_set_rebuilt(finished: Edition, tmp_path: 
 def test_a_line_with_a_tier_or_a_confidence_alone_is_refused(finished: Edition) -> None:
     found = read_set(finished.export("images"))
     assert manifest_csv(found.entries, found.classes).splitlines()[0] == ",".join(
-        columns(found.classes, has_tiers=False)
+        ManifestForm(has_tiers=False).columns(found.classes)
     )
     values = found.entries[0].model_dump()
     with pytest.raises(ValueError, match=r"source_confidence 0\.5 without a tier; expected neither"):

@@ -26,7 +26,8 @@ from cleanset.dataset.archives import check_member
 from cleanset.errors import CleansetError, one_line, reason
 from cleanset.files import new_folder, read_text
 from cleanset.sets.folder import check_outside, read_image, read_set
-from cleanset.sets.manifest import Entry, check_set
+from cleanset.sets.manifest import Entry
+from cleanset.sets.manifest_checks import check_set
 from cleanset.validation import shown
 
 _REMEDY = "expected one of cleanset publish"

@@ -19,7 +19,7 @@ from cleanset.scoring.record import ListRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import UNPUBLISHED, Provenance, Release, in_random_order, name_of, notices_of
-from cleanset.sets.manifest import Entry, columns, have_studies, manifest_csv
+from cleanset.sets.manifest import COLUMNS, Entry, ManifestColumn, ManifestForm, form_of, manifest_csv
 from cleanset.sets.texts import TEMPLATES_OF_SETS, Texts, filled, templates
 from cleanset.vocabulary import EXCLUSION_REASONS, VERDICTS
 
@@ -46,7 +46,10 @@ def card(
         manifest_sha256=provenance.manifest_sha256,
         is_rebuilt=False,
         is_random=provenance.is_random,
-        has_studies=bool(provenance.studies),
+        # of an empty set no order is known, and its manifest has all columns
+        form=ManifestForm(
+            has_tiers=not (provenance.is_random and counts["images"]), has_studies=bool(provenance.studies)
+        ),
         denied=provenance.denied,
         is_list=isinstance(scored, ListRecord),
         reviewed=bool(provenance.release.reviewers),
@@ -90,7 +93,7 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
         manifest_sha256=sha256(manifest_csv(entries, release.classes).encode()),
         is_rebuilt=True,
         is_random=in_random_order(entries),
-        has_studies=have_studies(entries),
+        form=form_of(entries),
         denied=sum(bool(entry.denied_by) for entry in entries),
         reviewed=by_people > 0,
         notices=notices_of(entries, release),
@@ -109,7 +112,7 @@ def _rendered(
     images: int,
     reviewed: bool,
     is_random: bool,
-    has_studies: bool,
+    form: ManifestForm,
     **values: object,
 ) -> str:
     environment = Environment(
@@ -136,12 +139,10 @@ def _rendered(
             manifest_sha256=manifest_sha256,
             reviewed=reviewed,
             with_images=True,
-            # of an empty set no order is known, and its manifest has all columns
-            has_tiers=not (is_random and images),
-            has_studies=has_studies,
+            form=form,
         ),
         is_random=is_random,
-        has_studies=has_studies,
+        has_studies=form.has_studies,
         keys=release.classes.keys,
     )
 
@@ -172,13 +173,9 @@ def card_without_images(
     release: Release,
     *,
     manifest_sha256: str,
-    has_tiers: bool,
-    has_studies: bool = False,
+    form: ManifestForm,
 ) -> str:
-    """A card for a set that is published without its images: the table is loaded, the images are made again.
-
-    `has_tiers`: whether the set has a model, which orders the candidates.
-    """
+    """A card for a set that is published without its images: the table is loaded, the images are made again."""
     # a title may end with the dashes, and may be the heading
     _, body = text.split("\n---\n", 1)
     before, rest = body.split("\n## Loading\n", 1)
@@ -191,18 +188,11 @@ def card_without_images(
         manifest_sha256=manifest_sha256,
         reviewed=bool(release.reviewers),
         with_images=False,
-        has_tiers=has_tiers,
-        has_studies=has_studies,
+        form=form,
     )
     return f"{matter}\n{before}\n{release.texts['without_images']}\n{after}"
 
 
-_NUMBERS = {
-    "rank": "int64", "confidence": "float64", "source_confidence": "float64", "ilsvrc_class": "int64",
-    "original_class": "int64", "reviewers": "int64",
-    # a whole image has no box, and pandas, by which `datasets` reads CSV, has no whole numbers beside gaps
-    "left": "float64", "top": "float64", "right": "float64", "bottom": "float64",
-}  # fmt: skip
 _WIDTH = 116
 _SIZES = {
     10**3: "n<1K", 10**4: "1K<n<10K", 10**5: "10K<n<100K", 10**6: "100K<n<1M", 10**7: "1M<n<10M", 10**8: "10M<n<100M",
@@ -218,14 +208,11 @@ def front_matter(
     manifest_sha256: str,
     reviewed: bool,
     with_images: bool,
-    has_tiers: bool = True,
-    has_studies: bool = False,
+    form: ManifestForm,
 ) -> str:
     """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
 
-    `has_tiers`: whether the set has a model, which orders the candidates. `has_studies`: whether its images were
-    compared with label sources. Without its images, a set is read as a table, where the class is in the column
-    class_index.
+    Without its images, a set is read as a table, where the class is in the column class_index.
     """
     values = {
         **release.texts,
@@ -235,9 +222,7 @@ def front_matter(
         "reviewed": reviewed,
         "with_images": with_images,
         "size": _size(images),
-        "features": _features(
-            columns(release.classes, has_tiers=has_tiers, has_studies=has_studies), with_images, release.classes
-        ),
+        "features": _features(form, with_images, release.classes),
     }
     fields = filled(templates("catalogues")["front_matter"], values)
     text = yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=_WIDTH, allow_unicode=True)
@@ -249,14 +234,21 @@ def _size(images: int) -> str:
     return next((name for limit, name in _SIZES.items() if images < limit), "n>1T")
 
 
-def _features(names: Sequence[str], with_images: bool, classes: ClassTable) -> list[JsonObject]:
-    """The features of the columns of a manifest with these names."""
+def _features(form: ManifestForm, with_images: bool, classes: ClassTable) -> list[JsonObject]:
+    """The features of the columns of a manifest."""
     features: list[JsonObject] = [{"name": "image", "dtype": "image"}] if with_images else []
-    for column in names:
-        if column == "class_index":
-            labels = {str(index): name for index, name in enumerate(classes.labels)}
-            name = "label" if with_images else column
-            features.append({"name": name, "dtype": {"class_label": {"names": labels}}})
-        elif column != "file" or not with_images:
-            features.append({"name": column, "dtype": _NUMBERS.get(column, "string")})
+    for field in form.fields(classes):
+        name = classes.column(field)
+        if field == "class_index":
+            labels = {str(index): label for index, label in enumerate(classes.labels)}
+            features.append({"name": "label" if with_images else name, "dtype": {"class_label": {"names": labels}}})
+        elif field != "file" or not with_images:
+            features.append({"name": name, "dtype": _dtype(COLUMNS[field])})
     return features
+
+
+def _dtype(column: ManifestColumn) -> str:
+    """The type of a feature: pandas, by which `datasets` reads CSV, has no whole numbers beside gaps."""
+    if column.kind == "whole number":
+        return "float64" if column.is_optional else "int64"
+    return "float64" if column.kind == "number" else "string"

@@ -12,9 +12,11 @@ from cleanset.csv_files import csv_rows
 from cleanset.json_files import JsonObject
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
-from cleanset.sets.manifest import MANIFEST, Entry, columns, have_studies, have_tiers
+from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, form_of
 from cleanset.sets.texts import filled, templates
 
+_NUMBERS = {"whole number": "sc:Integer", "number": "sc:Float"}
+"""The types of columns of numbers, by their kind; all others are text."""
 _LABELS = ("class_index", "class_name")
 _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
 """The property of another vocabulary that means the same as a column, by the column's name."""
@@ -53,35 +55,29 @@ def croissant_json(
         "review_people": [{"@type": "prov:Person", "prov:label": reviewer} for reviewer in release.reviewers],
         "fields": [
             _field(name, records_sha256 is not None, release.classes)
-            for name in columns(release.classes, has_tiers=have_tiers(entries), has_studies=have_studies(entries))
+            for name in form_of(entries).fields(release.classes)
             if name != "file"
         ],
     }
     return json.dumps(filled(templates("catalogues")["croissant"], values), indent=2) + "\n"
 
 
-def _described_columns(classes: ClassTable) -> dict[str, tuple[str, str]]:
-    """Kind and description of each column of a manifest of images of these classes, but of `file`."""
-    found = templates("catalogues")
-    described: dict[str, tuple[str, str]] = found["columns"]
-    return described if classes.is_imagenet else described | found["own_columns"]
-
-
 def records_of(manifest: str, classes: ClassTable) -> Iterator[JsonObject]:
     """The lines of a manifest by column, with numbers in place of their digits and None for a missing one."""
-    is_text = {name: kind == "sc:Text" for name, (kind, _) in _described_columns(classes).items()} | {"file": True}
+    is_number = {classes.column(name): column.kind in _NUMBERS for name, column in COLUMNS.items()}
     (_, header), *rows = csv_rows(manifest, MANIFEST, "export or fetch the set again")
     for _, row in rows:
         cells = zip(header, row, strict=True)
-        yield {name: text if is_text[name] else json.loads(text or "null") for name, text in cells}
+        yield {name: json.loads(text or "null") if is_number[name] else text for name, text in cells}
 
 
 def _field(name: str, has_records: bool, classes: ClassTable) -> JsonObject:
-    kind, description = _described_columns(classes)[name]
+    column = COLUMNS[name]
+    kind = _NUMBERS.get(column.kind, "sc:Text")
     values = {
-        "name": name,
+        "name": classes.column(name),
         "has_records": has_records,
-        "description": description,
+        "description": column.described(classes),
         "type": [kind, "cr:Label"] if name in _LABELS else kind,
         "property": _PROPERTIES.get(name),
     }

@@ -137,43 +137,79 @@ def write_image(
     save(name_of(image, classes), made.data)
     if made.part is None:
         return whole_entry(image, source.sha256, source.pixels_sha256, role=role, classes=classes)
-    of_file = {
-        "file_sha256": sha256(made.data),
-        "pixels_sha256": pixels_sha256(made.part),
-        "encoder": made.encoder,
-    }
-    return _entry(image, source.sha256, of_file, role=role, classes=classes)
+    return _entry(
+        _Written(
+            image=image,
+            role=role,
+            classes=classes,
+            source_sha256=source.sha256,
+            file_sha256=sha256(made.data),
+            pixels_sha256=pixels_sha256(made.part),
+            encoder=made.encoder,
+        )
+    )
 
 
 def whole_entry(image: DeliveredImage, of_bytes: str, of_pixels: str, *, role: str, classes: ClassTable) -> Entry:
     """The entry of a whole image, by the SHA-256 of its bytes and pixels. Raises ValidationError as `write_image`."""
-    of_file = {"file_sha256": of_bytes, "pixels_sha256": of_pixels, "encoder": ""}
-    return _entry(image, of_bytes, of_file, role=role, classes=classes)
+    return _entry(
+        _Written(
+            image=image,
+            role=role,
+            classes=classes,
+            source_sha256=of_bytes,
+            file_sha256=of_bytes,
+            pixels_sha256=of_pixels,
+            encoder="",
+        )
+    )
 
 
-def _entry(
-    image: DeliveredImage, source_sha256: str, of_file: Mapping[str, str], *, role: str, classes: ClassTable
-) -> Entry:
-    selected = image.selected
-    values = {
-        "model": role,
-        "wnid": classes.keys[selected.class_index],
-        "class_index": selected.class_index,
-        "class_name": classes.labels[selected.class_index],
-        "rank": selected.place,
-        "image_id": selected.image_id,
-        "tier": selected.tier,
-        "confidence": image.confidence,
-        "source_confidence": selected.confidence,
-        "ilsvrc_class": image.ilsvrc_class,
-        "real_classes": image.real_classes,
-        "reviewers": image.reviewers,
-        "crop": known_box(selected.box),
-        "file": name_of(image, classes),
-        "source_sha256": source_sha256,
-        "source_check": image.source_check,
-        "denied_by": image.denied_by,
-        "group": image.group,
-        **of_file,
-    }
-    return Entry.checked(values, classes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """An image whose file is written, with all that its entry is made of."""
+
+    image: DeliveredImage
+    role: str
+    classes: ClassTable
+    source_sha256: str
+    file_sha256: str
+    pixels_sha256: str
+    encoder: str
+
+    @property
+    def selected(self) -> SelectedImage:
+        return self.image.selected
+
+
+_VALUES: Mapping[str, Callable[[_Written], object]] = {
+    "model": lambda of: of.role,
+    "wnid": lambda of: of.classes.keys[of.selected.class_index],
+    "class_index": lambda of: of.selected.class_index,
+    "class_name": lambda of: of.classes.labels[of.selected.class_index],
+    "rank": lambda of: of.selected.place,
+    "image_id": lambda of: of.selected.image_id,
+    "tier": lambda of: of.selected.tier,
+    "confidence": lambda of: of.image.confidence,
+    "source_confidence": lambda of: of.selected.confidence,
+    "ilsvrc_class": lambda of: of.image.ilsvrc_class,
+    "real_classes": lambda of: of.image.real_classes,
+    "reviewers": lambda of: of.image.reviewers,
+    "crop": lambda of: known_box(of.selected.box),
+    "file": lambda of: name_of(of.image, of.classes),
+    "source_sha256": lambda of: of.source_sha256,
+    "source_check": lambda of: of.image.source_check,
+    "file_sha256": lambda of: of.file_sha256,
+    "pixels_sha256": lambda of: of.pixels_sha256,
+    "encoder": lambda of: of.encoder,
+    "denied_by": lambda of: of.image.denied_by,
+    "group": lambda of: of.image.group,
+}
+"""Where the value of each field of an entry comes from."""
+
+if _VALUES.keys() != Entry.model_fields.keys():
+    raise TypeError(f"values of {', '.join(_VALUES.keys() ^ Entry.model_fields.keys())}; expected those of Entry")
+
+
+def _entry(written: _Written) -> Entry:
+    return Entry.checked({name: value(written) for name, value in _VALUES.items()}, written.classes)

@@ -15,7 +15,8 @@ from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.json_files import JsonMapping, JsonObject
-from cleanset.sets.manifest import have_tiers, twins
+from cleanset.sets.manifest import have_tiers
+from cleanset.sets.manifest_checks import twins
 from cleanset.sets.texts import Texts, citation, templates, texts_of
 from cleanset.vocabulary import NO_TIER, SCOOTER, TIER_ORDER
 

@@ -15,7 +15,8 @@ from cleanset.json_files import JsonMapping
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
-from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, read_manifest
+from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv
+from cleanset.sets.manifest_checks import read_manifest
 from cleanset.validation import shown
 
 METADATA = "metadata.csv"

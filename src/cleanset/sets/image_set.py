@@ -16,7 +16,7 @@ from cleanset.errors import DamagedError
 from cleanset.images.codec import decode
 from cleanset.json_files import JsonObject
 from cleanset.sets.folder import read_image
-from cleanset.sets.manifest import DENIED_BY, Entry
+from cleanset.sets.manifest import COLUMNS, Entry
 
 CONTACT_SHEET_COLUMNS = 10
 CONTACT_SHEET_ROWS = 8
@@ -127,17 +127,11 @@ class ImageSet:
 
 def _record(entry: Entry, classes: ClassTable, width: int, height: int) -> JsonObject:
     record = entry.record(classes)
-    # torch's default_collate refuses None
-    for name in ("confidence", "source_confidence"):
-        if name in record:
-            record[name] = _number(record[name])
-    if entry.denied_by is not None:
-        record[DENIED_BY] = " ".join(entry.denied_by)
-    return record | {
-        classes.column("real_classes"): " ".join(map(str, entry.real_classes)),
-        "crop": entry.crop or (0, 0, width, height),
-    }
-
-
-def _number(confidence: float | None) -> float:
-    return math.nan if confidence is None else confidence
+    for name, column in COLUMNS.items():
+        key = classes.column(name)
+        if key in record and column.kind == "words":
+            record[key] = " ".join(map(str, record[key]))
+        # torch's default_collate refuses None
+        elif key in record and column.is_optional and record[key] is None:
+            record[key] = math.nan
+    return record | {"crop": entry.crop or (0, 0, width, height)}

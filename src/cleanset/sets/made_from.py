@@ -18,7 +18,8 @@ from cleanset.review.guidelines import GUIDELINES, own_guidelines
 from cleanset.review.store import accepted_votes, read_reviews
 from cleanset.sets.description import params_sha256_of, rejections
 from cleanset.sets.folder import REJECTED_CSV, manifest_text, read_regular_file, read_release
-from cleanset.sets.manifest import MANIFEST, check_manifest
+from cleanset.sets.manifest import MANIFEST
+from cleanset.sets.manifest_checks import check_manifest
 from cleanset.validation import first_names
 from cleanset.waiting import announced
 

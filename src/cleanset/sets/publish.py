@@ -26,7 +26,7 @@ from cleanset.sets.folder import (
     read_release,
     released_texts,
 )
-from cleanset.sets.manifest import MANIFEST, Entry, check_not_empty, have_studies, have_tiers
+from cleanset.sets.manifest import MANIFEST, Entry, check_not_empty, form_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,7 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
                 len(entries),
                 release,
                 manifest_sha256=sha256(texts[MANIFEST]),
-                has_tiers=have_tiers(entries),
-                has_studies=have_studies(entries),
+                form=form_of(entries),
             )
         except ValueError:  # a section that is not there, or no UTF-8
             raise CleansetError(

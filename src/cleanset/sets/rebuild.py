@@ -17,7 +17,8 @@ from cleanset.progress import found_in_threads
 from cleanset.sets.card import rebuilt_card
 from cleanset.sets.delivered import image_file, make_class_folders
 from cleanset.sets.folder import CARD, check_listed, manifest_text, read_release, write_descriptions
-from cleanset.sets.manifest import CheckedManifest, Entry, Problem, check_manifest, check_set
+from cleanset.sets.manifest import Entry
+from cleanset.sets.manifest_checks import CheckedManifest, Problem, check_manifest, check_set
 
 
 @dataclass(frozen=True, slots=True)

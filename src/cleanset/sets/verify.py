@@ -34,7 +34,8 @@ from cleanset.sets.folder import (
     read_checksums,
     read_regular_file,
 )
-from cleanset.sets.manifest import MANIFEST, CheckedManifest, Entry, Problem, check_manifest, duplicates
+from cleanset.sets.manifest import MANIFEST, Entry
+from cleanset.sets.manifest_checks import CheckedManifest, Problem, check_manifest, duplicates
 from cleanset.validation import first_names
 
 BATCH_FILES = 32

@@ -48,7 +48,8 @@ from cleanset.sets.delivered import (
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, description_texts
 from cleanset.sets.made_from import VoteRow, made_from
-from cleanset.sets.manifest import Entry, manifest_csv, twins
+from cleanset.sets.manifest import Entry, manifest_csv
+from cleanset.sets.manifest_checks import twins
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
 from cleanset.validation import first_problem
 from cleanset.vocabulary import SourceCheck

@@ -59,7 +59,7 @@ from cleanset.sets.description import (
     rejected_csv,
 )
 from cleanset.sets.folder import CARD, REJECTED_CSV, read_entries, write_descriptions
-from cleanset.sets.manifest import MANIFEST, MANIFEST_COLUMNS, Entry, manifest_csv
+from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, manifest_csv
 from cleanset.sets.published.lists import (
     PublishedChoice,
     digests_of_inputs,
@@ -321,7 +321,7 @@ def _key(chosen: SelectedImages, source: SourceImages) -> str:
         "model": chosen.choice.model,
         "unreviewed": chosen.choice.unreviewed,
         "label_sources": [(each.source.name, each.source.sha256) for each in chosen.studies],
-        "cleanset": [version("cleanset"), PUBLISHED_VERSION, *MANIFEST_COLUMNS],
+        "cleanset": [version("cleanset"), PUBLISHED_VERSION, *COLUMNS],
         "digests": source.table_sha256,
         "images": source.expected_md5 if source.is_archive else _state_of_folder(source.images, chosen),
     }
