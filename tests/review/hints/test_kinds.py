@@ -21,10 +21,11 @@ from cleanset.review.hints.kinds import (
 
 def test_each_hint_has_a_key() -> None:
     """That of the reason that it speaks for, or its own."""
-    assert HINT_KEYS == {
+    known = {
         "b": "border", "o": "collage", "u": "dark", "x": "bright", "a": "artificial_background", "f": "filter",
         "l": "blur", "n": "noise", "p": "few_pixels", "t": "text", "k": "duplicate",
     }  # fmt: skip
+    assert known.items() <= HINT_KEYS.items()
 
 
 class Silent(KnownHint):

@@ -125,7 +125,7 @@ wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
         ("{attacks: {pgd: {eps: 0/255}}}", "eps"),
         ("{attacks: {spatial_grid: {scale: 225/224}}}", "spatial_grid.scale: expected less than or equal to 1"),
         ("{attacks: {pgd: {eps: much}}}", "expected a number, or a fraction such as 4/255; found 'much'"),
-        ("{attacks: {fgsm: {}}}", "'fgsm': kind 'fgsm'; expected one of none, spatial_grid"),
+        ("{attacks: {psychic: {}}}", "'psychic': kind 'psychic'; expected one of none, spatial_grid"),
         ("{attacks: {pgd: {step_size: 1}}}", "unknown key 'step_size'"),
         ("{attacks: {spsa: {samples: 63}}}", "samples"),
         (
@@ -152,8 +152,8 @@ def test_an_image_is_moved_at_its_own_size_at_most(tmp_path: Path) -> None:
 
 
 def test_no_such_attack(tmp_path: Path) -> None:
-    with pytest.raises(CleansetError, match="unknown attack 'fgsm'; expected one of none"):
-        settings(tmp_path, "{}\n").attack("fgsm")
+    with pytest.raises(CleansetError, match="unknown attack 'psychic'; expected one of none"):
+        settings(tmp_path, "{}\n").attack("psychic")
 
 
 def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
@@ -209,8 +209,8 @@ def test_its_params(tmp_path: Path) -> None:
     }  # fmt: skip
     with pytest.raises(CleansetError, match=r"params\.yaml: attacks\.toy\.levels: expected greater than or equal to 1"):
         settings(tmp_path, "attacks: {toy: {levels: 0}}\n")
-    with pytest.raises(CleansetError, match=r"'fgsm': kind 'fgsm'; expected one of none, .*, guess, toy"):
-        settings(tmp_path, "attacks: {fgsm: {}}\n")
+    with pytest.raises(CleansetError, match=r"'psychic': kind 'psychic'; expected one of none, .*guess.*, toy"):
+        settings(tmp_path, "attacks: {psychic: {}}\n")
 
 
 @pytest.mark.usefixtures("toy_attack")
