@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.sets.manifest import manifest_csv
+from cleanset.sets.manifest import ManifestForm, manifest_csv
 from cleanset.sets.manifest_checks import read_manifest
 from tests.sets.entries import CROPPED, WHOLE, changed, checked
 
@@ -35,7 +35,7 @@ def test_two_entries() -> None:
 
 
 def test_an_empty_set_has_a_header() -> None:
-    assert manifest_csv([], imagenet()) == HEADER
+    assert manifest_csv([], imagenet(), ManifestForm(format=1)) == HEADER
     assert read_manifest(HEADER, "m", imagenet()) == []
 
 

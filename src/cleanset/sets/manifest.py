@@ -422,7 +422,10 @@ def have_studies(entries: Collection[Entry]) -> bool:
     return bool(entries) and all(entry.denied_by is not None for entry in entries)
 
 
-def manifest_csv(entries: Iterable[Entry], classes: ClassTable) -> str:
-    """The manifest as CSV with a header, sorted by class index and rank."""
+def manifest_csv(entries: Iterable[Entry], classes: ClassTable, form: ManifestForm | None = None) -> str:
+    """The manifest as CSV with a header, sorted by class index and rank; by default in the form that the entries have.
+
+    The form of no entries is today's.
+    """
     in_order = sorted(entries, key=lambda entry: (entry.class_index, entry.rank))
-    return csv_text(form_of(in_order).columns(classes), (entry.row(classes) for entry in in_order))
+    return csv_text((form or form_of(in_order)).columns(classes), (entry.row(classes) for entry in in_order))

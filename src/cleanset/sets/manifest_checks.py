@@ -104,7 +104,7 @@ def check_manifest(text: str, where: str, classes: ClassTable) -> CheckedManifes
         # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
     # last, because each problem above makes the text differ, too
-    if not problems and manifest_csv(entries.values(), classes) != text:
+    if not problems and manifest_csv(entries.values(), classes, form) != text:
         problems.append(
             Problem("manifest", MANIFEST, "other line ends, quotes or digits", "the file as it was written")
         )
