@@ -12,8 +12,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.training import data, spread, train
-from cleanset.studies.training.commands import INSTRUCTIONS
-from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.study import INSTRUCTIONS, TrainingStudy
 from tests.checkouts import Checkout
 from tests.scoring.cluster import WITH_TOKEN, lack_of_namespaces, two_nodes, wait_for
 from tests.studies.training.coloured_study import coloured_study, write_params

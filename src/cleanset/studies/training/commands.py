@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Train for robustness and on scenarios: the stages of a study.")
 
-INSTRUCTIONS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "COMPATIBLE"}
-"""One set of processor instructions for torch, oneDNN and MKL, so that more machines compute the same bits."""
-
 
 def _study(folder: Path) -> "TrainingStudy":
     from cleanset.studies.training.study import TrainingStudy
@@ -107,6 +104,8 @@ def masks(
 
 def choose_instructions() -> None:
     """Choose the processor instructions of a training; call it before torch is imported."""
+    from cleanset.studies.training.study import INSTRUCTIONS
+
     for name, value in INSTRUCTIONS.items():
         # before torch is imported, which reads them once
         os.environ.setdefault(name, value)

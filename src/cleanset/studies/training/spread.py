@@ -30,10 +30,9 @@ from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, choose_devices
 from cleanset.scoring.scorer import ignore
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions
-from cleanset.studies.training.commands import INSTRUCTIONS
 from cleanset.studies.training.finished import CODE, LIBRARIES_BY_TASK, study_facts
 from cleanset.studies.training.params import TrainingParams
-from cleanset.studies.training.study import StudyInputs, TrainingStudy
+from cleanset.studies.training.study import INSTRUCTIONS, StudyInputs, TrainingStudy
 
 MODULES = ("cleanset.studies.training.train", "cleanset.studies.training.segmentation.task")
 """Modules that a worker process imports."""

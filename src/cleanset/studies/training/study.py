@@ -10,6 +10,9 @@ from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.tables import text_of_table
 
+INSTRUCTIONS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "COMPATIBLE"}
+"""One set of processor instructions for torch, oneDNN and MKL, so that more machines compute the same bits."""
+
 CLASS_TABLE_NAME = "classes"
 """The name of the class table that goes with the table of the training images, unless it is ImageNet's."""
 
