@@ -13,6 +13,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.measure.comparability import images_digest
+from cleanset.measure.compare.result_files import headlines_of
 from cleanset.measure.notes import MeasuredSet
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples
@@ -179,3 +180,11 @@ def test_no_other_module_names_a_family(repository: Path) -> None:
         if isinstance(node, ast.Constant) and node.value in names
     }
     assert found == {"commands.py"}
+
+
+def test_results_of_every_family_can_be_compared() -> None:
+    """By measures that the family has over all changes."""
+    for family in FAMILIES:
+        names = {each.name for each in headlines_of(family.name)}
+        assert names
+        assert names <= family.headlines.keys()
