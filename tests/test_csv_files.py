@@ -1,6 +1,8 @@
 """CSV files that are opened in a spreadsheet: no cell but a number is a formula, and every text is read back."""
 
+import ast
 import csv
+import inspect
 import io
 import re
 from collections.abc import Iterator
@@ -102,3 +104,15 @@ def is_formula(cell: str) -> bool:
     except ValueError:
         return cell.startswith(("=", "+", "-", "@", "\t", "\r"))
     return False
+
+
+def test_nothing_else_writes_csv() -> None:
+    """Neither the csv module nor pandas, whose cells spreadsheets would run."""
+    source = Path(__file__).parents[1] / "src" / "cleanset"
+    found = {
+        path
+        for path in source.rglob("*.py")
+        for each in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(each, ast.Attribute) and each.attr in ("to_csv", "writer", "DictWriter")
+    }
+    assert found == {Path(inspect.getfile(csv_text))}

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import PACKAGE, CleansetError, install_command, reason
-from cleanset.files import write_text
+from cleanset.json_files import with_digest, write_json
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.factors import factors_of, read_annotations
 from cleanset.measure.image_lists import open_set_or_list
-from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
+from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet, with_studies
@@ -118,7 +118,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     given = _given(files, images, wanted)
     rows = [*(_of_models(specs, score, images, wanted) if specs else ()), *given]
     if wanted.out is not None:
-        write_text(wanted.out / RESULTS, results_json(images, rows) + "\n")
+        write_json(wanted.out / RESULTS, with_digest(results_content(images, rows)))
     if wanted.report is not None:
         write_page(wanted.report, images, rows)
     if wanted.hub is not None:
