@@ -52,6 +52,8 @@ def test_a_file_has_the_declared_columns_in_their_order() -> None:
     again = read_measures(table.assign(official="no")[["official", *reversed(table.columns)]], COLUMNS)
     assert again[1] == measures[1]
     assert math.isnan(again[0].low)
+    empty = measures_frame([Measure(change="", model="a", value=0.5)], COLUMNS).replace("", math.nan)
+    assert (read_measures(empty, COLUMNS)[0].change, read_measures(empty, COLUMNS)[0].value) == ("", 0.5)
     assert measures_frame([], COLUMNS).columns.tolist() == list(COLUMNS)
     assert isinstance(table, pd.DataFrame)
 

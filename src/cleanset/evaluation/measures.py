@@ -55,6 +55,10 @@ class Measure:
         """The ends of the interval, if it has one."""
         return (self.low, self.high) if math.isfinite(self.low) else None
 
+    def scaled(self, factor: float) -> Self:
+        """The measure times a factor, such as 100 for percent."""
+        return replace(self, value=factor * self.value, low=factor * self.low, high=factor * self.high)
+
     def as_json(self) -> dict[str, Any]:
         """Value and interval, None where there is none."""
         interval = self.interval
@@ -115,10 +119,12 @@ def measures_frame(measures: Iterable[Measure], columns: Columns) -> "pd.DataFra
 
 
 def read_measures(table: "pd.DataFrame", columns: Columns) -> list[Measure]:
-    """The measures of a table with the declared columns."""
-    names = list(columns.values())
+    """The measures of a table with the declared columns, as it was made or read back."""
+    # pandas reads an empty text as a missing number
+    texts = {column: "" for column, name in columns.items() if isinstance(getattr(Measure(), name), str)}
+    whole = table[list(columns)].astype(dict.fromkeys(texts, object)).fillna(texts)
     return [
-        Measure(**dict(zip(names, row, strict=True))) for row in table[list(columns)].itertuples(index=False, name=None)
+        Measure(**dict(zip(columns.values(), row, strict=True))) for row in whole.itertuples(index=False, name=None)
     ]
 
 

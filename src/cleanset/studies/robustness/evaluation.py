@@ -1,7 +1,7 @@
 """The command `robustness evaluate`: any models on any images, outside DVC, by the code of a study's stages."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +13,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.measures import Difference, Measure
+from cleanset.evaluation.measures import NAN, Difference, Measure
 from cleanset.files import remove_abandoned
 from cleanset.json_files import with_digest, write_json
 from cleanset.measure.command import Wanted
@@ -46,7 +46,7 @@ from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import AnswerFiles, SetImages, Sources, Study
 from cleanset.studies.robustness.measuring import Measured, Studied, measure
-from cleanset.studies.robustness.pages import measure_rows
+from cleanset.studies.robustness.pages import whole_table
 from cleanset.studies.robustness.scenarios.mask_files import masks_found
 
 if TYPE_CHECKING:
@@ -362,11 +362,9 @@ def as_text(evaluated: Evaluated) -> Group:
 
 def _table(family: Family, lines: Sequence[Measure]) -> MeasureTable:
     """A row for each model, in the order in which they were named."""
-    titles = {name: title for name, title in family.summary.items() if name in {line.measure for line in lines}}
-    cut = {name for name, title in titles.items() if title in WITHOUT_INTERVAL}
-    shown = [asdict(each) | ({"low": np.nan} if each.measure in cut else {}) for each in lines]
-    rows = measure_rows(shown, family, label="model", column="measure", columns=list(titles))
-    return MeasureTable(("model",), list(titles.values()), rows)
+    cut = {name for name, title in family.summary.items() if title in WITHOUT_INTERVAL}
+    shown = [replace(each, low=NAN, high=NAN) if each.measure in cut else each for each in lines]
+    return whole_table(shown, family, family.summary)
 
 
 def _differences(family: Family, differences: Iterable[Difference], selection: str) -> MeasureTable | None:
@@ -377,7 +375,7 @@ def _differences(family: Family, differences: Iterable[Difference], selection: s
     rows = [
         (
             (each.model, each.other),
-            [family.cell(each.measure, each.value, each.low, each.high), cell(each.p_holm, factor=1, digits=4)],
+            [family.cell(each), cell(each.p_holm, factor=1, digits=4)],
         )
         for each in whole
         if each.measure == first and each.selection == selection

@@ -14,7 +14,8 @@ import pandas as pd
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from cleanset.classes import ClassTable
-from cleanset.measure.table import Cell, cell
+from cleanset.evaluation.measures import Measure
+from cleanset.measure.table import Cell, measure_cell
 from cleanset.studies.robustness.answer_arrays import AnswerArray, Answers
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.params import CommonParams
@@ -23,9 +24,6 @@ from cleanset.studies.robustness.sections import FamilySection
 from cleanset.tables import FILE, NAME, Table
 from cleanset.validation import Section
 from cleanset.yaml_files import read_yaml
-
-ENDS = ("value", "low", "high")
-"""The columns of a measure and of the ends of its interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,10 +225,9 @@ class Family(ABC):
         """The factor that a measure is shown with, 100 for shares, and its digits after the point."""
         return (1, 3) if measure.startswith(self.not_shares) else (100, 1)
 
-    def cell(self, measure: str, value: float, low: float, high: float) -> Cell:
+    def cell(self, found: Measure) -> Cell:
         """A measure with its interval as it is shown in tables."""
-        factor, digits = self.scale(measure)
-        return cell(value, (low, high), factor, digits)
+        return measure_cell(found, *self.scale(found.measure))
 
     def jpeg(self, params: CommonParams) -> int | None:
         """The quality at which its changed images are stored and read again; None: not at all."""

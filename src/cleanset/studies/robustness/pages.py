@@ -5,8 +5,8 @@ prints measures with their intervals in LaTeX, Markdown or CSV.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,8 @@ from jinja2 import UndefinedError
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.evaluation.measures import images_text
+from cleanset.evaluation.measures import Measure, images_text
+from cleanset.evaluation.measures import read_measures as read_lines
 from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
 from cleanset.measure.notes import Note
@@ -29,10 +30,10 @@ from cleanset.studies.robustness.families import (
     families_in,
     notice,
 )
-from cleanset.studies.robustness.family import ENDS, Family, PagesData, SheetImage
+from cleanset.studies.robustness.family import Family, PagesData, SheetImage
 from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
-from cleanset.studies.robustness.results import MIN_IMAGES
+from cleanset.studies.robustness.results import LINE_COLUMNS, MIN_IMAGES
 from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.validation import check_known, shown
 
@@ -84,7 +85,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, object]:
     selections = list(dict.fromkeys(lines["selection"]))
     return {
         "selections": {name: _selected(lines, name) for name in selections},
-        "of": _by_key(lines, family),
+        "of": _by_key(read_lines(lines, LINE_COLUMNS), family),
         "first": selections[0],
         "notes": {name: notes_in(data.tables["notes"], family.name, name) for name in selections},
         "not_shares": family.not_shares,
@@ -105,16 +106,12 @@ def _selected(lines: pd.DataFrame, selection: str) -> dict[str, object]:
     return {"counts": text, "is_measured": is_measured}
 
 
-def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, ...], dict[str, object]]:
-    """Each line by selection, model, measure and change: value and ends, shares in percent, None where undefined."""
-    # pandas reads empty cells as NaN
-    texts = lines.astype({"change": object, "problem": object}).fillna({"change": "", "problem": ""}).to_dict("records")
-    found = dict[tuple[str, ...], dict[str, object]]()
-    for row in texts:
-        factor, _ = family.scale(row["measure"])
-        ends = {end: None if np.isnan(row[end]) else factor * row[end] for end in ENDS}
-        found[row["selection"], row["model"], row["measure"], row["change"]] = {"problem": row["problem"], **ends}
-    return found
+def _by_key(lines: Iterable[Measure], family: Family) -> dict[tuple[str, ...], Measure]:
+    """Each line by selection, model, measure and change, shares in percent."""
+    return {
+        (each.selection, each.model, each.measure, each.change): each.scaled(family.scale(each.measure)[0])
+        for each in lines
+    }
 
 
 def run(study: Study) -> None:
@@ -199,30 +196,35 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     check_known("family", family_name, measured)
     family = measured[family_name]
     tables = read_measures(measures, [family], None)
-    lines = tables[family_name]
-    selection = selection or lines["selection"].iloc[0]
-    check_known("selection", selection, lines["selection"].unique())
-    lines = lines[lines["selection"] == selection]
+    every = read_lines(tables[family_name], LINE_COLUMNS)
+    selection = selection or every[0].selection
+    check_known("selection", selection, dict.fromkeys(each.selection for each in every))
+    lines = [each for each in every if each.selection == selection]
     notes = notes_in(tables["notes"], family_name, selection)
     shares = "percent" if not family.not_shares else f"percent except {' and '.join(family.not_shares)}"
     caption = f"{family_name}, {shares}, with 95 % intervals"
-    is_whole = lines["change"].isna()
+    whole = [each for each in lines if not each.change]
     if measure is None:
-        titles = {name: title for name, title in family.headlines.items() if name in set(lines[is_whole]["measure"])}
-        rows = measure_rows(
-            lines[is_whole].to_dict("records"), family, label="model", column="measure", columns=list(titles)
-        )
-        return MeasureTable(("model",), list(titles.values()), rows, caption=caption, notes=notes)
+        return replace(whole_table(whole, family, family.headlines), caption=caption, notes=notes)
     # a measure that is missing over all changes has the reason there
-    reasons = lines[is_whole & (lines["measure"] == f"m{measure}")]["problem"].dropna()
-    lines = lines[~is_whole]
-    if measure not in set(lines["measure"]) and any(reasons):
-        raise CleansetError(f"measure {shown(measure)}: {next(filter(None, reasons))}")
-    check_known("measure", measure, lines["measure"].unique())
-    lines = lines[lines["measure"] == measure]
-    models = lines["model"].unique().tolist()
-    rows = measure_rows(lines.to_dict("records"), family, label="change", column="model", columns=models)
+    reasons = [each.problem for each in whole if each.measure == f"m{measure}" and each.problem]
+    by_change = [each for each in lines if each.change]
+    names = dict.fromkeys(each.measure for each in by_change)
+    if measure not in names and reasons:
+        raise CleansetError(f"measure {shown(measure)}: {reasons[0]}")
+    check_known("measure", measure, names)
+    found = [each for each in by_change if each.measure == measure]
+    models = list(dict.fromkeys(each.model for each in found))
+    rows = _rows(found, family, label="change", column="model", columns=models)
     return MeasureTable(("change",), models, rows, caption=f"{measure}; {caption}", notes=notes)
+
+
+def whole_table(lines: Sequence[Measure], family: Family, titles: Mapping[str, str]) -> MeasureTable:
+    """A row for each model, a column for each of the measures that have a title and are among the lines."""
+    measured = {each.measure for each in lines}
+    shown_titles = {name: title for name, title in titles.items() if name in measured}
+    rows = _rows(lines, family, label="model", column="measure", columns=list(shown_titles))
+    return MeasureTable(("model",), list(shown_titles.values()), rows)
 
 
 def notes_in(table: pd.DataFrame, family: str, selection: str) -> list[Note]:
@@ -231,14 +233,14 @@ def notes_in(table: pd.DataFrame, family: str, selection: str) -> list[Note]:
     return [Note(str(name), str(text)) for name, text in zip(rows["note"], rows["text"], strict=True)]
 
 
-def measure_rows(
-    lines: Iterable[Mapping[Any, Any]], family: Family, *, label: str, column: str, columns: Sequence[str]
+def _rows(
+    lines: Iterable[Measure], family: Family, *, label: str, column: str, columns: Sequence[str]
 ) -> list[tuple[tuple[str], list[Cell]]]:
-    """The rows of a table from lines with the fields of a Measure: a row for each value of the field `label`.
+    """The rows of a table: one for each value of the field `label`.
 
     `columns`: the values of the field `column` that have a cell.
     """
     cells: dict[str, dict[str, Cell]] = {}
     for each in lines:
-        cells.setdefault(each[label], {})[each[column]] = family.cell(each["measure"], *(each[end] for end in ENDS))
+        cells.setdefault(getattr(each, label), {})[getattr(each, column)] = family.cell(each)
     return [((name,), [found.get(each, Cell()) for each in columns]) for name, found in cells.items()]
