@@ -18,13 +18,13 @@ ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
 PLUMBING = (
     "cache", "classes", "csv_files", "errors", "file_locks", "files", "folder_updates", "interpreter", "json_files",
-    "machine", "markup", "metrics", "progress", "retries", "safe_imports", "tables", "validation", "vocabulary",
+    "kept_files", "machine", "markup", "metrics", "progress", "retries", "safe_imports", "tables", "validation", "vocabulary",
     "waiting", "yaml_files",
 )  # fmt: skip
 """Modules that share one box."""
 SUBJECTS = {
     "cli": "the commands", "loading": "cleanset.load, cleanset.table", "status": "an edition and its pins",
-    "planning": "the price before the start",
+    "planning": "the work before the start",
     "stages": "one module for each DVC stage",
     "measure": "any model on any set", "report": "the static report", "sets": "finished sets, releases, fetch",
     "review": "verdicts, queue, audit, page", "scoring": "models, weights, scores", "edition": "params, paths, doctor",

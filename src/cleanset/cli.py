@@ -59,7 +59,7 @@ STAGES = {
 PANELS = {
     "Get a finished set": ("published", "fetch", "look", "rebuild", "verify", "cite"),
     "Measure models": ("evaluate", "compare", "selection"),
-    "Know the price before": ("plan",),
+    "Know the work before": ("plan",),
     "Look at labels": ("labels",),
     "Make an edition": ("tutorial", "edition", "models", "stage", "status", "doctor"),
     "Review images": ("review", "hints", "agreement", "audit"),
@@ -149,33 +149,37 @@ def print_plan(
         ),
     ] = HERE,
     grid: Annotated[str | None, typer.Option(help="Of a study of training: a grid of its params.yaml.")] = None,
-    gpus: plan_cli.Gpus = None,
+    measure: plan_cli.Measure = False,
     budget_hours: plan_cli.BudgetHours = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of each run of training that are timed.")] = 50,
     start: Annotated[
         bool,
         typer.Option("--start", help="Run what is needed: trainings with cleanset training train, then dvc repro."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what an edition or a study takes before it starts: images, passes, bytes, hours.
+    """Count what an edition or a study computes before it starts: images, passes, bytes.
 
-    Measured from a few batches on this machine. What is finished, and what DVC
-    finds up to date, is not counted. Nothing is written or downloaded.
+    What is finished, and what DVC finds up to date, is not counted. Hours are
+    by what is finished already. Nothing is written or downloaded without
+    --measure or --start.
 
     Of another long command: cleanset plan COMMAND, with its arguments, where
     COMMAND is evaluate, robustness evaluate, attacks evaluate or hints.
     """
+    from cleanset.planning.work import check_budget
     from cleanset.studies import plans
 
     kind = plans.kind_of_folder(folder)
+    budget = budget_hours
     if kind == "training":
         # as the trainings do, before torch is imported
         training_cli.choose_instructions()
-    # what a user's module prints must not stand within the plan
-    with redirect_stdout(sys.stderr):
-        found, budget = plans.of_folder(folder, grid, steps, budget_hours)
-    plan_cli.print_plan(found, gpus=gpus, budget_hours=budget, as_json=as_json)
+        if budget is None and (measure or start):
+            budget = plans.budget_of(folder)
+    # hours are known once it has begun
+    is_measured = measure or (start and budget is not None)
+    found = plan_cli.print_plan(plans.counting(folder, grid), is_measured=is_measured, as_json=as_json)
+    check_budget(found, budget)
     if start:
         plans.start(kind, folder, found, grid)
 
@@ -1195,6 +1199,10 @@ def extra_of(module: str, command: str = "") -> str:
 
 EXIT_OF_CLOSED_PIPE = 141
 """The exit code of programs in a shell whose reader has closed the pipe, as `head` does."""
+
+
+plan_cli.add_plan(plan_cli.app, evaluate, plan_cli.counting_evaluate, "evaluate")
+plan_cli.add_plan(plan_cli.app, hints, plan_cli.counting_hints, "hints")
 
 
 def main() -> None:

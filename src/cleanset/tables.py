@@ -347,6 +347,11 @@ def text_of_table(path: Path, name: str) -> str | None:
     return None if text is None else text.decode()
 
 
+def rows_of_table(path: Path) -> int:
+    """The number of rows of a table. Of the file only its end is read."""
+    return int(_read(path, pq.read_metadata).num_rows)
+
+
 def _keys(*columns: Iterable[str | int | Iterable[int]]) -> list[tuple[str | int, ...]]:
     """The key of each row: its values in these columns, of a box the four edges."""
     parts = ([(value,) if isinstance(value, str | int) else tuple(value) for value in column] for column in columns)

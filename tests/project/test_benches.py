@@ -115,7 +115,6 @@ NOT_RUN = {
     "checkpoints": "needs weights of timm's ResNet-50s",
     "hints": "needs the built sample",
     "masking": "needs the built sample",
-    "planned": "needs the built sample, and minutes for each study",
 }
 LONG = {"audit", "contest", "realness"}
 EXHAUSTIVE = {

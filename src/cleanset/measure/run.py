@@ -39,8 +39,9 @@ from cleanset.scoring.engine import ScoringRun, Settings, below_float64, depende
 from cleanset.scoring.fingerprints import program_fingerprint
 from cleanset.scoring.gate import NetworkError
 from cleanset.scoring.models import LoadedModel, is_at_hand, preprocessing_of, weights_at_hand
+from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.scorer import Scorer, arithmetic
-from cleanset.scoring.shards import finished_shards, shard_size
+from cleanset.scoring.shards import finished_shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
 
@@ -172,7 +173,7 @@ def measure_models(
     for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
         model = load_for(images, spec, settings, restricted=restricted)
         path = None if out is None else out / f"{stem}.parquet"
-        predictions, record = _predicted(model, images, settings, path, pixels)
+        predictions, record = predict(model, images, settings, path, pixels)
         found.append(measured_model(model.name, predictions, images, record, path=path))
     return found
 
@@ -192,16 +193,20 @@ def load_for(images: EvaluationSet, spec: Spec, settings: Settings, *, restricte
     return NamedModel(model.name, replace(model.loaded, network=network), identity)
 
 
-def finished_images(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path) -> int:
-    """The images whose predictions an earlier run of the same has kept: all, or those in finished shards.
+def has_begun(path: Path) -> bool:
+    """Whether an earlier run has left predictions, or some of them; `path`: their table."""
+    return path.is_file() or _partial(path).is_dir()
+
+
+def finished_part(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path) -> FinishedPart:
+    """What an earlier run of the same has kept: the predictions of all images, or of those in finished shards.
 
     `path`: the table of the predictions.
     """
     made_from = _made_from(model, images, settings)
     if read_finished(path.with_suffix(".json"), made_from, path) is not None:
-        return len(images.items)
-    size = shard_size(settings.batch_size)
-    return min(len(images.items), finished_shards(_partial(path), made_from.fingerprint) * size)
+        return FinishedPart(images=len(images.items))
+    return finished_shards(_partial(path), made_from.fingerprint)
 
 
 def _partial(path: Path) -> Path:
@@ -218,10 +223,13 @@ def pixels_digest(images: EvaluationSet) -> str:
     return images_digest(found_in_threads(digest, images.items, "digests of the images"))
 
 
-def _predicted(
+def predict(
     model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, pixels: Callable[[], str]
 ) -> tuple[pd.DataFrame, JsonObject]:
-    """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
+    """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with.
+
+    `path`: their table, whose finished shards are kept beside it; None: nothing is kept. `pixels`: digests the images.
+    """
     made_from = _made_from(model, images, settings)
     if path is not None and (record := read_finished(path.with_suffix(".json"), made_from, path)) is not None:
         return read_table(path, PREDICTIONS, images.classes), record

@@ -1,1 +1,1 @@
-"""The price of a long computation before it starts: its work, its measured seconds, its hours."""
+"""The work of a long computation before it starts: what it computes, what is left of it, its hours."""

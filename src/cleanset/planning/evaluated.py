@@ -1,106 +1,79 @@
 """The plan of `cleanset evaluate`: models of any kind on a set."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted
 from cleanset.measure.image_lists import open_set_or_list
-from cleanset.measure.run import finished_images, lacks_weights, load_for
+from cleanset.measure.run import check_model, finished_part, has_begun, lacks_weights, load_for, pixels_digest, predict
 from cleanset.measure.sets import EvaluationSet
-from cleanset.measure.specs import CommandModel, Spec, file_stems
-from cleanset.planning.clock import machine_of, speed_of, timed
-from cleanset.planning.launch import seconds_of_code
-from cleanset.planning.reading import seconds_of_reading
-from cleanset.planning.work import (
-    IMAGE_BYTES,
-    Cost,
-    Passes,
-    Plan,
-    PlannedWork,
-    Work,
-    of_program,
-    random_weights,
-    with_start,
-)
-from cleanset.progress import tracked
+from cleanset.measure.specs import Spec, file_stems
+from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work, no_start
 from cleanset.scoring.engine import Settings, settings_for
-from cleanset.scoring.models import LoadedModel, untrained
-from cleanset.scoring.shards import MIN_SHARD_IMAGES
+from cleanset.scoring.parts import NOTHING
 
-CODE = "import cleanset.cli, cleanset.measure.command, cleanset.measure.rendering, cleanset.measure.run"
-"""Begins as the command does."""
 PREDICTION_BYTES = 150
 """Bytes of an image's row in a table of predictions, about."""
 
 
-def plan(edition: Edition, wanted: Wanted) -> Plan:
-    """The plan of measuring models on a set; what is finished in the folder `out` of the request is taken off.
+def counting(edition: Edition, wanted: Wanted) -> Count:
+    """Counts the work of measuring models on a set; what is finished in the folder `out` of the request is taken off.
 
     Nothing is written, and no weights are downloaded. Raises CleansetError for a wrong name or image.
     """
     specs, score, roles = wanted.models_to_run(edition)
     images = open_set_or_list(wanted.name, edition, roles, wanted.role)
-    settings = settings_for(score)
-    planner = _Planner(wanted=wanted, images=images, settings=settings)
     stems = file_stems([spec.text for spec in specs])
-    works = [
-        planner.of_model(spec, stem)
-        for spec, stem in tracked([*zip(specs, stems, strict=True)], len(specs), "measuring")
+    models = [
+        _Model(spec=spec, stem=stem, wanted=wanted, images=images, settings=settings_for(score))
+        for spec, stem in zip(specs, stems, strict=True)
     ]
-    is_separate = settings.devices[0].is_separate
-    works = with_start(works, lambda: seconds_of_code(CODE, is_separate=is_separate))
-    return Plan(name=images.name, machine=machine_of(settings.devices), works=works, notes=planner.notes)
+    return lambda: Plan(name=images.name, works=[each.work() for each in models])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Planner:
-    """Plans the models one by one."""
+class _Model:
+    """A model of a request."""
 
+    spec: Spec
+    stem: str
+    """The name of its files."""
     wanted: Wanted
     images: EvaluationSet
     settings: Settings
-    notes: list[str] = field(default_factory=list)
 
-    def of_model(self, spec: Spec, stem: str) -> PlannedWork:
-        """A model; `stem`: of its files."""
-        files = [each.file for each in self.images.items]
-        work = self._left(Work(name="evaluate", model=spec.text, images=len(files)))
-        if isinstance(spec, CommandModel):
-            return PlannedWork(work=work, remark=of_program(spec.text))
-        device = self.settings.devices[0]
-        try:
-            with timed(device) as opening:
-                model, finished = self._opened(spec, stem)
-        except CleansetError as error:
-            return PlannedWork(work=work, remark=str(error))
-        work = self._left(replace(work, finished=finished))
-        if not work.left:
-            return PlannedWork(work=replace(work, finished=0, state="finished"))
-        how = self.settings
-        speed = speed_of(model.network, model.preprocessing.size, device, precision=how.precision, batch=how.batch_size)
-        reading = seconds_of_reading(self.images.read, files, model.preprocessing, device)
-        cost = Cost(start=opening.seconds) + speed.cost(work.passes) + Cost(cores=work.left * reading)
-        return PlannedWork(work=work, cost=cost)
-
-    def _left(self, work: Work) -> Work:
-        """The work with what its images that are left take."""
-        return replace(
-            work,
-            passes=Passes(forward=work.left),
-            bytes_read=work.left * IMAGE_BYTES,
-            bytes_written=0 if self.wanted.out is None else work.images * PREDICTION_BYTES,
-            tasks=-(-work.left // MIN_SHARD_IMAGES),
+    def work(self) -> Work:
+        """The passes of the images that are left, each once forward."""
+        out = self.wanted.out
+        path = None if out is None else out / f"{self.stem}.parquet"
+        count = len(self.images.items)
+        part = NOTHING
+        remark = ""
+        if path is not None and has_begun(path) and not lacks_weights(self.spec):
+            try:
+                model = load_for(self.images, self.spec, self.settings, restricted=self.wanted.restricted)
+                part = finished_part(model, self.images, self.settings, path)
+            except CleansetError as error:
+                remark = str(error)
+        return Work(
+            name="evaluate",
+            model=self.spec.text,
+            state="needed" if part.images < count else "finished",
+            images=count,
+            part=part,
+            of_image=Passes(forward=1),
+            bytes_read=(count - part.images) * IMAGE_BYTES,
+            bytes_written=0 if path is None else count * PREDICTION_BYTES,
+            remark=remark,
+            start=no_start if path is None else partial(self.start, path),
         )
 
-    def _opened(self, spec: Spec, stem: str) -> tuple[LoadedModel, int]:
-        """A model, with random weights if its own are not here, and its finished images."""
-        if lacks_weights(spec):
-            self.notes.append(random_weights(spec.text))
-            return untrained(spec.model), 0
-        model = load_for(self.images, spec, self.settings, restricted=self.wanted.restricted)
-        if self.wanted.out is None:
-            return model.loaded, 0
-        path: Path = self.wanted.out / f"{stem}.parquet"
-        return model.loaded, finished_images(model, self.images, self.settings, path)
+    def start(self, path: Path) -> None:
+        """Predict the images, as the command does; `path`: the table of predictions."""
+        check_model(self.spec)
+        self.settings.start_workers()
+        model = load_for(self.images, self.spec, self.settings, restricted=self.wanted.restricted)
+        predict(model, self.images, self.settings, path, partial(pixels_digest, self.images))

@@ -1,6 +1,7 @@
 """A plan as a table for the terminal, with its sums below, and as JSON."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -9,46 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.measure.table import MODEL, NUMBER, SHORT
-from cleanset.planning.work import (
-    HOUR,
-    KNOWN_GPU,
-    Machine,
-    Plan,
-    PlannedWork,
-    Work,
-    duration_on,
-    duration_on_gpus,
-)
+from cleanset.planning.work import HOUR, Plan, Work
 
 UNITS = (("M", 10**6), ("G", 10**9), ("T", 10**12))
-"""Units with their sizes, as in TIMES, the smallest first."""
-DAY = 24 * HOUR
-MANY_HOURS = 48
-"""From so many hours on days are said, too."""
-MANY_DAYS = 100
-"""More are shown as whole ones."""
-TIMES = (("s", 1), ("min", 60), ("h", HOUR), ("d", DAY))
-MODEL_WIDTH = 17
-"""Characters of corruption_robust."""
+"""Units with their sizes, the smallest first."""
+TIMES = (("s", 1), ("min", 60), ("h", HOUR), ("d", 24 * HOUR))
 AT_MOST = "≤"
 """Stands before a number that is an upper bound."""
+NOT_KNOWN = "hours: not known; --measure starts each computation for some 20 seconds, and keeps what it finishes"
 
 
 def duration(seconds: float) -> str:
     """A time of three digits, in its unit: 2.31 d, 3.14 h, 2.45 min, 0.44 s."""
     return _in_unit(seconds, TIMES) if seconds >= 1 else f"{seconds:.2g} s"
-
-
-def hours_text(hours: float) -> str:
-    """A time in hours, as a budget is: days beside many, another unit for few."""
-    seconds = hours * HOUR
-    if hours < 1:
-        return duration(seconds)
-    if hours < MANY_HOURS:
-        text = f"{hours:.3g}"
-        return f"{text} hour{'' if text == '1' else 's'}"
-    days = seconds / DAY
-    return f"{days:,.0f} days ({hours:,.0f} hours)" if days > MANY_DAYS else f"{days:.3g} days ({hours:,.0f} hours)"
 
 
 def number(value: int) -> str:
@@ -74,151 +48,110 @@ def _in_unit(value: float, units: Sequence[tuple[str, int]]) -> str:
     return f"{shown} {unit}"
 
 
-def _images(work: Work) -> str:
-    return number(work.left) if not work.finished else f"{number(work.left)} of {number(work.images)}"
-
-
-def _passes(work: Work, count: int) -> str:
-    if not count:
-        return "–"
-    return f"{AT_MOST} {number(count)}" if work.bound == "at most" else number(count)
-
-
-def _time(planned: PlannedWork, machine: Machine) -> str:
-    if planned.cost is None:
-        return "unknown"
-    bound = f"{AT_MOST} " if planned.work.bound == "at most" else ""
-    return bound + duration(duration_on(machine, planned))
-
-
-def _is_shown(planned: PlannedWork) -> bool:
-    return planned.work.state == "needed" and bool(planned.work.images or planned.cost is None)
-
-
-def plan_text(plan: Plan, gpus: int | None) -> RenderableType:
-    """The needed computations, a row each; below them what else is needed, what is finished, the sums and the notes.
-
-    `gpus`: a line for that number of GPUs; None: none.
-    """
-    shown = list(filter(_is_shown, plan.works))
-    parts: list[RenderableType] = []
-    if shown:
-        parts.append(_table(shown, plan.machine))
+def plan_text(plan: Plan) -> RenderableType:
+    """The needed computations, a row each; below them what else is needed, what is finished, the sums and the notes."""
+    shown = [each for each in plan.needed if each.images]
     # a line each, as wide as it is: people search in them
-    parts += [Text(line) for line in lines(plan, gpus)]
-    return Group(*parts)
+    below = map(Text, _lines(plan))
+    return Group(*([_table(shown)] if shown else []), *below)
 
 
-def _table(shown: Sequence[PlannedWork], machine: Machine) -> Table:
+def _table(works: Sequence[Work]) -> Table:
+    columns = {
+        "images\nleft": [_images(each) for each in works],
+        "changes": [number(each.changes) if each.changes else "" for each in works],
+        "passes\nforward": [_passes(each, each.passes.forward) for each in works],
+        "passes\nbackward": [_passes(each, each.passes.backward) for each in works],
+        "time\nhere": ["" if each.seconds is None else duration(each.seconds) for each in works],
+    }
+    # what no row has is left out
+    columns = {title: texts for title, texts in columns.items() if any(texts)}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("computation", **SHORT)
-    table.add_column("model", **{**MODEL, "min_width": MODEL_WIDTH})
-    for title in ("images\nleft", "passes\nforward", "passes\nbackward", "time\nhere"):
+    table.add_column("model", **MODEL)
+    for title in columns:
         table.add_column(title, **NUMBER)
-    for planned in shown:
-        work = planned.work
-        table.add_row(
-            work.name,
-            work.model,
-            _images(work),
-            _passes(work, work.passes.forward),
-            _passes(work, work.passes.backward),
-            _time(planned, machine),
-        )
+    for work, *texts in zip(works, *columns.values(), strict=True):
+        table.add_row(work.name, work.model, *texts)
     return table
 
 
-def _gpus_text(plan: Plan, gpus: int) -> str:
-    kind = plan.machine.device if plan.machine.is_separate else KNOWN_GPU
-    return f"{gpus} {kind}"
+def _images(work: Work) -> str:
+    return f"{number(work.left)} of {number(work.images)}" if work.part.images else number(work.left)
 
 
-def lines(plan: Plan, gpus: int | None) -> list[str]:
-    """The lines below the table: further stages, finished ones, the sums, the notes."""
-    further = [each for each in plan.needed if not _is_shown(each)]
-    finished = [each for each in plan.works if each.work.state == "finished"]
+def _passes(work: Work, count: int) -> str:
+    return f"{AT_MOST * work.is_bound} {number(count)}".strip() if count else ""
+
+
+def _lines(plan: Plan) -> list[str]:
+    """The lines below the table: further stages, finished ones, the sums, the hours, the notes."""
+    further = [each for each in plan.needed if not (each.images or each.remark)]
+    finished = [each for each in plan.works if each.state == "finished"]
     found = []
     if further:
-        seconds = sum(duration_on(plan.machine, each) for each in further)
-        names = ", ".join(each.work.name for each in further)
-        found.append(f"besides, without a network: {names} ({duration(seconds)})")
+        found.append(f"besides, without a network: {_names(further)}")
     if finished:
         found.append(f"done already: {_names(finished)}")
-    if plan.needed:
-        is_bound = any(each.work.bound == "at most" for each in plan.needed)
-        bound = "at most " if is_bound else ""
-        found.append(f"all: {'; '.join(_sums(plan, bound))}")
-        others = ", and what was not measured" if plan.unmeasured else ""
-        found.append(f"here, on {_machine(plan)}: {bound}{hours_text(plan.hours)}{others}")
-        if gpus is not None:
-            hours = plan.hours_on(gpus)
-            found.append(f"on {_gpus_text(plan, gpus)}, with {_cores(plan)} as here: {_on_gpus(plan, hours, bound)}")
-    reasons = dict.fromkeys(each.remark for each in plan.unmeasured)
-    found += [f"not measured: {reason}" for reason in reasons]
+    if any(each.images for each in plan.needed):
+        found += [f"all: {'; '.join(_sums(plan))}", _hours(plan)]
+    for remark in dict.fromkeys(each.remark for each in plan.works if each.remark):
+        found.append(f"not known: {_names([each for each in plan.works if each.remark == remark])} ({remark})")
     return [*found, *plan.notes]
 
 
-def _sums(plan: Plan, bound: str) -> list[str]:
+def _names(works: Sequence[Work]) -> str:
+    """Each computation once, with the number of its models."""
+    counts = Counter(each.name for each in works)
+    return ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())
+
+
+def _sums(plan: Plan) -> list[str]:
     """The passes and the bytes, without what is none."""
     passes = plan.passes
+    bound = "at most " if any(each.is_bound for each in plan.needed) else ""
     backward = f" and {number(passes.backward)} backward" if passes.backward else ""
     forward = [f"{bound}{number(passes.forward)} passes forward{backward}"] if passes.forward else []
     written = f", {size_text(plan.bytes_written)} written" if plan.bytes_written else ""
     return [*forward, f"{size_text(plan.bytes_read)} read{written}"]
 
 
-def _on_gpus(plan: Plan, hours: float | None, bound: str) -> str:
-    if hours is None:
-        return "unknown"
-    if plan.machine.is_separate:
-        return f"{bound}{hours_text(hours)}"
-    # derived from operations: the rate of full batches, which small groups do not reach
-    return f"{hours_text(hours)} or more, by full batches"
+def _hours(plan: Plan) -> str:
+    if plan.hours is None:
+        return NOT_KNOWN
+    unknown = [each for each in plan.needed if each.seconds is None]
+    besides = f", without {_names(unknown)}" if unknown else ""
+    return f"here, at the speed of what is finished: {duration(plan.hours * HOUR)}{besides}"
 
 
-def _machine(plan: Plan) -> str:
-    machine = plan.machine
-    device = f"{machine.devices} × {machine.device} and " if machine.is_separate else ""
-    return f"{device}{_cores(plan, 'idle ')}"
-
-
-def _cores(plan: Plan, adjective: str = "") -> str:
-    cores = plan.machine.cores
-    return f"{cores} {adjective}core{'s' if cores > 1 else ''}"
-
-
-def _names(finished: Sequence[PlannedWork]) -> str:
-    """Each computation once, with the number of its models."""
-    counts = dict[str, int]()
-    for each in finished:
-        counts[each.work.name] = counts.get(each.work.name, 0) + 1
-    return ", ".join(name if count == 1 else f"{name} ({count} models)" for name, count in counts.items())
-
-
-def plan_json(plan: Plan, gpus: int | None) -> str:
-    """The plan as JSON: each computation with its work, its cost and its seconds, and the sums."""
+def plan_json(plan: Plan) -> str:
+    """The plan as JSON: each computation with its work, and the sums; times in seconds, null where not known."""
     works = [
         {
-            **asdict(each.work),
-            "left": each.work.left,
-            "cost": None if each.cost is None else asdict(each.cost),
+            "name": each.name,
+            "model": each.model,
+            "stage": each.stage,
+            "state": each.state,
+            "images": each.images,
+            "changes": each.changes,
+            "finished": each.part.images,
+            "left": each.left,
+            "passes": asdict(each.passes),
+            "is_bound": each.is_bound,
+            "bytes_read": each.bytes_read,
+            "bytes_written": each.bytes_written,
+            "seconds": each.seconds,
             "remark": each.remark,
-            "seconds": None if each.cost is None else duration_on(plan.machine, each),
-            **({} if gpus is None else {"seconds_on_gpus": duration_on_gpus(plan.machine, each, gpus)}),
         }
         for each in plan.works
     ]
     content = {
         "plan": plan.name,
-        "machine": asdict(plan.machine),
         "works": works,
         "passes": asdict(plan.passes),
         "bytes_read": plan.bytes_read,
         "bytes_written": plan.bytes_written,
         "hours": plan.hours,
-        "processor_hours": plan.processor_hours,
-        "unmeasured": len(plan.unmeasured),
-        **({} if gpus is None else {"gpus": gpus, "hours_on_gpus": plan.hours_on(gpus)}),
         "notes": list(plan.notes),
     }
     return json.dumps(content, indent=2)

@@ -1,4 +1,4 @@
-"""DVC in a plan: which stages it finds up to date, what one without a network takes, and starting what is needed."""
+"""DVC in a plan: which stages it finds up to date, and starting what is needed."""
 
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,7 @@ from pathlib import Path
 from cleanset.edition.dvc_project import dvc_stages
 from cleanset.errors import CleansetError
 from cleanset.interpreter import python_command
-from cleanset.planning.launch import seconds_of_code
-from cleanset.planning.work import Cost, PlannedWork, State, Work
+from cleanset.planning.work import State, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +49,9 @@ def stage_states(folder: Path) -> StageStates:
     return StageStates(changed=changed)
 
 
-def without_network(stage: str, module: str, states: StageStates) -> PlannedWork:
-    """A stage without a network, whose cost is that of the start: of a process that imports a module."""
-    work = Work(name=stage, stage=stage, state=states.state(stage))
-    if work.state == "finished":
-        return PlannedWork(work=work)
-    return PlannedWork(work=work, cost=Cost(start=seconds_of_code(f"import {module}")))
+def without_network(stage: str, states: StageStates) -> Work:
+    """A stage without a network, which takes seconds or minutes."""
+    return Work(name=stage, stage=stage, state=states.state(stage))
 
 
 def reproduce(folder: Path, stages: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Generic
 from cleanset.edition.params import Engine
 from cleanset.scoring.cluster import RayJob, compute_on_ray
 from cleanset.scoring.computation import Elsewhere, Found, Limit, Task, Worker, compute
+from cleanset.scoring.parts import ending_start
 from cleanset.scoring.scorer import ignore
 
 SHARDS_PER_GPU_TASK = 8
@@ -48,13 +49,16 @@ class Computation(Generic[Found]):
         if not self.tasks:
             return
         if engine == "local" or self.elsewhere is None:
-            compute(self.workers(), self.tasks, self.keep, self.limit)
+            workers = self.workers()
+            keep = ending_start(self.keep, parts=len(self.tasks), workers=len(workers))
+            compute(workers, self.tasks, keep, self.limit)
             return
+        kept = ending_start(self.keep, parts=len(self.tasks))
 
-        def keep(number: int, found: Found) -> None:
+        def keep_arrived(number: int, found: Found) -> None:
             self.arrived(found)
-            self.keep(number, found)
+            kept(number, found)
 
         tasks_at_a_time = self.tasks_per_gpu if self.on_gpus else 1
         job = RayJob(elsewhere=self.elsewhere, on_gpus=self.on_gpus, tasks_at_a_time=tasks_at_a_time)
-        compute_on_ray(job, self.tasks, keep, self.limit)
+        compute_on_ray(job, self.tasks, keep_arrived, self.limit)

@@ -3,8 +3,9 @@
 import re
 import shutil
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,8 @@ from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned
 from cleanset.progress import rate_bar
-from cleanset.tables import SCORES, Table, read_table, write_table
+from cleanset.scoring.parts import FinishedPart
+from cleanset.tables import SCORES, Table, read_table, rows_of_table, text_of_table, write_table
 
 OnProgress = Callable[[int, float | None], None]
 """Called with the number of images just finished, and the share of the time that was spent waiting for data; None where
@@ -47,9 +49,33 @@ def _shard_folders(folder: Path) -> list[Path]:
 _SHARD = re.compile(r"\d{5,}\.parquet|\.\d{5,}\.parquet\..+\.partial")
 
 
-def finished_shards(folder: Path, fingerprint: str) -> int:
-    """Number of the shards in `folder` that were made from the same inputs; nothing is removed or read."""
-    return len(list((folder / fingerprint).glob("[0-9]*.parquet")))
+def finished_shards(folder: Path, fingerprint: str) -> FinishedPart:
+    """The shards in `folder` that were made from the same inputs; nothing is removed, and of each its end is read."""
+    images = 0
+    seconds = 0.0
+    for path in (folder / fingerprint).glob("[0-9]*.parquet"):
+        # one that a power failure has truncated is computed again
+        with suppress(CleansetError):
+            seconds += float(text_of_table(path, _SECONDS) or 0)
+            images += rows_of_table(path)
+    return FinishedPart(images=images, seconds=seconds)
+
+
+_SECONDS = "seconds"
+"""Name of the text with the seconds since the shard before, or since the run began to compute."""
+
+
+class Stopwatch:
+    """Seconds since the last lap, or since it was made."""
+
+    def __init__(self) -> None:
+        self._last = monotonic()
+
+    def lap(self) -> float:
+        """The seconds, which then begin anew."""
+        before = self._last
+        self._last = monotonic()
+        return self._last - before
 
 
 class Shards:
@@ -78,6 +104,7 @@ class Shards:
         self._folder = folder / fingerprint
         self._table = table
         self._classes = classes
+        self.stopwatch = Stopwatch()
         size = shard_size(batch_size, min_images)
         self._image_ids = [image_ids[start : start + size] for start in range(0, len(image_ids), size)]
         if only is not None:
@@ -129,8 +156,9 @@ class Shards:
         return bool(found == list(self._image_ids[number]))
 
     def keep(self, number: int, scores: pd.DataFrame) -> None:
-        """Write a finished shard."""
-        write_table(self._path(number), scores, self._table, self._classes)
+        """Write a finished shard, with the seconds since the one before."""
+        seconds = {_SECONDS: f"{self.stopwatch.lap():.6f}"}
+        write_table(self._path(number), scores, self._table, self._classes, texts=seconds)
 
     def table(self) -> pd.DataFrame:
         """The scores of all shards in one table."""
@@ -147,5 +175,9 @@ def shards_bar(shards: Sequence[Shards], text: str, workers: int = 1) -> Iterato
     """A bar named `text` of the images in some shards, which begins with those that an earlier run has finished."""
     total = sum(each.total_images() for each in shards)
     finished = sum(each.finished_images() for each in shards)
+    # computed together, they share the seconds
+    stopwatch = Stopwatch()
+    for each in shards:
+        each.stopwatch = stopwatch
     with rate_bar(total, text, finished=finished, workers=workers) as done:
         yield done

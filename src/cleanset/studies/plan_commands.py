@@ -1,39 +1,24 @@
-"""The commands `cleanset plan COMMAND …`: what another long command takes, by its arguments, before it starts."""
+"""The commands `cleanset plan COMMAND …`: another long command, with its own arguments, counted before it starts."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cleanset.edition.options import (
-    ANY_MODEL,
-    HERE,
-    AnyImages,
-    Architecture,
-    ArchitectureOfWeights,
-    DeviceOption,
-    EditionOfRoles,
-    Folder,
-    HintsPlace,
-    Json,
-    ListRole,
-    PrecisionOption,
-    ReadText,
-    Restricted,
-    SetOrList,
-    show,
-)
+from cleanset.edition.options import Json, show
+from cleanset.errors import CleansetError
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.robustness import commands as robustness_cli
 
 if TYPE_CHECKING:
-    from cleanset.planning.work import Plan
+    from cleanset.planning.work import Count, Plan
 
-app = typer.Typer(no_args_is_help=True, help="Say what a long command takes, by its arguments, before it starts.")
+app = typer.Typer(no_args_is_help=True, help="Count what a long command computes, by its arguments, before it starts.")
 robustness = typer.Typer(no_args_is_help=True)
 attacks = typer.Typer(no_args_is_help=True)
 app.add_typer(robustness, name="robustness")
@@ -41,14 +26,16 @@ app.add_typer(attacks, name="attacks")
 
 COMMANDS = [("evaluate",), ("robustness", "evaluate"), ("attacks", "evaluate"), ("hints",)]
 """The commands that have a plan, word by word."""
-Gpus = Annotated[int | None, typer.Option("--gpus", min=1, help="Also print the time on this many GPUs.")]
+Measure = Annotated[
+    bool,
+    typer.Option(
+        "--measure",
+        help="Start each computation for some 20 seconds, keep what it finishes, and say the hours by that.",
+    ),
+]
 BudgetHours = Annotated[
     float | None,
     typer.Option("--budget-hours", min=0, help="Exit code 1, and no start, if it takes more hours on this machine."),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="The folder of the results: what an earlier run has finished there is not counted."),
 ]
 
 
@@ -57,45 +44,71 @@ def is_of_command(words: Sequence[str]) -> bool:
     return any(tuple(words[: len(each)]) == each for each in COMMANDS)
 
 
-@contextmanager
-def folder_of(out: Path | None) -> Iterator[Path]:
-    """The folder of earlier results; an empty one without it."""
-    with TemporaryDirectory() as empty:
-        yield Path(empty) if out is None else out
-
-
-def print_plan(found: "Plan", *, gpus: int | None, budget_hours: float | None, as_json: bool) -> None:
-    """Print a plan. Raises CleansetError, after it, if it takes more hours than its budget."""
+def print_plan(count: "Count", *, is_measured: bool, as_json: bool) -> "Plan":
+    """Count, and print the plan; `is_measured`: after a short start of what has not begun."""
     from cleanset.planning import rendering
-    from cleanset.planning.work import check_budget
+    from cleanset.planning.work import plan_after_start
 
-    show(rendering.plan_json(found, gpus) if as_json else rendering.plan_text(found, gpus))
-    check_budget(found, budget_hours)
+    # what a user's module prints must not stand within the plan
+    with redirect_stdout(sys.stderr):
+        found = plan_after_start(count) if is_measured else count()
+    show(rendering.plan_json(found) if as_json else rendering.plan_text(found))
+    return found
 
 
-@app.command()
-def evaluate(
-    images_of: SetOrList,
-    model: Annotated[list[str], ANY_MODEL],
-    architecture: ArchitectureOfWeights = None,
-    role: ListRole = None,
-    restricted: Restricted = False,
-    precision: PrecisionOption = None,
-    device: DeviceOption = None,
-    out: Out = None,
-    gpus: Gpus = None,
-    budget_hours: BudgetHours = None,
-    edition: Folder = HERE,
-    as_json: Json = False,
-) -> None:
-    """Say what cleanset evaluate takes with these arguments. Nothing is written or downloaded."""
+def add_plan(to: typer.Typer, command: Callable[..., object], counting: "Callable[..., Count]", name: str) -> None:
+    """Give a command a plan, which has all of its options and those of a plan.
+
+    `counting`: from the command's arguments to what counts its work. `name`: of the command, after cleanset.
+    """
+    from_command = signature(command, eval_str=True).parameters
+
+    def plan(*, measure: bool, budget_hours: float | None, as_json: bool, **arguments: object) -> None:
+        from cleanset.planning.work import check_budget
+
+        needs_out = "edition" in arguments and arguments["out"] is None
+        for option, is_given in (("--measure", measure), ("--budget-hours", budget_hours is not None)):
+            if is_given and needs_out:
+                raise CleansetError(f"{option}: no --out; expected the folder of what is finished, which hours are by")
+        with redirect_stdout(sys.stderr):
+            count = counting(**arguments)
+        check_budget(print_plan(count, is_measured=measure, as_json=as_json), budget_hours)
+
+    options = {each: found.replace(kind=Parameter.KEYWORD_ONLY) for each, found in from_command.items()}
+    if "out" in options:
+        # a plan needs no folder of results
+        options["out"] = options["out"].replace(default=None)
+    of_plan = {"measure": (Measure, False), "budget_hours": (BudgetHours, None), "as_json": (Json, False)}
+    for each, (annotation, default) in of_plan.items():
+        options[each] = Parameter(each, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    # typer reads the options off the signature
+    vars(plan)["__signature__"] = Signature([*options.values()])
+    plan.__annotations__ = {}
+    plan.__doc__ = f"Count what cleanset {name} computes with these arguments. Nothing is written without --measure."
+    to.command(name.rpartition(" ")[2])(plan)
+
+
+def counting_evaluate(
+    *,
+    images_of: str,
+    model: list[str] | None,
+    architecture: str | None,
+    role: str | None,
+    restricted: bool,
+    precision: str | None,
+    device: str | None,
+    out: Path | None,
+    edition: Path,
+    **_: object,
+) -> "Count":
+    """Counts the work of `cleanset evaluate`."""
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
     from cleanset.planning import evaluated
 
     wanted = Wanted(
         name=images_of,
-        models=model,
+        models=model or [],
         architecture=architecture,
         role=role,
         precision=precision,
@@ -103,95 +116,89 @@ def evaluate(
         out=out,
         restricted=restricted,
     )
-    # what a user's module prints must not stand within the plan
-    with redirect_stdout(sys.stderr):
-        found = evaluated.plan(Edition(edition), wanted)
-    print_plan(found, gpus=gpus, budget_hours=budget_hours, as_json=as_json)
+    return evaluated.counting(Edition(edition), wanted)
 
 
-@app.command()
-def hints(
-    place: HintsPlace,
-    text: ReadText = None,
-    budget_hours: BudgetHours = None,
-    as_json: Json = False,
-) -> None:
-    """Say what cleanset hints takes with these arguments. Nothing is written."""
-    from cleanset.planning import hints as of_hints
+def counting_hints(*, place: str, text: bool | None, **_: object) -> "Count":
+    """Counts the work of `cleanset hints`."""
+    from cleanset.planning import hints
 
-    print_plan(of_hints.plan(place, text), gpus=None, budget_hours=budget_hours, as_json=as_json)
+    return hints.counting(place, text)
+
+
+def _results(out: Path | None) -> Path:
+    """The folder of earlier results; without one, a folder that is not there."""
+    if out is not None:
+        return out
+    with TemporaryDirectory() as removed:
+        return Path(removed)
 
 
 @robustness.callback()
 def _of_robustness() -> None:
-    """Say what a command of cleanset robustness takes."""
-
-
-@robustness.command("evaluate")
-def evaluate_robustness(
-    images: AnyImages,
-    model: Annotated[list[str], ANY_MODEL],
-    out: Out = None,
-    params: robustness_cli.ParamsFile = None,
-    architecture: Architecture = None,
-    precision: PrecisionOption = None,
-    device: DeviceOption = None,
-    gpus: Gpus = None,
-    budget_hours: BudgetHours = None,
-    edition: EditionOfRoles = HERE,
-    as_json: Json = False,
-) -> None:
-    """Say what cleanset robustness evaluate takes with these arguments. Nothing is written or downloaded."""
-    from cleanset.edition.paths import Edition
-    from cleanset.measure.command import Wanted
-    from cleanset.studies.robustness import planned_evaluation
-
-    wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    with redirect_stdout(sys.stderr), folder_of(out) as results:
-        found = planned_evaluation.plan(Edition(edition), wanted, results, params)
-    print_plan(found, gpus=gpus, budget_hours=budget_hours, as_json=as_json)
+    """Count what a command of cleanset robustness computes."""
 
 
 @attacks.callback()
 def _of_attacks() -> None:
-    """Say what a command of cleanset attacks takes."""
+    """Count what a command of cleanset attacks computes."""
 
 
-@attacks.command("evaluate")
-def evaluate_attacks(
-    images: AnyImages,
-    model: attacks_cli.ModelsToAttack,
-    attacks: attacks_cli.Attacks,
-    out: Out = None,
-    norm: attacks_cli.NormOfBall = None,
-    eps: attacks_cli.Eps = None,
-    limit: attacks_cli.Limit = None,
-    transfer_from: attacks_cli.TransferFrom = None,
-    straight_through: attacks_cli.StraightThrough = None,
-    warnings: attacks_cli.Warnings = True,
-    architecture: Architecture = None,
-    precision: attacks_cli.PrecisionOfVerdicts = None,
-    device: DeviceOption = None,
-    gpus: Gpus = None,
-    budget_hours: BudgetHours = None,
-    edition: EditionOfRoles = HERE,
-    as_json: Json = False,
-) -> None:
-    """Say what cleanset attacks evaluate takes with these arguments. Nothing is written or downloaded."""
+def _robustness_evaluate(
+    *,
+    images: str,
+    model: list[str],
+    out: Path | None,
+    params: Path | None,
+    architecture: str | None,
+    precision: str | None,
+    device: str | None,
+    edition: Path,
+    **_: object,
+) -> "Count":
     from cleanset.edition.paths import Edition
     from cleanset.measure.command import Wanted
-    from cleanset.studies.attacks import evaluation, planned_evaluation
+    from cleanset.studies.robustness import planning
+    from cleanset.studies.robustness.evaluation import Request
+
+    wanted = Wanted(images, model, architecture, precision=precision, device=device)
+    return planning.counting(Request.read(Edition(edition), wanted, _results(out), params))
+
+
+def _attacks_evaluate(
+    *,
+    images: str,
+    model: list[str],
+    out: Path | None,
+    attacks: str,
+    norm: Literal["Linf", "L2"] | None,
+    eps: str | None,
+    limit: int | None,
+    transfer_from: list[str] | None,
+    straight_through: list[str] | None,
+    warnings: bool,
+    architecture: str | None,
+    precision: str | None,
+    device: str | None,
+    edition: Path,
+    **_: object,
+) -> "Count":
+    from cleanset.edition.paths import Edition
+    from cleanset.measure.command import Wanted
+    from cleanset.studies.attacks import evaluation, planning
     from cleanset.studies.attacks.study import AttackRequest
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    params = evaluation.attack_params(attacks, eps, limit, norm)
-    with redirect_stdout(sys.stderr), folder_of(out) as results:
-        request = AttackRequest(
-            params,
-            results,
-            lpips_folder=Path(attacks).parent,
-            straight_through=straight_through or (),
-            warnings=warnings,
-        )
-        found = planned_evaluation.plan(Edition(edition), wanted, request, transfer_from or ())
-    print_plan(found, gpus=gpus, budget_hours=budget_hours, as_json=as_json)
+    request = AttackRequest(
+        evaluation.attack_params(attacks, eps, limit, norm),
+        _results(out),
+        lpips_folder=Path(attacks).parent,
+        straight_through=straight_through or (),
+        warnings=warnings,
+    )
+    opened = evaluation.Opened.read(Edition(edition), wanted, request, transfer_from or ())
+    return planning.counting(opened, request)
+
+
+add_plan(robustness, robustness_cli.evaluate, _robustness_evaluate, "robustness evaluate")
+add_plan(attacks, attacks_cli.evaluate, _attacks_evaluate, "attacks evaluate")

@@ -1,12 +1,13 @@
 """The plan of any folder: an edition, or a study of robustness, attacks or training; and its start."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.planning import stages
-from cleanset.planning.work import Plan
+from cleanset.planning.work import Count, Plan
 from cleanset.yaml_files import read_yaml
 
 STUDIES = ("robustness", "attacks", "training")
@@ -31,34 +32,36 @@ def kind_of_folder(folder: Path) -> str:
     return name
 
 
-def of_folder(folder: Path, grid: str | None, steps: int, budget: float | None) -> tuple[Plan, float | None]:
-    """The plan of a folder, and its budget in hours: `budget`, or else the one of its params.
-
-    `grid`: of a study of training alone; `steps`: of each run that are timed. Raises CleansetError as the stages do.
-    """
+def counting(folder: Path, grid: str | None) -> Count:
+    """Counts the work of a folder; `grid`: of a study of training alone. Raises CleansetError as the stages do."""
     kind = kind_of_folder(folder)
     if kind == "training":
         from cleanset.studies.training import planning as of_training
-        from cleanset.studies.training.study import StudyInputs, TrainingStudy
+        from cleanset.studies.training.study import TrainingStudy
 
-        study = TrainingStudy(folder)
-        known = StudyInputs.read(study).params.budget_hours if budget is None else budget
-        return of_training.plan(study, grid, steps), known
+        return partial(of_training.plan, TrainingStudy(folder), grid)
     if grid is not None:
         raise CleansetError(f"--grid {grid}: goes with a study of training; {folder} is of kind {kind}")
     if kind == "attacks":
         from cleanset.studies.attacks import planning as of_attacks
         from cleanset.studies.attacks.study import AttackStudy
 
-        return of_attacks.plan(AttackStudy(folder)), budget
+        return partial(of_attacks.plan, AttackStudy(folder))
     if kind == "robustness":
         from cleanset.studies.robustness import planning as of_robustness
         from cleanset.studies.robustness.images import Study
 
-        return of_robustness.plan(Study(folder)), budget
+        return partial(of_robustness.plan, Study(folder))
     from cleanset.planning import edition as of_edition
 
-    return of_edition.plan(Edition(folder)), budget
+    return partial(of_edition.plan, Edition(folder))
+
+
+def budget_of(folder: Path) -> float | None:
+    """The budget in hours that the params of a study of training have; None: none."""
+    from cleanset.studies.training.study import StudyInputs, TrainingStudy
+
+    return StudyInputs.read(TrainingStudy(folder)).params.budget_hours
 
 
 def start(kind: str, folder: Path, found: Plan, grid: str | None) -> None:
@@ -66,7 +69,7 @@ def start(kind: str, folder: Path, found: Plan, grid: str | None) -> None:
 
     Raises CleansetError if one fails.
     """
-    needed = list(dict.fromkeys(each.work.stage for each in found.needed if each.work.stage))
+    needed = list(dict.fromkeys(each.stage for each in found.needed if each.stage))
     if not needed:
         print("nothing is left to do")
         return

@@ -1,10 +1,11 @@
-"""The plan of a run from measured steps that are written down, and the ImageNet edition's grids."""
+"""The work of a run by its settings and its images, and the ImageNet edition's grids."""
 
 import json
 import re
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -18,16 +19,14 @@ from torchvision import models
 
 from cleanset.classes import imagenet
 from cleanset.files import sha256
-from cleanset.planning import clock
-from cleanset.planning.work import Cost, Passes, PlannedWork, Work
-from cleanset.scoring.devices import Device
-from cleanset.studies.training import planning
+from cleanset.planning.work import Passes, Work
+from cleanset.scoring import parts
+from cleanset.scoring.parts import NOTHING, FinishedPart, only_start
 from cleanset.studies.training.experiments import pairs
 from cleanset.studies.training.finished import FinishedFold, FinishedRun
-from cleanset.studies.training.fold_data import some_left_out
 from cleanset.studies.training.loop import Outcome, train
 from cleanset.studies.training.params import TrainingParams, grid_runs, read_training_params
-from cleanset.studies.training.planning import RunSteps, StepTimes, planned_run
+from cleanset.studies.training.planning import run_work
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.state import FINISHED_FILE, StateFolder
 from cleanset.yaml_files import read_yaml
@@ -36,174 +35,110 @@ from tests.studies.training.finished_study import record_of
 pytestmark = pytest.mark.slow
 
 
-MEASURED = StepTimes(
-    step=0.5,
-    validation=4.0,
-    opening=2.0,
-    steps_per_epoch=10,
-    passes=Passes(forward=32, backward=24),
-    validated=100,
-    testing=3.0,
-    tested=70,
-)
 WORK = Work(name="one", model="timm:a", stage="train@one")
 
 
-def planned(*, finished_epochs: int = 0, **settings: Any) -> PlannedWork:
-    """A run on three folds, whose process starts in 7 s."""
+def rows(count: int, masked: int = 0) -> pd.DataFrame:
+    """Images, the first of which have a mask."""
+    masks = ["mask.png"] * masked + [None] * (count - masked)
+    return pd.DataFrame({"file": [*map(str, range(count))], "mask": masks, "left_out": None})
+
+
+def counted(part: FinishedPart = NOTHING, **settings: Any) -> Work:
+    """A run on three folds of 80 images, batches of 8, five epochs; 100 images to validate on, 35 to test on."""
     given = {"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3} | settings
-    return planned_run(WORK, Run.model_validate(given), MEASURED, start=7.0, finished_epochs=finished_epochs)
+    run = Run.model_validate(given)
+    data = SimpleNamespace(training=rows(83, 16), validation=rows(100, 4), left_out=rows(35, 5))
+    return run_work(WORK, run, data, part)  # type: ignore[arg-type]
 
 
-def test_seconds_of_epochs() -> None:
-    """50 steps of .5 s, 5 validations of 4 s and tests of 3 s, three times."""
-    found = planned()
-    assert found.cost == Cost(start=7 + 3 * 2, device=3 * (50 * 0.5 + 5 * 4 + 3), gpu=None)
-    assert found.work.passes == Passes(forward=3 * (50 * 32 + 5 * 100 + 70), backward=3 * 50 * 24)
-    assert (found.work.images, found.work.bound) == (3 * 50 * 8, "exact")
+def test_passes_of_epochs() -> None:
+    """50 steps of 8 images, five validations of 100, and the tests of 35, three times."""
+    found = counted()
+    assert found.passes == Passes(forward=3 * (50 * 8 + 5 * 100 + 35), backward=3 * 50 * 8)
+    assert (found.images, found.is_bound) == (3 * 50 * 8, False)
 
 
-def test_images_of_all_devices_are_counted() -> None:
-    """One of two devices is measured, on its half of each batch; one alone validates and tests."""
-    found = planned(devices=2).work
-    assert found.passes == Passes(forward=3 * (2 * 50 * 32 + 5 * 100 + 70), backward=3 * 2 * 50 * 24)
-    assert found.images == 3 * 50 * 8
+def test_passes_of_steps() -> None:
+    """25 steps are two and a half epochs of ten: on three folds 75 steps, eight validations."""
+    found = counted(epochs=None, steps=25)
+    assert found.passes == Passes(forward=3 * 25 * 8 + 8 * 100 + 3 * 35, backward=3 * 25 * 8)
 
 
-def test_seconds_of_steps() -> None:
-    """25 steps are two and a half epochs: three validations."""
-    found = planned(epochs=None, steps=25).cost
-    assert found is not None
-    assert found.device == 3 * (25 * 0.5 + 3 * 4 + 3)
+@pytest.mark.parametrize(
+    ("settings", "of_image", "of_validation"),
+    [
+        ({"recipe": "augmix"}, Passes(forward=3, backward=3), 1),
+        ({"recipe": "augmix_mixing"}, Passes(forward=1, backward=1), 1),
+        ({"recipe": "noise", "trained_on": ["noise", "speckle_noise"]}, Passes(forward=1, backward=1), 1),
+        # three steps of the ascent, and once more as it is found; validated as it is, too
+        ({"recipe": "adversarial"}, Passes(forward=4, backward=4), 1 + 4),
+        ({"recipe": "madry", "epochs": 5, "batch": 8, "augmentation": "none"}, Passes(forward=9, backward=8), 1 + 9),
+    ],
+)
+def test_passes_of_recipes(settings: dict[str, Any], of_image: Passes, of_validation: int) -> None:
+    found = counted(**settings)
+    assert found.of_image == of_image
+    assert found.besides.forward == 3 * (5 * 100 * of_validation + 35)
+
+
+def test_images_of_a_scenario() -> None:
+    """Those with a mask: 16 to train on, which are two batches, 4 to validate on, 5 to test on, and all as they are."""
+    found = counted(scenario="image_r", test=["image_r", "original"], trained_on=["contrast"])
+    assert found.images == 3 * 5 * 2 * 8
+    assert found.besides == Passes(forward=3 * (5 * 4 + 5 + 35), backward=0)
 
 
 def test_finished_epochs_are_not_counted() -> None:
-    """12 of 15 epochs."""
-    found = planned(finished_epochs=12)
-    assert (found.work.images, found.work.finished, found.work.left) == (1200, 960, 240)
-    assert found.work.passes.backward == 720
-    assert found.cost is not None
-    assert found.cost.device == pytest.approx(0.2 * 3 * 48)
+    """12 of 15 epochs, in 96 seconds: three are left, of 80 images each."""
+    found = counted(FinishedPart(images=960, seconds=96.0))
+    assert (found.images, found.left, found.seconds) == (1200, 240, 24)
+    assert found.passes == Passes(forward=240 + 3 * 100 + 3 * 35, backward=240)
+
+
+def test_early_stopping_ends_a_run_earlier() -> None:
+    assert counted(early_stopping=2).is_bound
+    assert counted(recipe="adversarial", adversarial={"eps": "4/255", "warm_up_epochs": 2}).is_bound
 
 
 def test_a_fold_that_waits_for_its_stage_has_ended(tmp_path: Path) -> None:
-    """Its state is removed at its end: its epochs are all of the run's, the last one begun and not full."""
+    """Its state is removed at its end."""
     folder = StateFolder(tmp_path, {})
-    assert (folder.has_ended(), folder.finished_epochs()) == (False, 0)
+    assert (folder.has_ended(), folder.finished_part()) == (False, NOTHING)
     (tmp_path / FINISHED_FILE).write_text('{"settings": {}, "files": {}}')
-    assert (folder.has_ended(), folder.finished_epochs()) == (True, 0)
-    run = Run.model_validate({"network": {"name": "a"}, "steps": 25, "batch": 8})
-    assert RunSteps.of(run, 10) == RunSteps(folds=1, steps=25, epochs=3)
-
-
-def test_folds_that_have_ended_are_not_opened() -> None:
-    """One of three folds is left: its images are read, and two thirds of the epochs are done."""
-    run = Run.model_validate({"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3})
-    found = planned_run(WORK, run, MEASURED, start=7.0, finished_epochs=10, ended_folds=2).cost
-    assert found is not None
-    assert found.start == 9
-    assert found.device == pytest.approx(48)
+    assert (folder.has_ended(), folder.finished_part()) == (True, NOTHING)
 
 
 @dataclass
-class ClockedTask:
-    """A task whose parts take known seconds of a clock: 3 to read, 2 a step, 5 a validation, 4 a tested image."""
+class SmallTask:
+    """A task of two steps an epoch."""
 
-    seconds: float = 0.0
-    testing_processes: int = 4
     name: str = "one, fold_01"
     steps_per_epoch: int = 2
     chosen_by: str = "loss"
     network: nn.Module = field(default_factory=lambda: nn.Linear(1, 1))
-    epochs: list[str] = field(default_factory=list)
 
     def batches(self, epoch: int) -> list[int]:
-        self.seconds += 3 if epoch == 1 else 0
         return [1, 2]
 
     def loss(self, network: nn.Module, batch: int, epoch: int) -> Outcome:
-        self.seconds += 2
-        self.epochs.append(f"loss {epoch}")
         return Outcome(network(torch.ones(32, 1)).sum(), 32)
 
     def validate(self, epoch: int) -> dict[str, float]:
-        self.seconds += 5
-        self.epochs.append(f"validate {epoch}")
         return {}
 
-    def tested_images(self, at_most: int | None = None) -> int:
-        return 2 * (at_most or 25)
 
-    def test_table(self, sheets: Path | None, at_most: int | None = None) -> None:
-        self.seconds += 4 * self.tested_images(at_most)
-
-
-class Separate(Device):
-    """A device beside the processor."""
-
-    is_separate = True
-
-
-@pytest.mark.parametrize(("device", "at_once"), [(Device, 1), (Separate, 4)])
-def test_the_parts_of_a_training_are_timed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: type[Device], at_once: int
-) -> None:
-    task = ClockedTask()
-    monkeypatch.setattr(planning, "now", lambda _: task.seconds)
-    monkeypatch.setattr(clock, "now", lambda _: task.seconds)
-    on = device(torch.device("cpu"))
-    watched: Any = planning._Timed(task, on)
-    run = Run.model_validate({"network": {"name": "a"}, "steps": 6, "batch": 8})
-    train(watched, run, StateFolder(tmp_path, {}), watched.count)
-    assert watched.reading == 3
-    assert watched.steps[1:] == [2] * 5
-    assert watched.validations == [5] * 3
-    assert watched.passes_of_step == Passes(forward=32, backward=32)
-    # 50 images, of which 16 are tested
-    assert planning._seconds_of_tests(task, on) == pytest.approx(50 * 4 / at_once)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("masks", "at_most", "chosen"),
-    [
-        ("mmmmm", None, "01234"),
-        ("mmmmm", 5, "01234"),
-        ("mmmmm", 3, "024"),
-        ("-m-mm", 2, "14"),
-        ("-m-mm", 4, "134"),
-        ("-----", 2, "04"),
-        ("xxxxx", 2, "04"),
-    ],
-)
-def test_the_images_left_out_that_a_plan_tests(masks: str, at_most: int | None, chosen: str) -> None:
-    """Spread over all, with a mask (m) that shows the class if any has one; x: a mask of another class."""
-    images = pd.DataFrame(
-        {
-            "file": list("01234"),
-            "mask": [None if each == "-" else "mask.png" for each in masks],
-            "left_out": ["other_class" if each == "x" else None for each in masks],
-        }
-    )
-    assert "".join(some_left_out(images, at_most)["file"]) == chosen
-
-
-def test_early_stopping_ends_a_run_earlier() -> None:
-    assert planned(early_stopping=2, folds=3).work.bound == "at most"
-
-
-def test_epochs_of_a_warm_up_are_counted_as_attacked_ones() -> None:
-    found = planned(recipe="adversarial", adversarial={"eps": "4/255", "warm_up_epochs": 2}).work
-    assert found.bound == "at most"
-
-
-def test_steps_under_attack_are_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Epochs 1 and 2 of a run with three epochs of a warm-up are 4 and 5 to its task."""
-    task = ClockedTask()
-    monkeypatch.setattr(planning, "now", lambda _: task.seconds)
-    watched: Any = planning._Timed(task, Device(torch.device("cpu")), 3)
-    run = Run.model_validate({"network": {"name": "a"}, "steps": 4, "batch": 8})
-    train(watched, run, StateFolder(tmp_path, {}), watched.count)
-    assert task.epochs == ["loss 4", "loss 4", "validate 4", "loss 5", "loss 5", "validate 5"]
+def test_a_start_keeps_an_epoch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the seconds of its images; the training goes on after it."""
+    monkeypatch.setattr(parts, "START_SECONDS", 0.0)
+    run = Run.model_validate({"network": {"name": "a"}, "epochs": 3, "batch": 8})
+    state = StateFolder(tmp_path, {})
+    with only_start():
+        train(SmallTask(), run, state)
+    found = state.finished_part()
+    assert found.images == 16
+    assert found.seconds > 0
+    assert [row["epoch"] for row in train(SmallTask(), run, state).history] == [1, 2, 3]
 
 
 @pytest.fixture(scope="session")

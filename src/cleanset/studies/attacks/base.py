@@ -160,8 +160,10 @@ class AttackPasses:
     """Of the model under attack, in the precision of the search."""
     others: Passes = NO_PASSES
     """Of each of the other models."""
-    changed: int = 0
-    """Changed images that the cores make."""
+
+    def of_all(self, sources: int) -> Passes:
+        """The passes of the model and of `sources` other ones."""
+        return self.own + self.others * sources
 
 
 class Parameters(Section):

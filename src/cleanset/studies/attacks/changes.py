@@ -137,7 +137,7 @@ class SpatialGridAttack(OneByOne):
     def passes(self, sources: int, classes: int) -> AttackPasses:
         """A pass for each change."""
         count = len(self.translations) ** 2 * len(self.angles)
-        return AttackPasses(own=Passes(forward=count), changed=count)
+        return AttackPasses(own=Passes(forward=count))
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The worst change of an image."""
@@ -181,7 +181,7 @@ class RandomSpatialAttack(OneByOne):
 
     def passes(self, sources: int, classes: int) -> AttackPasses:
         """No pass: the change is drawn."""
-        return AttackPasses(changed=1)
+        return AttackPasses()
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The changed image."""
@@ -236,7 +236,7 @@ class CommonCorruptionsAttack(OneByOne):
 
     def passes(self, sources: int, classes: int) -> AttackPasses:
         """A pass for each corruption."""
-        return AttackPasses(own=Passes(forward=self.corruptions), changed=self.corruptions)
+        return AttackPasses(own=Passes(forward=self.corruptions))
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The worst corruption of an image; of equally bad ones the first."""
@@ -277,7 +277,7 @@ class GuessAttack(OneByOne):
 
     def passes(self, sources: int, classes: int) -> AttackPasses:
         """No pass: predictions are read."""
-        return AttackPasses(changed=1)
+        return AttackPasses()
 
     def result(self, network: "PixelNetwork", subject: Subject, known: Known) -> Result:
         """The candidate, for which nothing is asked."""

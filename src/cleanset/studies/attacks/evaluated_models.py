@@ -76,9 +76,7 @@ def evaluate(
         for name in request.params.attacks:
             try:
                 search = evaluated.search(name, named, target, facts_of_others)
-                # a program decides itself how many cores it takes
-                opening = None if is_command else partial(_open_evaluated, evaluated, name)
-                search.attacking.run_unfinished(search, OtherSearches(devices=settings.devices, open=opening))
+                search.attacking.run_unfinished(search, evaluated.other_searches(name))
             except CleansetError as error:
                 problems[name, spec.text] = str(error)
             else:
@@ -149,10 +147,19 @@ class EvaluatedModel:
         attacking = self.attacking(name, target, further=facts)
         return Search(attacking=attacking, known=known, writers=writers_beside(target.how.device))
 
+    def other_searches(self, name: str) -> OtherSearches:
+        """The workers of an attack on all devices; a program decides itself how many cores it takes."""
+        opening = None if isinstance(self.spec, CommandModel) else partial(_open_evaluated, self, name)
+        return OtherSearches(devices=self.settings.devices, open=opening)
+
     def attacking(self, name: str, target: AttackedModel, further: JsonMapping = MappingProxyType({})) -> Attacking:
         """An attack whose results are below the folder of the request."""
-        folder = AttackedFolder(self.request.out / "attacks" / name / self.stem)
+        folder = self.results(name)
         return Attacking(self.request.params, name, target, folder, further=further, table=NAMED_ATTACKED)
+
+    def results(self, name: str) -> AttackedFolder:
+        """The results of an attack, below the folder of the request."""
+        return AttackedFolder(self.request.out / "attacks" / name / self.stem)
 
     def sources(self, target: AttackedModel) -> dict[str, PixelNetwork]:
         """The other models as networks on the pixels that the model sees."""

@@ -1,185 +1,250 @@
-"""The plan of a study of attacks: what each stage asks of each model, and what that takes here.
+"""The plans of a study of attacks and of `attacks evaluate`: what each attack asks of each model, by its parameters."""
 
-What an attack on a model costs is computed in `pricing`, from speeds that `speeds` measures.
-"""
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
-from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.planning.clock import machine_of, timed
-from cleanset.planning.launch import seconds_of_code
+from cleanset.json_files import JsonMapping
+from cleanset.measure.run import NamedModel, check_model, lacks_weights, load
+from cleanset.measure.specs import Spec, file_stems, is_same_model
 from cleanset.planning.stages import StageStates, stage_states, without_network
-from cleanset.planning.work import Cost, Plan, PlannedWork, Work, added, random_weights
-from cleanset.progress import tracked
-from cleanset.scoring.devices import Device, choose_devices
-from cleanset.scoring.engine import settings_for
-from cleanset.scoring.models import is_at_hand, untrained
-from cleanset.studies.attacks.attack_stage import open_attack
-from cleanset.studies.attacks.pricing import WARNINGS, Pricer, ProbedModel, finished_images, ratio_of_probe
-from cleanset.studies.attacks.speeds import (
-    ModelSpeed,
-    speed_of_target,
-    speed_of_untrained,
-)
-from cleanset.studies.attacks.study import AllParams, AttackStudy
-from cleanset.studies.attacks.targets import open_target, other_models
+from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
+from cleanset.scoring.engine import Settings, settings_for
+from cleanset.scoring.parts import FinishedPart
+from cleanset.scoring.shards import finished_shards
+from cleanset.studies.attacks.attack_stage import open_attack, run_attack
+from cleanset.studies.attacks.attacking import Attacking, Search
+from cleanset.studies.attacks.evaluated_models import EvaluatedModel, facts_of_models
+from cleanset.studies.attacks.evaluation import Opened
+from cleanset.studies.attacks.passes import JUDGED, passes_of_probe
+from cleanset.studies.attacks.study import AllParams, AttackParams, AttackRequest, AttackStudy
+from cleanset.studies.attacks.targets import AttackedModel, target_images
 from cleanset.studies.robustness.planning import expected_images, images_not_here
 
-TABLES = {"attack_results": "cleanset.studies.attacks.page", "pages": "cleanset.studies.attacks.page"}
-"""The stages without a network, and the module that each imports."""
+WARNINGS = "warnings"
+"""The name of the search for signs of gradient masking."""
+JUDGED_ANEW = "judged anew"
+"""The name of the verdicts that a fresh process gives on all files of a model's attacks."""
+PNG_BYTES = 90_000
+"""Bytes of a photograph of 224 x 224 pixels as a PNG, about."""
+TABLES = ("attack_results", "pages")
+"""The stages without a network."""
+BUDGET_NOTE = "The budget of the params is not counted: an attack ends once it is spent."
+
+
+def attack_work(params: AttackParams, name: str, model: str, *, images: int, sources: int, classes: int) -> Work:
+    """The work of an attack on a model, or of the search for signs, none of it finished.
+
+    `images`: the number of images of the model; `sources`: of other models that images may be made on; `classes`: of
+    its classes.
+    """
+    if name == WARNINGS:
+        of_image = passes_of_probe(params.probe, sources)
+        limit: int | None = params.probe.images
+    else:
+        of_image = params.attack(name).passes(sources, classes)
+        limit = params.images_of(name, model)
+    count = images if limit is None else min(limit, images)
+    passes = of_image.of_all(sources)
+    return Work(
+        name=name,
+        model=model,
+        images=count,
+        of_image=passes + JUDGED,
+        is_bound=passes.forward > 0,
+        bytes_read=count * IMAGE_BYTES,
+        bytes_written=0 if name == WARNINGS else count * PNG_BYTES,
+    )
+
+
+def notes_of(params: AttackParams) -> list[str]:
+    """The note on a budget, if there is one."""
+    budget = params.budget
+    return [] if budget.queries is None and budget.seconds is None else [BUDGET_NOTE]
+
+
+def finished_part(attacking: Attacking) -> FinishedPart:
+    """What an interrupted run with the same inputs has finished."""
+    return finished_shards(attacking.folder.partial, attacking.made_from(attacking.first_images()).fingerprint)
 
 
 def plan(study: AttackStudy) -> Plan:
-    """The plan of a study of attacks; nothing is written or downloaded. Raises CleansetError for params or models that
-    no stage would take.
+    """The plan of a study of attacks; nothing is written or downloaded.
+
+    Raises CleansetError for params or models that no stage would take.
     """
     params = AllParams.read(study)
-    states = stage_states(study.folder)
-    devices = choose_devices(params.edition.score.device)
-    planner = _Planner(study=study, params=params, device=devices[0], states=states)
-    works = planner.works()
-    return Plan(name=str(study.folder), machine=machine_of(devices), works=works, notes=planner.notes)
+    counted = _CountedStudy(study=study, params=params, states=stage_states(study.folder))
+    notes = notes_of(params.attacks)
+    if not counted.has_images:
+        notes.append(images_not_here(study.robustness, params.edition, params.classes))
+    tables = [without_network(each, counted.states) for each in TABLES]
+    return Plan(name=str(study.folder), works=[*counted.works(), *tables], notes=notes)
 
 
-@dataclass
-class _Planner:
-    """Plans a study's attacks, model by model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CountedStudy:
+    """A study with its params, and the state of its stages."""
 
     study: AttackStudy
     params: AllParams
-    device: Device
     states: StageStates
-    notes: list[str] = field(default_factory=list)
-    speeds: list[ModelSpeed] = field(default_factory=list)
-    """Models of the edition that were measured."""
-    ratio_of_probe: float | None = None
-    """The seconds of the search for signs by those of its passes; None: not measured yet."""
-    start: float | None = None
-    """Seconds until an attack begins, but for its model; None: not measured yet."""
-
-    def pricer(self, model: str) -> Pricer:
-        """Prices the attacks on a model, whose sources are all other models of the edition."""
-        others = [role for role, each in self.params.edition.models.items() if role != model and not each.is_list]
-        return Pricer(
-            params=self.params.attacks,
-            device=self.device,
-            classes=len(self.params.classes),
-            sources=len(others),
-            notes=self.notes,
-            speeds=self.speeds,
-        )
-
-    def works(self) -> list[PlannedWork]:
-        """All stages, an attack on all models after the other."""
-        attacks = self.params.attacks
-        models = attacks.models(self._roles, self.params.robustness.further_models)
-        found = list[PlannedWork]()
-        if not self._has_images:
-            self.notes.append(images_not_here(self.study.robustness, self.params.edition, self.params.classes))
-        for model in tracked(models, len(models), "measuring"):
-            names = [name for name in attacks.names if not attacks.is_left_out(name, model, self._roles)]
-            found += self._of_model(model, [*names, WARNINGS])
-        order = [*attacks.names, WARNINGS]
-        found.sort(key=lambda each: order.index(each.work.name))
-        return [*found, *(without_network(stage, module, self.states) for stage, module in TABLES.items())]
 
     @property
-    def _roles(self) -> list[str]:
-        return list(self.params.edition.models)
-
-    @property
-    def _has_images(self) -> bool:
+    def has_images(self) -> bool:
+        """Whether stage images of the study of robustness has run."""
         return self.study.robustness.images.is_file()
 
-    def _of_model(self, model: str, names: list[str]) -> list[PlannedWork]:
-        states = {name: self.states.state(self._stage(name, model)) for name in names}
-        finished = [name for name in names if states[name] == "finished"]
-        found = [PlannedWork(work=Work(name=name, model=model, state="finished")) for name in finished]
-        needed = [name for name in names if name not in finished]
-        if not needed:
-            return found
-        try:
-            speed, images = self._opened(model)
-        except CleansetError as error:
-            images = expected_images(self.params.edition, self.params.classes)
-            return found + [PlannedWork(work=self._work(name, model, images), remark=f"{error}") for name in needed]
-        if model in self._roles:
-            self.speeds.append(speed)
-        return found + [self._priced(self._work(name, model, images), speed) for name in needed]
+    def works(self) -> list[Work]:
+        """A row for each attack and model, then the search for signs on each model."""
+        attacks = self.params.attacks
+        roles = list(self.params.edition.models)
+        further = self.params.robustness.further_models
+        runs = attacks.runs(roles, further)
+        probed = [(WARNINGS, model) for model in attacks.models(roles, further)]
+        return [self._work(name, model) for name, model in [*runs, *probed]]
 
-    def _work(self, name: str, model: str, images: int) -> Work:
-        return self.pricer(model).work(name, model, images, self._stage(name, model))
+    def _work(self, name: str, model: str) -> Work:
+        params = self.params
+        stage = self._stage(name, model)
+        if self.states.state(stage) == "finished":
+            return Work(name=name, model=model, stage=stage, state="finished")
+        others = [role for role, each in params.edition.models.items() if role != model and not each.is_list]
+        try:
+            work = attack_work(
+                params.attacks,
+                name,
+                model,
+                images=self._images(model),
+                sources=len(others),
+                classes=len(params.classes),
+            )
+        except CleansetError as error:
+            return Work(name=name, model=model, stage=stage, remark=str(error))
+        work = replace(work, stage=stage)
+        # known mistakes are read, and signs are looked for at once: neither has parts
+        if name == WARNINGS or params.attacks.attack(name).reads_predictions:
+            return work
+        work = replace(work, start=partial(run_attack, self.study, model, name))
+        if not self.study.results(name, model).partial.is_dir():
+            return work
+        try:
+            opened = open_attack(self.study, params.attacks, model, name, None)
+        except CleansetError as error:
+            return replace(work, remark=str(error))
+        return replace(work, part=finished_part(opened.search.attacking))
+
+    def _images(self, model: str) -> int:
+        """The images of a model, at most as many as the params allow where none are here."""
+        if not self.has_images:
+            return expected_images(self.params.edition, self.params.classes)
+        return len(target_images(self.study, self.params, model))
 
     def _stage(self, name: str, model: str) -> str:
         """The stage of dvc.yaml."""
-        kind = "attack" if model in self._roles else "wrapped" if model in self.params.attacks.wrapped else "further"
+        roles = self.params.edition.models
+        kind = "attack" if model in roles else "wrapped" if model in self.params.attacks.wrapped else "further"
         if name == WARNINGS:
             return f"{kind}_warnings@{model}"
         if self.params.attacks.attack(name).reads_predictions:
             return f"{name}@{model}"
         return f"{'attacks' if kind == 'attack' else f'{kind}_attacks'}@{name}-{model}"
 
-    def _opened(self, model: str) -> tuple[ModelSpeed, int]:
-        """The speed of a model, and the number of its images, at most as many as the params allow where none are here.
 
-        Raises CleansetError where no network of that kind can be built.
-        """
-        entry = self._entry(model)
-        is_here = entry is None or is_at_hand(entry, self.study.edition.folder)
-        if self._has_images and is_here:
-            with timed(self.device) as elapsed:
-                target = open_target(self.study, self.params, model, is_measured=True)
-            return speed_of_target(target, self.device, elapsed.seconds), len(target.images)
-        if entry is None or entry.source == "module":
-            raise CleansetError(f"{model}: the study has no images yet; expected the output of stage images")
-        settings = settings_for(self.params.edition.score)
-        if not is_here:
-            self.pricer(model).note(random_weights(model))
-        precision = self.params.attacks.search_precision
-        speed = speed_of_untrained(untrained(entry), self.device, precision, settings.batch_size)
-        return speed, expected_images(self.params.edition, self.params.classes)
+def counting(opened: Opened, request: AttackRequest) -> Count:
+    """Counts the attacks on models; what is finished in the folder of the request is taken off.
 
-    def _entry(self, model: str) -> Model | None:
-        """The entry of a model of a zoo; None for another."""
-        wrapped = self.params.attacks.wrapped
-        role = wrapped[model].model if model in wrapped else model
-        entry = self.params.robustness.further_models.get(role)
-        if entry is None:
-            return self.params.edition.network(role)
-        return None if isinstance(entry, str) else entry
+    Nothing is written or downloaded.
+    """
+    counted = _CountedRequest(opened=opened, request=request, settings=settings_for(opened.score))
+    notes = notes_of(request.params)
+    return lambda: Plan(name=opened.images.name, works=counted.works(), notes=notes)
 
-    def _priced(self, work: Work, speed: ModelSpeed) -> PlannedWork:
-        """A stage with its cost; of one that was interrupted the images that are left."""
-        cost = Cost(start=self._start(work.model, speed) + speed.opening)
-        pricer = self.pricer(work.model)
-        if work.name == WARNINGS:
-            found = pricer.priced_warnings(work, speed, partial(self._ratio_of_probe, work.model, speed))
-            cost += Cost(start=pricer.sources * speed.opening)
-        # known mistakes are read, perhaps before they are there: nothing is searched
-        elif speed.is_here and not self.params.attacks.attack(work.name).reads_predictions:
-            opened = open_attack(self.study, self.params.attacks, work.model, work.name, None)
-            work = replace(work, finished=finished_images(opened.search.attacking, opened.images))
-            found = pricer.priced(work, speed, opened.search, opened.images["file"].tolist())
-        else:
-            found = pricer.priced(work, speed, None)
-        return added(found, cost)
 
-    def _ratio_of_probe(self, model: str, speed: ModelSpeed, images: int, seconds: float) -> float | None:
-        def opened() -> ProbedModel:
-            target = open_target(self.study, self.params, model)
-            return target, target.sources(other_models(self.study, self.params, model))
+@dataclass(kw_only=True)
+class _CountedRequest:
+    """A request, and its models as far as they had to be opened."""
 
-        if speed.is_here and self.ratio_of_probe is None:
-            self.ratio_of_probe = ratio_of_probe(opened, self.params.attacks, images, seconds)
-        return self.ratio_of_probe
+    opened: Opened
+    request: AttackRequest
+    settings: Settings
+    models: dict[str, tuple[NamedModel, AttackedModel]] = field(default_factory=dict)
 
-    def _start(self, model: str, speed: ModelSpeed) -> float:
-        """Seconds until an attack begins, but for the model: those of an attack that changes nothing, once measured."""
-        if self.start is None:
-            code = "import sys; from cleanset.studies.attacks import speeds; speeds.start(*sys.argv[1:])"
-            asked = [str(self.study.folder), *([model] if speed.is_here else [])]
-            seconds = seconds_of_code(code, *asked, is_separate=self.device.is_separate)
-            self.start = max(0.0, seconds - speed.opening)
-        return self.start
+    def works(self) -> list[Work]:
+        """A row for each model and attack, the search for signs, and the verdicts of a fresh process."""
+        specs = self.opened.specs
+        found = list[Work]()
+        for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
+            evaluated = EvaluatedModel(
+                spec=spec,
+                stem=stem,
+                others=self.opened.others,
+                images=self.opened.images.images,
+                files=self.opened.images.files,
+                settings=self.settings,
+                request=self.request,
+                classes=self.opened.images.classes,
+            )
+            works = [self._work(evaluated, name) for name in self.request.params.attacks]
+            if self.request.warnings:
+                works.append(self._counted(spec, WARNINGS))
+            found += [*works, *_judged_anew(spec.text, works)]
+        return found
+
+    def _counted(self, spec: Spec, name: str) -> Work:
+        others = [each for each in self.opened.others if not is_same_model(each, spec)]
+        images = self.opened.images
+        return attack_work(
+            self.request.params,
+            name,
+            spec.text,
+            images=len(images.images),
+            sources=len(others),
+            classes=len(images.classes),
+        )
+
+    def _work(self, evaluated: EvaluatedModel, name: str) -> Work:
+        work = replace(self._counted(evaluated.spec, name), start=partial(self._start, evaluated, name))
+        folder = evaluated.results(name)
+        has_begun = folder.record.is_file() or folder.partial.is_dir()
+        if not has_begun or any(map(lacks_weights, (evaluated.spec, *self._asked_others(name)))):
+            return work
+        try:
+            attacking = self._search(evaluated, name).attacking
+        except CleansetError as error:
+            return replace(work, remark=str(error))
+        if attacking.is_finished():
+            return replace(work, state="finished")
+        return replace(work, part=finished_part(attacking))
+
+    def _asked_others(self, name: str) -> Sequence[Spec]:
+        """The models that an attack makes images on."""
+        return self.opened.others if self.request.params.attack(name).reads_other_models else ()
+
+    def _search(self, evaluated: EvaluatedModel, name: str) -> Search:
+        if evaluated.stem not in self.models:
+            named = load(evaluated.spec, self.settings, evaluated.classes)
+            self.models[evaluated.stem] = named, evaluated.target(named, self.settings.devices[0])
+        named, target = self.models[evaluated.stem]
+        return evaluated.search(name, named, target, lambda: self._facts_of_others)
+
+    @cached_property
+    def _facts_of_others(self) -> JsonMapping:
+        return facts_of_models(self.opened.others, self.settings, self.opened.images.classes)
+
+    def _start(self, evaluated: EvaluatedModel, name: str) -> None:
+        """Attack as the command does."""
+        for spec in (evaluated.spec, *self._asked_others(name)):
+            check_model(spec)
+        search = self._search(evaluated, name)
+        search.attacking.run_unfinished(search, evaluated.other_searches(name))
+
+
+def _judged_anew(model: str, works: Sequence[Work]) -> list[Work]:
+    """The verdicts on the files of all attacks, and on the images themselves, by the model loaded anew."""
+    counts = [work.images for work in works if work.state == "needed"]
+    if not counts:
+        return []
+    images = sum(counts) + max(counts)
+    return [Work(name=JUDGED_ANEW, model=model, images=images, of_image=Passes(forward=1))]

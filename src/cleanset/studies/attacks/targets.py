@@ -195,6 +195,31 @@ class AttackedModel:
         return found
 
 
+def target_images(study: AttackStudy, params: AllParams, name: str) -> pd.DataFrame:
+    """The images that a model of a study may be attacked on, rows of STUDY_IMAGES.
+
+    Raises CleansetError where none is of a class of the model's groups.
+    """
+    around = params.attacks.wrapped.get(name)
+    role = name if around is None else around.model
+    images = images_for(
+        read_table(study.robustness.images, STUDY_IMAGES, params.classes),
+        params.robustness.images,
+        role,
+        params.robustness.classes_of(role, params.classes),
+    )
+    groups = None if around is None else around.two_groups(params.classes)
+    if groups is None:
+        return images
+    of_a_group = [groups.group_of(index) is not None for index in images["class_index"].tolist()]
+    if not any(of_a_group):
+        raise CleansetError(
+            f"wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
+            "expected at least one: name classes of the edition"
+        )
+    return images[of_a_group].reset_index(drop=True)
+
+
 def open_target(
     study: AttackStudy, params: AllParams, name: str, *, is_measured: bool = False, device: Device | None = None
 ) -> AttackedModel:
@@ -216,20 +241,7 @@ def open_target(
         model = load_further(listed, settings, params.classes).loaded
     else:
         model = load_member(params.edition.network(role), study.edition.folder, params.classes)
-    images = images_for(
-        read_table(study.robustness.images, STUDY_IMAGES, params.classes),
-        params.robustness.images,
-        role,
-        params.robustness.classes_of(role, params.classes),
-    )
-    if groups is not None:
-        of_a_group = [groups.group_of(index) is not None for index in images["class_index"].tolist()]
-        if not any(of_a_group):
-            raise CleansetError(
-                f"wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
-                "expected at least one: name classes of the edition"
-            )
-        images = images[of_a_group].reset_index(drop=True)
+    images = target_images(study, params, name)
     if around is not None:
         members = None if groups is None else groups.classes
         model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))

@@ -122,6 +122,15 @@ class Request:
         """Where the answers are kept."""
         return AnswerFiles(self.out)
 
+    def shown(self) -> dict[str, ShownPixels]:
+        """The digests of the changed images, by family."""
+        return {
+            each.name: ShownPixels(
+                self.out / "digests" / f"{each.name}.txt", DigestRun(each, self.sources, self.params)
+            )
+            for each in self.plans
+        }
+
     def by_stem(self) -> dict[str, Spec]:
         """The models, by the stem of their files."""
         return dict(zip(file_stems([spec.text for spec in self.specs]), self.specs, strict=True))
@@ -146,10 +155,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     for spec in asked.specs:
         check_model(spec)
     worker_processes(CHANGING)
-    digests = out / "digests"
-    shown = {
-        each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, asked.sources, params)) for each in plans
-    }
+    shown = asked.shown()
     of_run = EvaluationRun(asked=asked, settings=settings_for(asked.score), shown=shown)
     of_cards = of_run.answer()
     models = {spec.text: stem for stem, spec in asked.by_stem().items()}
@@ -263,16 +269,17 @@ class EvaluationRun:
             try:
                 target, cards[spec.text] = self._with_card(spec, stem)
             except CleansetError:
-                self._predict(waiting)
+                self.predict(waiting)
                 raise
             if not fit_together([each.parameters() for each in [*waiting, target]]):
-                self._predict(waiting)
+                self.predict(waiting)
                 waiting = []
             waiting.append(target)
-        self._predict(waiting)
+        self.predict(waiting)
         return cards
 
-    def _predict(self, targets: "Sequence[AnsweringModel]") -> None:
+    def predict(self, targets: "Sequence[AnsweringModel]") -> None:
+        """Write the answers of models that are shown the images together, as far as they are not there yet."""
         from cleanset.studies.robustness.answering import predict
 
         for plan in self.asked.plans:

@@ -15,7 +15,7 @@ from torchvision.transforms import v2
 
 from cleanset.progress import tracked
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.training.fold_data import ALONE, ProcessShare
+from cleanset.studies.training.fold_data import ALONE, ProcessShare, steps_per_epoch
 from cleanset.studies.training.loop import epoch_seed, loaded
 from cleanset.studies.training.pixels import TrainingPixels
 from cleanset.studies.training.recipes import Recipe
@@ -57,9 +57,8 @@ class TrainingBatches:
 
     @property
     def count(self) -> int:
-        """Batches in an epoch; at least one, which may be smaller. Each process gets an image of a smaller one."""
-        full, rest = divmod(len(self.pixels), self.run.batch)
-        return max(1, full + (self.run.incomplete_batch and rest >= self.share.processes))
+        """Batches in an epoch."""
+        return steps_per_epoch(len(self.pixels), self.run, self.share.processes)
 
     def __call__(self, epoch: int) -> Iterable[ClassificationBatch]:
         """The batches of an epoch in their order."""

@@ -14,7 +14,7 @@ from torch.nn import functional
 from cleanset.errors import CleansetError
 from cleanset.scoring.devices import to_device
 from cleanset.studies.training.batches import CROP_TRANSFORMS, ClassificationBatch, TrainingBatches, stacked_pixels
-from cleanset.studies.training.fold_data import FoldData, shown_in, some_left_out
+from cleanset.studies.training.fold_data import FoldData
 from cleanset.studies.training.loop import LOSS, ROBUST_LOSS, Outcome, loaded
 from cleanset.studies.training.networks import build_network
 from cleanset.studies.training.pixels import TrainingPixels
@@ -102,17 +102,16 @@ class Classification:
     inner_name = "1"
     """The name of the library's network in its weights, behind the normalisation."""
 
-    def test_table(self, sheets: Path | None, at_most: int | None = None) -> pd.DataFrame:
+    def test_table(self, sheets: Path) -> pd.DataFrame:
         """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; empty without any.
 
-        A classifier has no `sheets`. `at_most`: the number of images that a plan tests, which are read in this process.
+        A classifier has no `sheets`.
         """
-        workers = self.training.workers if at_most is None else 0
         found = [pd.DataFrame(columns=list(TEST_COLUMNS))]
-        left_out = some_left_out(self.data.left_out, at_most)
+        left_out = self.data.left_out
         for scenario in self.data.run.tests if len(left_out) else []:
             pixels = self.data.pixels(left_out, scenario)
-            losses, correct = self.answers(pixels, workers=workers)
+            losses, correct = self.answers(pixels, workers=self.training.workers)
             classes = np.array(self.data.class_indices)[pixels.labels]
             answers = pd.DataFrame({"class_index": classes, "correct": correct, "loss": losses})
             table = answers.groupby("class_index", as_index=False).agg(
@@ -120,16 +119,6 @@ class Classification:
             )
             found.append(table.assign(scenario=scenario)[list(TEST_COLUMNS)])
         return pd.concat(found[1:] or found, ignore_index=True)
-
-    @property
-    def testing_processes(self) -> int:
-        """The number of processes that read the images of the tests."""
-        return max(1, self.training.workers)
-
-    def tested_images(self, at_most: int | None = None) -> int:
-        """The images of the tests, each counted once for each scenario that has it; `at_most` as for `test_table`."""
-        left_out = some_left_out(self.data.left_out, at_most)
-        return sum(len(shown_in(left_out, scenario)) for scenario in self.data.run.tests)
 
     def answers(
         self, pixels: TrainingPixels, *, workers: int, is_attacked: bool = False

@@ -48,13 +48,10 @@ def with_masks(images: pd.DataFrame) -> pd.DataFrame:
     return images[images["mask"].notna() & images["left_out"].isna()]
 
 
-def some_left_out(images: pd.DataFrame, at_most: int | None) -> pd.DataFrame:
-    """Rows of TRAINING_IMAGES, `at_most` as many, spread evenly, and with masks if any row has one; None: all rows."""
-    if at_most is None or len(images) <= at_most:
-        return images
-    masked = with_masks(images)
-    among = images if masked.empty else masked
-    return among.iloc[np.unique(np.linspace(0, len(among) - 1, at_most).round().astype(int))]
+def steps_per_epoch(images: int, run: Run, processes: int) -> int:
+    """Batches of an epoch; at least one, which may be smaller: each process gets an image of a smaller one."""
+    full, rest = divmod(images, run.batch)
+    return max(1, full + (run.incomplete_batch and rest >= processes))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 from cleanset.errors import CleansetError
 from cleanset.progress import TrainingStep
 from cleanset.scoring.devices import device_of
+from cleanset.scoring.parts import ending_start
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
 from cleanset.studies.training.run_params import Optimization
@@ -130,12 +131,14 @@ def train(
     with torch.random.fork_rng(device.generators()):
         learning = _Learning(task, settings, share, state.load())
         trained = learning.trained
-        for epoch in range(len(trained.history) + 1, math.ceil(learning.steps / task.steps_per_epoch) + 1):
+        epochs = math.ceil(learning.steps / task.steps_per_epoch)
+        save = ending_start(state.save, parts=epochs - len(trained.history))
+        for epoch in range(len(trained.history) + 1, epochs + 1):
             if settings.early_stopping and stops_early(trained.history, settings.early_stopping, task.chosen_by):
                 break
             learning.train_epoch(epoch, report)
             if share.rank == 0:
-                state.save(learning.state())
+                save(learning.state())
     return trained
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from PIL import Image
 from pydantic import Field, model_validator
 
+from cleanset.planning.work import NO_PASSES, Passes
 from cleanset.studies.attacks.base import Fraction, Norm, Positive
 from cleanset.studies.training.augmix_operations import OPERATIONS, Magnitudes
 from cleanset.validation import Section
@@ -68,6 +69,16 @@ class Recipe(Section):
     def clean_epochs(self) -> int:
         """Number of epochs on images as they are, before the recipe begins."""
         return 0
+
+    @property
+    def searched(self) -> Passes:
+        """The passes with which an image is made that the network learns from."""
+        return NO_PASSES
+
+    @property
+    def passes(self) -> Passes:
+        """The passes in which the network learns from an image, without `searched`: one for each view."""
+        return Passes(forward=1, backward=1)
 
     def check(self, size: int) -> None:
         """Raise ValueError for settings that do not fit images of `size` x `size` pixels."""
@@ -161,6 +172,11 @@ class Adversarial(Recipe):
     def clean_epochs(self) -> int:
         """The epochs of the warm-up."""
         return self.warm_up_epochs
+
+    @property
+    def searched(self) -> Passes:
+        """A gradient for each step; the best of all iterates needs an answer to the last one, too."""
+        return Passes(forward=self.steps + self.best_iterate, backward=self.steps)
 
     def check(self, size: int) -> None:
         """Raise ValueError for a ball in which every image may become the same."""
@@ -293,6 +309,12 @@ class Augmix(Recipe):
         """The operations that are drawn from, in their order."""
         # those of the default overlap with no test corruption
         return {name: each.amounts_to for name, each in OPERATIONS.items() if self.all_ops or not each.amounts_to}
+
+    @property
+    def passes(self) -> Passes:
+        """One for each view: the image and its mixtures, or one mixture alone."""
+        views = 1 if self.mixes_only else 1 + MIXTURES
+        return Passes(forward=views, backward=views)
 
     def views(self, images: "Tensor") -> "Tensor":
         """The image and two mixtures of it, or one mixture alone, float32."""

@@ -13,6 +13,7 @@ from torch.optim.optimizer import StateDict
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, sha256, sha256_of, write_bytes
 from cleanset.json_files import read_json, write_json
+from cleanset.scoring.parts import NOTHING, FinishedPart
 from cleanset.scoring.validity import MadeFrom
 
 STATE_FILE = "state.pt"
@@ -115,15 +116,16 @@ class StateFolder:
                 f"put it back, or {_REMEDY}"
             )
 
-    def finished_epochs(self) -> int:
-        """Number of epochs in the state, whatever its settings; 0 for a state that is missing or damaged."""
+    def finished_part(self) -> FinishedPart:
+        """What the epochs in the state have, whatever its settings; nothing for a missing or damaged state."""
         path = self.folder / STATE_FILE
         if not path.is_file():
-            return 0
+            return NOTHING
         digest, _, content = path.read_bytes().partition(b"\n")
         if digest != sha256(content).encode():
-            return 0
-        return len(torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)["state"]["history"])
+            return NOTHING
+        state: TrainingState = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)["state"]
+        return FinishedPart(images=state["images"], seconds=state["seconds"])
 
     def save(self, state: TrainingState) -> None:
         """Replace the state; a killed process or a full disk leaves the one before."""

@@ -150,13 +150,6 @@ def test_without_images_left_out_nothing_is_tested(tmp_path: Path) -> None:
     assert not (tmp_path / "sheets").exists()
 
 
-def test_one_of_the_images_left_out_without_sheets(tmp_path: Path) -> None:
-    """As a plan tests it, in each scenario; of the two classes one has no image then."""
-    found = task_in(tmp_path, test=["original", "image_r"]).test_table(None, 1)
-    assert found["images"].tolist() == [1, 1, 0] * 2
-    assert found.groupby("scenario")["pixels"].sum().tolist() == [48 * 64] * 2
-
-
 def test_predictions_are_of_the_images_size(tmp_path: Path) -> None:
     image: Pixels = np.zeros((17, 23, 3), np.uint8)
     assert task_in(tmp_path).predicted(image).shape == (17, 23)

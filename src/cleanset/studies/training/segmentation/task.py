@@ -24,7 +24,7 @@ from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.params import GENERATED
 from cleanset.studies.robustness.scenarios.photographs import decode_photograph
-from cleanset.studies.training.fold_data import FoldData, some_left_out
+from cleanset.studies.training.fold_data import FoldData
 from cleanset.studies.training.images import TRAINING_IMAGES
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed, loaded
 from cleanset.studies.training.pixels import generated_file, photographs_for
@@ -173,17 +173,15 @@ class Segmentation:
             "mean_iou": float(np.nanmean(intersection_over_unions(counts))),
         }
 
-    def test_table(self, sheets: Path | None, at_most: int | None = None) -> pd.DataFrame:
+    def test_table(self, sheets: Path) -> pd.DataFrame:
         """Rows of SEGMENTATION_TEST_COLUMNS, empty without images left out; writes sheets of the best and worst images.
 
-        `sheets`: None for none. `at_most`: the number of images that a plan tests. Raises CleansetError for an image or
-        mask that has changed, and as `Scenes` does.
+        `sheets`: their folder. Raises CleansetError for an image or mask that has changed, and as `Scenes` does.
         """
         indices = [BACKGROUND_CLASS, *self.read.classes]
         totals = {name: np.zeros((self.read.labels, len(COUNTS)), np.int64) for name in self.scenarios}
         rows = []
-        left_out = self._tested_files(at_most)
-        for file in left_out:
+        for file in self.left_out:
             original = self.read(file)
             for scenario in self.scenarios:
                 example = self.scenes(original, file.file, scenario)
@@ -193,27 +191,14 @@ class Segmentation:
                 rows.append((scenario, file.file, file.class_index, float(own)))
         if not rows:
             return pd.DataFrame(columns=list(SEGMENTATION_TEST_COLUMNS))
-        if sheets is not None:
-            self._write_sheets(sheets, shown_images(pd.DataFrame(rows, columns=list(IMAGE_COLUMNS))))
-        of_class = Counter(file.class_index for file in left_out)
-        images = [len(left_out), *(of_class[each] for each in self.read.classes)]
+        self._write_sheets(sheets, shown_images(pd.DataFrame(rows, columns=list(IMAGE_COLUMNS))))
+        of_class = Counter(file.class_index for file in self.left_out)
+        images = [len(self.left_out), *(of_class[each] for each in self.read.classes)]
         parts = [
             pd.DataFrame(counts, columns=list(COUNTS)).assign(scenario=name, class_index=indices, images=images)
             for name, counts in totals.items()
         ]
         return pd.concat(parts, ignore_index=True)[list(SEGMENTATION_TEST_COLUMNS)]
-
-    testing_processes: ClassVar = 1
-    """The number of processes that read the images of the tests."""
-
-    def tested_images(self, at_most: int | None = None) -> int:
-        """The images of the tests, each counted once for each scenario; `at_most` as for `test_table`."""
-        return len(self._tested_files(at_most)) * len(self.scenarios)
-
-    def _tested_files(self, at_most: int | None) -> list[SegmentedFile]:
-        if at_most is None:
-            return self.left_out
-        return segmented_files(self.data.inputs, some_left_out(self.data.left_out, at_most))
 
     def _write_sheets(self, folder: Path, chosen: pd.DataFrame) -> None:
         """Write tiles as JPEG and sheets.csv for rows of SHEET_COLUMNS; the images are predicted again."""
