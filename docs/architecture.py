@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
 PLUMBING = (
     "cache", "classes", "csv_files", "errors", "file_locks", "files", "folder_updates", "interpreter", "json_files",
-    "kept_files", "machine", "markup", "metrics", "progress", "retries", "safe_imports", "tables", "validation", "vocabulary",
-    "waiting", "yaml_files",
+    "kept_files", "machine", "markup", "metrics", "progress", "retries", "safe_imports", "tables", "validation",
+    "vocabulary", "waiting", "yaml_files",
 )  # fmt: skip
 """Modules that share one box."""
 SUBJECTS = {
