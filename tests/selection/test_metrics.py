@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cleanset.selection.metrics import accuracy, per_class, short_classes, totals
-from cleanset.vocabulary import EXCLUSION_REASONS
+from cleanset.vocabulary import EXCLUSION_REASONS, REASONS
 from tests.selection.by_hand import index_of, scores_of
 
 KEPT_COLUMNS = ["image_id", "class_index", "tier", "crop", "box_unknown"]
@@ -75,9 +75,15 @@ def test_a_line_for_each_reason_even_at_zero() -> None:
 
 
 def test_the_reasons() -> None:
-    assert EXCLUSION_REASONS == (
+    """Those of a reviewer as released, in their order, whatever came between them; then the others."""
+    count = len(REASONS)
+    released = (
         "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "too_small",
         "artificial_background", "modification", "wrong_class", "several_objects", "duplicate", "other",
+    )  # fmt: skip
+    assert EXCLUSION_REASONS[:count] == REASONS
+    assert tuple(reason for reason in REASONS if reason in released) == released
+    assert EXCLUSION_REASONS[count:] == (
         "unsure", "wrong_after_crop", "conflict", "too_few_reviewers", "box_unknown", "unreviewed", "not_needed",
     )  # fmt: skip
 
