@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 import cleanset
 from cleanset.kept_files import NOTHING_KEPT, KeptFiles, kept_files
 from cleanset.report import thumbnails
-from cleanset.review import verdict_cache
+from cleanset.review import file_format
 from cleanset.review.hints import hints
 
 PAIRS = TypeAdapter(list[tuple[str, int]])
@@ -81,7 +81,7 @@ def test_several_processes_write_one_file(tmp_path: Path) -> None:
     assert KeptFiles(tmp_path).read("a") == CONTENT
 
 
-@pytest.mark.parametrize("code", [thumbnails.CODE, verdict_cache.CODE, hints.CODE])
+@pytest.mark.parametrize("code", [thumbnails.CODE, file_format.CODE, hints.CODE])
 def test_other_code_and_other_libraries_have_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: tuple[str, ...]
 ) -> None:

@@ -8,9 +8,8 @@ from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.kept_files import NOTHING_KEPT, KeptFiles
-from cleanset.review.file_format import parse_reviews
+from cleanset.review.file_format import kept_votes, parse_reviews, usual_verdict_files
 from cleanset.review.store import read_votes
-from cleanset.review.verdict_cache import kept_votes, usual_verdict_files
 from cleanset.review.verdicts import Clean, Cropped, Rejected, Review, Unsure, Vote
 
 WNID = "n01440764"
@@ -59,7 +58,7 @@ def kept_file(folder: Path) -> Path:
 def test_what_comes_back_is_what_was_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = KeptFiles(tmp_path / "kept")
     assert kept_votes(TEXT, WNID, "one.yaml", imagenet(), kept) == expected("one.yaml")
-    monkeypatch.setattr("cleanset.review.verdict_cache.parse_reviews", None)  # from here on, nothing is parsed
+    monkeypatch.setattr("cleanset.review.file_format.parse_reviews", None)  # from here on, nothing is parsed
     assert kept_votes(TEXT, WNID, "elsewhere/two.yaml", imagenet(), kept) == expected("elsewhere/two.yaml")
 
 

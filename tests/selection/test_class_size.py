@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.review.queue import class_status
-from cleanset.selection.class_size import ImagesPerClass, is_full
 from cleanset.selection.fill import Filled, fill
 from cleanset.selection.metrics import short_classes, totals
+from cleanset.selection.rule import ImagesPerClass, is_full
 from cleanset.vocabulary import TIERS
 from tests.properties import examples
 from tests.review.test_queue import of_words

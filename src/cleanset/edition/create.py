@@ -29,7 +29,7 @@ from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.codec import size_in_header
-from cleanset.selection.class_size import ImagesPerClass
+from cleanset.selection.rule import ImagesPerClass
 from cleanset.validation import join_names
 from cleanset.yaml_files import data_beside, parse_yaml
 

@@ -14,8 +14,7 @@ from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.dataset.label_sources import known_sources
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, InputError, cut
-from cleanset.selection.class_size import ImagesPerClass
-from cleanset.selection.rule import OWN_LABELS, Label, Order, Pool, Rule
+from cleanset.selection.rule import OWN_LABELS, ImagesPerClass, Label, Order, Pool, Rule
 from cleanset.validation import (
     DeviceText,
     Role,

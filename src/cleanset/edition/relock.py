@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cleanset.edition.dvc_files import LockedFile, LockedStage, is_whole, load_yaml
-from cleanset.edition.dvc_project import dvc_stages
+from cleanset.edition.dvc_files import LockedFile, LockedStage, dvc_stages, is_whole, load_yaml
 from cleanset.edition.modules import SOURCE
 from cleanset.errors import CleansetError
 from cleanset.files import read_text

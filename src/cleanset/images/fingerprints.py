@@ -1,4 +1,7 @@
-"""Perceptual hashes of an image and of its parts, by which near-duplicates are found (PDQ, Facebook 2019)."""
+"""Perceptual hashes of an image and of its parts, by which near-duplicates are found (PDQ, Facebook 2019).
+
+Images are measured and compared at a size that an integer factor reduces.
+"""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -7,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.images.reduction import reduction
+MAX_SIDE_PIXELS = 512
+"""Longest side of a reduced image."""
+
+
+def reduction(size: tuple[int, int], max_side: int = MAX_SIDE_PIXELS) -> int:
+    """The reduction factor of an image of this size before it is measured."""
+    return -(-max(size) // max_side)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

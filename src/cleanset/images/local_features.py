@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.images.reduction import reduction
+from cleanset.images.fingerprints import reduction
 
 MAX_FEATURES = 300
 """Features of an image, the strongest corners."""

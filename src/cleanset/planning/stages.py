@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.edition.dvc_project import dvc_stages
+from cleanset.edition.dvc_files import dvc_stages
 from cleanset.errors import CleansetError
 from cleanset.interpreter import python_command
 from cleanset.planning.work import State, Work

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.selection.class_size import ImagesPerClass, is_full
 from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
+from cleanset.selection.rule import ImagesPerClass, is_full
 from cleanset.vocabulary import NO_TIER, TIERS
 
 CandidateKey = tuple[int, str]

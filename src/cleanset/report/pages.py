@@ -20,7 +20,7 @@ from cleanset.report.thumbnails import PageImage
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
-from cleanset.selection.class_size import ImagesPerClass
+from cleanset.selection.rule import ImagesPerClass
 from cleanset.statistics.formats import FILTERS, decimal, in_percent
 from cleanset.statistics.raters import coefficient_text
 

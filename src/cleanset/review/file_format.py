@@ -1,13 +1,20 @@
 """The format of a review file, one reviewer's verdicts on one class: the only module that knows its keys."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+import pydantic
+import yaml
+from pydantic import BeforeValidator, Field, TypeAdapter
 
+from cleanset.cache import PACKAGE
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
+from cleanset.files import sha256
 from cleanset.images.boxes import UNKNOWN_BOX, Box, Unknown, parse_box
+from cleanset.kept_files import KeptFiles, kept_files
 from cleanset.review.verdicts import OFFICIAL, Clean, Cropped, Rejected, Review, Unsure, Verdict, Vote
 from cleanset.validation import MAX_VALUE, Section, shown, validate
 from cleanset.vocabulary import Basis, Reason, Seen, VerdictKind
@@ -52,17 +59,22 @@ def parse_review(fields: Mapping[str, object], place: str) -> Review:
     """
     entry = validate(ReviewEntry, fields, place)
     try:
-        review = Review(
-            verdict=_verdict(entry),
-            basis=entry.basis,
-            seen=entry.seen,
-            sha256=entry.sha256,
-            note=entry.note,
-        )
-        if isinstance(review.verdict, Cropped) and entry.object_fully_visible is not True:
-            raise ValueError("a crop without object_fully_visible: true; the object must remain fully visible")
+        return _review(entry)
     except ValueError as error:
         raise CleansetError(f"{place}: {error}") from None
+
+
+def _review(entry: ReviewEntry) -> Review:
+    """The review in an entry. Raises ValueError for keys that do not go together."""
+    review = Review(
+        verdict=_verdict(entry),
+        basis=entry.basis,
+        seen=entry.seen,
+        sha256=entry.sha256,
+        note=entry.note,
+    )
+    if isinstance(review.verdict, Cropped) and entry.object_fully_visible is not True:
+        raise ValueError("a crop without object_fully_visible: true; the object must remain fully visible")
     return review
 
 
@@ -194,3 +206,33 @@ def _table(value: object, place: str, expected: str) -> dict[str, object]:
         found = "a list" if isinstance(value, list) else "nothing" if value is None else shown(value)
         raise CleansetError(f"{place}: found {found}; {expected}")
     return value
+
+
+CODE = (
+    "images/boxes.py", "review/file_format.py", "review/verdicts.py", "validation.py", "vocabulary.py", "yaml_files.py",
+)  # fmt: skip
+"""The files of the package that decide on the verdicts in a text."""
+
+_ROWS = TypeAdapter(list[tuple[str, str, ReviewEntry]])
+"""Verdicts as they are kept: image id, place in the file, and entry."""
+
+
+def usual_verdict_files(package: Path = PACKAGE) -> KeptFiles:
+    """The verdicts that all editions on this machine share."""
+    return kept_files("verdicts", CODE, f"{pydantic.VERSION} {yaml.__version__}", package)
+
+
+def kept_votes(text: str, wnid: str, where: str, classes: ClassTable, kept: KeptFiles) -> list[Vote]:
+    """As `parse_reviews`, and with its errors. A text with an error is not kept, and parsed each time."""
+    name = sha256(f"{wnid}\n{text}".encode())
+    rows = kept.read_value(name, _ROWS)
+    if rows is None:
+        found = parse_reviews(text, wnid, where, classes)
+        new = [(each.image_id, each.where.removeprefix(where), review_fields(each.review)) for each in found]
+        kept.keep(name, json.dumps(new).encode())
+        return found
+    found = [Vote(wnid, image_id, _review(entry), f"{where}{place}") for image_id, place, entry in rows]
+    for vote in found:  # the text may have been parsed for other classes
+        if isinstance(vote.review.verdict, Rejected):
+            check_other_class(vote.review.verdict.correct_class, wnid, classes, vote.where)
+    return found

@@ -16,9 +16,9 @@ import pandas as pd
 from cleanset.review.consensus import asking_for_box, consensus
 from cleanset.review.store import BOARD, is_accepted
 from cleanset.review.verdicts import Review
-from cleanset.selection.class_size import ImagesPerClass, least_images, most_images
 from cleanset.selection.crop_check import Predictions, after_crop
 from cleanset.selection.fill import Decision
+from cleanset.selection.rule import ImagesPerClass, least_images, most_images
 from cleanset.vocabulary import BASES, BOX_UNKNOWN, TIER_ORDER
 
 State = Literal["settled", "open", "short", "conflict"]

@@ -172,3 +172,31 @@ def _merged(entries: Sequence[_Entry], added: Iterable[_Entry]) -> list[_Entry]:
         before[bisect_right(highest, entry[0])].append(entry)
     merged = [each for at, entry in enumerate(entries) for each in (*before[at], entry)]
     return [*merged, *before[len(entries)]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The verdicts on images of a class that one key changed, by image id; `expected` is the one before."""
+
+    class_index: int
+    changes: Mapping[str, VerdictChange]
+
+    @property
+    def image_id(self) -> str:
+        """The first image changed."""
+        return next(iter(self.changes))
+
+    @property
+    def in_words(self) -> str:
+        """The step in words, such as: clean, 3 images."""
+        after = self.changes[self.image_id].review
+        what = after.verdict.kind if after else "taking it back"
+        return what if len(self.changes) == 1 else f"{what}, {len(self.changes)} images"
+
+    def notes_taken_away(self) -> dict[str, str]:
+        """By image id, the notes that were saved with a first verdict, and go with it when the step is undone."""
+        return {
+            image_id: change.review.note
+            for image_id, change in self.changes.items()
+            if change.expected is None and change.review is not None and change.review.note
+        }

@@ -15,9 +15,9 @@ from cleanset.review.decided import candidates_of, checked_votes, decide_all
 from cleanset.review.queue import ByRole, ClassStatus, Decisions, State, class_status, combined_state
 from cleanset.review.store import Votes
 from cleanset.review.terminal import grid
-from cleanset.selection.class_size import ImagesPerClass
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
+from cleanset.selection.rule import ImagesPerClass
 from cleanset.tables import CROP_SCORES, INDEX, read_table
 from cleanset.validation import first_names
 from cleanset.waiting import announced

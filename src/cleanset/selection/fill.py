@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.images.boxes import CropBox
-from cleanset.selection.class_size import ImagesPerClass, most_images
+from cleanset.selection.rule import ImagesPerClass, most_images
 from cleanset.selection.selected import box_columns
 from cleanset.vocabulary import BOX_UNKNOWN, TIER_ORDER
 

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from cleanset.images.boxes import UNKNOWN_BOX
 from cleanset.selection.candidates import check_same_images, correct, top5_predictions
-from cleanset.selection.class_size import ImagesPerClass, is_full, least_images
-from cleanset.selection.rule import Label
+from cleanset.selection.rule import ImagesPerClass, Label, is_full, least_images
 from cleanset.selection.selected import boxes_of
 from cleanset.statistics.formats import in_percent
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIERS

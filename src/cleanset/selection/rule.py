@@ -1,6 +1,10 @@
-"""The options of the rule by which candidates are chosen and ordered, without the tables that it is applied to."""
+"""The options of the rule by which candidates are chosen and ordered, and the size of a full class.
+
+The tables that it is applied to are not known here.
+"""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 Label = str
@@ -31,3 +35,25 @@ class Rule:
     order: Order = "log_odds"
     label: Label = "real"
     in_random_order: bool = False
+
+
+ImagesPerClass = int | Literal["all"]
+"""Images of a full class; all: every candidate that is found clean, however many."""
+
+
+def most_images(images_per_class: ImagesPerClass) -> float:
+    """The number of images that a class keeps at most; infinity for all."""
+    return inf if images_per_class == "all" else images_per_class
+
+
+def least_images(images_per_class: ImagesPerClass) -> int:
+    """The number of images below which a class is short; with all, one that has no image is."""
+    return 1 if images_per_class == "all" else images_per_class
+
+
+def is_full(kept: int, undecided: int, images_per_class: ImagesPerClass) -> bool:
+    """Whether a class is full with `kept` images; `undecided`: candidates that could still enter it.
+
+    With all, a class is full when none is left undecided and it has an image.
+    """
+    return kept >= least_images(images_per_class) and (images_per_class != "all" or undecided == 0)

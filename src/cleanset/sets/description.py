@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cleanset.dataset.label_findings import StudyDenials
     from cleanset.edition.params import Params
     from cleanset.scoring.record import ListRecord, ScoreRecord
-    from cleanset.selection.class_size import ImagesPerClass
+    from cleanset.selection.rule import ImagesPerClass
     from cleanset.sets.manifest import Entry
 
 

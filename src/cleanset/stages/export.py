@@ -31,8 +31,8 @@ from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
-from cleanset.selection.class_size import is_full, least_images
 from cleanset.selection.metrics import per_class
+from cleanset.selection.rule import is_full, least_images
 from cleanset.selection.selected import SelectedImage, selected_images
 from cleanset.sets import description
 from cleanset.sets.card import card

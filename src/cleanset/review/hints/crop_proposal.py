@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cleanset.images.boxes import Box, has_area
-from cleanset.images.reduction import reduction
+from cleanset.images.fingerprints import reduction
 from cleanset.review.hints.added_text import WEB_OR_COPYRIGHT, is_added, is_legible
 from cleanset.review.hints.hints import ImageMeasures
 from cleanset.review.hints.kinds import Border

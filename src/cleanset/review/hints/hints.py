@@ -124,7 +124,7 @@ KEPT_MEASURES = TypeAdapter(KeptMeasures)
 """What is kept of measured images, by the SHA-256 of their bytes."""
 
 CODE = (
-    "images/codec.py", "images/fingerprints.py", "images/reduction.py", "review/hints/hints.py",
+    "images/codec.py", "images/fingerprints.py", "review/hints/hints.py",
     "review/hints/kinds.py", "review/hints/measures.py",
 )  # fmt: skip
 """The files of the package that decide on an image's hints, without text and without other images."""

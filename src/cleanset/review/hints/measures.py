@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.images.reduction import reduction
+from cleanset.images.fingerprints import reduction
 
 Grey = NDArray[np.int16]
 """Brightness by row and column, in grey levels; signed, so that differences do not wrap around."""

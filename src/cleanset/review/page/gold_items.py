@@ -21,7 +21,7 @@ from cleanset.review.page.library import IndexedImage, Library, background_hints
 from cleanset.review.page.session import Session, SessionState
 from cleanset.review.queue import ByRole, Candidate
 from cleanset.review.store import BOARD
-from cleanset.selection.class_size import most_images
+from cleanset.selection.rule import most_images
 from cleanset.web.images import Photos
 
 

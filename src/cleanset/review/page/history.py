@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from cleanset.file_locks import ChangedMeanwhileError
 from cleanset.review.page.session import Session
-from cleanset.review.page.steps import Step
-from cleanset.review.save import VerdictChange
+from cleanset.review.save import Step, VerdictChange
 from cleanset.review.verdicts import Review
 from cleanset.vocabulary import Seen
 

@@ -14,14 +14,13 @@ from cleanset.review.opinions import LookAgain, Opinions
 from cleanset.review.page.library import Library
 from cleanset.review.page.pace import Pace, RecentVerdicts
 from cleanset.review.page.shares import Share
-from cleanset.review.page.steps import Step
 from cleanset.review.page.stored import CropScores, StoredVotes
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
-from cleanset.review.save import VerdictChange, save_all
+from cleanset.review.save import Step, VerdictChange, save_all
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Clean, ImageKey, Review
-from cleanset.selection.class_size import least_images
 from cleanset.selection.fill import UNREVIEWED, Decision
+from cleanset.selection.rule import least_images
 
 
 @dataclass(frozen=True, slots=True)
