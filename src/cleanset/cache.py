@@ -1,4 +1,7 @@
-"""The folders that one command leaves to the next, for all editions: downloads and results, and what it has seen."""
+"""The folders that one command leaves to the next, for all editions: downloads and results, and what it has seen.
+
+Of platformdirs, which a plain installation lacks, two lines would serve.
+"""
 
 import os
 from collections.abc import Iterator

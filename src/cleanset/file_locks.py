@@ -1,4 +1,7 @@
-"""Locks, so that one process at a time writes into a folder: waited for, or refused while another is at work."""
+"""Locks, so that one process at a time writes into a folder: waited for, or refused while another is at work.
+
+filelock locks files alone, which would lie among the results, and is no part of a plain installation.
+"""
 
 import fcntl
 import os

@@ -1,4 +1,7 @@
-"""Tries of a download or request after a transient error, such as a broken connection: their number and pauses."""
+"""Tries of a download or request after a transient error, such as a broken connection: their number and pauses.
+
+tenacity would be one more dependency of a plain installation, for one loop.
+"""
 
 import time
 from collections.abc import Callable

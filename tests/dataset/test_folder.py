@@ -19,7 +19,7 @@ from cleanset.dataset.folder import LabelledImages, exported_name, read_images
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.codec import inspect
-from cleanset.stages.preprocess import OwnFiles, measure, read_inputs
+from cleanset.stages.preprocess import measure, read_inputs
 
 
 def picture(kind: str = "JPEG", mode: str = "RGB", seed: int = 0, **options: object) -> bytes:
@@ -271,9 +271,8 @@ def test_splits_are_no_classes(tmp_path: Path) -> None:
 
 
 def found_by_preprocess(edition: Path) -> tuple[str, ...]:
-    inputs = read_inputs(Edition(edition))
-    assert isinstance(inputs.files, OwnFiles)
-    return inputs.files.found.classes.keys
+    _, found = read_inputs(Edition(edition))
+    return found.classes.keys
 
 
 @pytest.mark.parametrize(

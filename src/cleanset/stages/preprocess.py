@@ -9,7 +9,7 @@ import pandas as pd
 from cleanset.classes import ClassTable, imagenet
 from cleanset.dataset.archives import Location, check_archive, locate, read_md5_list, to_table
 from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_in_two_classes
-from cleanset.dataset.folder import LabelledImages, read_images
+from cleanset.dataset.folder import read_images
 from cleanset.dataset.ilsvrc import image_id, image_number, timm_info
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.pinned import check_pinned, read_pinned
@@ -28,122 +28,8 @@ from cleanset.tables import INDEX, LOCATIONS, write_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OriginalLabels:
-    """The original labels of the whole set, from the devkit or Kaggle's list."""
-
-    class_of: Mapping[str, int]
-    """Class index by image id."""
-
-    where: str
-    """The file, for messages."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassessedLabels:
-    """The list of reassessed labels of the whole set."""
-
-    lists: Sequence[list[int]]
-    """Class indices, image 1 first."""
-
-    where: str
-    """The file, for messages."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageNetFiles:
-    """What is read of ImageNet's validation images, or a part of them, beside their bytes."""
-
-    locations: Mapping[str, Location]
-    """By image id, sorted."""
-
-    original: OriginalLabels | None
-    """None where the labels are those of folders or names."""
-
-    reassessed: ReassessedLabels
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnFiles:
-    """What is read of your own images, beside their bytes."""
-
-    found: LabelledImages
-    pinned: Mapping[str, str]
-    """The SHA-256 that each image must have, by image id."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreprocessInputs:
-    """All that the stage reads, beside the bytes of the images."""
-
-    dataset: Dataset
-    images: Path
-    """The archive or folder of the images."""
-
-    files: ImageNetFiles | OwnFiles
-
-
-def read_inputs(edition: Edition) -> PreprocessInputs:
-    """Check params, pipeline, versions and raw files; read labels, and where each image is."""
-    params = read_params(edition.folder)
-    dataset = params.dataset
-    check_roles(edition, params.models)
-    check_params_named(edition)
-    check_tables_named(edition, dataset.labels, dataset.names)
-    check_versions(edition, params.root, "preprocess")
-    # now, since stage score comes minutes later
-    check_lists(edition.folder, params)
-    files = read_own_files(edition, dataset) if dataset.is_own else read_imagenet_files(edition, dataset)
-    return PreprocessInputs(dataset=dataset, images=edition.path(dataset.images), files=files)
-
-
-def read_imagenet_files(edition: Edition, dataset: Dataset) -> ImageNetFiles:
-    """Read what the edition names for ImageNet's images."""
-    images = edition.path(dataset.images)
-    check_raw_files(edition, dataset)
-    locations = locate(images)
-    devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(images)
-    original = None
-    if devkit is not None:
-        class_of, where = read_original_labels(devkit)
-        original = OriginalLabels(class_of=class_of, where=where)
-    is_timms = dataset.reassessed == "timm"
-    path = timm_info("imagenet_real_labels.json") if is_timms else edition.path(dataset.reassessed)
-    where = "timm's reassessed labels" if is_timms else str(path)
-    reassessed = ReassessedLabels(lists=read_reassessed(read_bytes(path), where), where=where)
-    return ImageNetFiles(locations=locations, original=original, reassessed=reassessed)
-
-
-def read_own_files(edition: Edition, dataset: Dataset) -> OwnFiles:
-    """Read what the edition names for your own images."""
-    labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
-    found = read_images(edition.path(dataset.images), labels, names, classes_are_folders=dataset.classes_are_folders)
-    return OwnFiles(found=found, pinned=read_pinned(edition.images_sha256))
-
-
-def run(edition: Edition) -> None:
-    """Read the archives that params.yaml names, write data/index.parquet and data/locations.parquet."""
-    inputs = read_inputs(edition)
-    found = dataset_images(inputs)
-    facts = measure(
-        found.locations,
-        found.formats,
-        found.pinned,
-        str(inputs.images),
-        listed=edition.folder / "data" / UNREADABLE_IMAGES,
-    )
-    if inputs.dataset.is_own:
-        pairs = equal_pairs(zip(facts["image_id"], facts["sha256"], facts["pixels_sha256"], strict=True))
-        refuse_in_two_classes(pairs, found.original, edition.folder / "data" / REFUSED_DUPLICATES)
-    index = join(facts, found.original, found.reassessed)
-    if inputs.dataset.is_own:
-        write_text(edition.classes, found.classes.text)
-    write_table(edition.index, index, INDEX, found.classes, texts=found.texts)
-    write_table(edition.locations, to_table(found.locations, inputs.images), LOCATIONS, found.classes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetImages:
-    """The images of a dataset with their labels."""
+class LabelledFiles:
+    """The images of a dataset with their labels, as the raw files have them."""
 
     classes: ClassTable
     locations: Mapping[str, Location]
@@ -165,41 +51,79 @@ class DatasetImages:
     """Texts by name that go with the index."""
 
 
-def dataset_images(inputs: PreprocessInputs) -> DatasetImages:
-    """The images with their labels. Raises CleansetError if images or labels are missing or contradict each other."""
-    files = inputs.files
-    if isinstance(files, OwnFiles):
-        return own_images(files, inputs.dataset)
-    return imagenet_images(files, inputs.dataset)
+def read_inputs(edition: Edition) -> tuple[Dataset, LabelledFiles]:
+    """Check params, pipeline, versions and raw files; read labels, and where each image is.
+
+    Raises CleansetError if images or labels are missing or contradict each other.
+    """
+    params = read_params(edition.folder)
+    dataset = params.dataset
+    check_roles(edition, params.models)
+    check_params_named(edition)
+    check_tables_named(edition, dataset.labels, dataset.names)
+    check_versions(edition, params.root, "preprocess")
+    # now, since stage score comes minutes later
+    check_lists(edition.folder, params)
+    return dataset, (own_images if dataset.is_own else imagenet_images)(edition, dataset)
 
 
-def imagenet_images(files: ImageNetFiles, dataset: Dataset) -> DatasetImages:
+def imagenet_images(edition: Edition, dataset: Dataset) -> LabelledFiles:
     """ImageNet's validation images, or a part of them."""
-    image_ids = list(files.locations)
+    images = edition.path(dataset.images)
+    check_raw_files(edition, dataset)
+    locations = locate(images)
+    devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(images)
+    listed = None if devkit is None else read_original_labels(devkit)
+    is_timms = dataset.reassessed == "timm"
+    path = timm_info("imagenet_real_labels.json") if is_timms else edition.path(dataset.reassessed)
+    where = "timm's reassessed labels" if is_timms else str(path)
+    lists = read_reassessed(read_bytes(path), where)
+    image_ids = list(locations)
     check_complete(image_ids, dataset)
-    original = original_labels(files.locations, files.original, dataset.images)
-    count = None if files.original is None else len(files.original.class_of)
-    return DatasetImages(
+    return LabelledFiles(
         classes=imagenet(),
-        locations=files.locations,
-        original=original,
-        reassessed=reassessed_labels(files.reassessed, count, image_ids),
+        locations=locations,
+        original=named_labels(locations, dataset.images) if listed is None else listed_labels(locations, *listed),
+        reassessed=reassessed_labels(lists, where, None if listed is None else len(listed[0]), image_ids),
     )
 
 
-def own_images(files: OwnFiles, dataset: Dataset) -> DatasetImages:
+def own_images(edition: Edition, dataset: Dataset) -> LabelledFiles:
     """Your own images, which have one label each."""
-    found = files.found
+    labels, names = (edition.path(name) if name else None for name in (dataset.labels, dataset.names))
+    found = read_images(edition.path(dataset.images), labels, names, classes_are_folders=dataset.classes_are_folders)
+    pinned = read_pinned(edition.images_sha256)
     check_complete(list(found.locations), dataset)
-    return DatasetImages(
+    return LabelledFiles(
         classes=found.classes,
         locations=found.locations,
         original=found.class_of,
         reassessed=found.labels,
         formats=("JPEG", "PNG"),
-        pinned=files.pinned,
+        pinned=pinned,
         texts=found.texts,
     )
+
+
+def run(edition: Edition) -> None:
+    """Read the archives that params.yaml names, write data/index.parquet and data/locations.parquet."""
+    dataset, found = read_inputs(edition)
+    images = edition.path(dataset.images)
+    facts = measure(
+        found.locations,
+        found.formats,
+        found.pinned,
+        str(images),
+        listed=edition.folder / "data" / UNREADABLE_IMAGES,
+    )
+    if dataset.is_own:
+        pairs = equal_pairs(zip(facts["image_id"], facts["sha256"], facts["pixels_sha256"], strict=True))
+        refuse_in_two_classes(pairs, found.original, edition.folder / "data" / REFUSED_DUPLICATES)
+    index = join(facts, found.original, found.reassessed)
+    if dataset.is_own:
+        write_text(edition.classes, found.classes.text)
+    write_table(edition.index, index, INDEX, found.classes, texts=found.texts)
+    write_table(edition.locations, to_table(found.locations, images), LOCATIONS, found.classes)
 
 
 def check_raw_files(edition: Edition, dataset: Dataset) -> None:
@@ -230,47 +154,58 @@ def check_complete(image_ids: list[str], dataset: Dataset) -> None:
     )
 
 
-def original_labels(locations: Mapping[str, Location], listed: OriginalLabels | None, images: str) -> dict[str, int]:
-    """Class index of each image, as `listed`; without such a list the wnid in its folder or name.
+def named_labels(locations: Mapping[str, Location], images: str) -> dict[str, int]:
+    """Class index of each image by the wnid in its folder or name.
 
-    Raises CleansetError for an image without a label, naming `images`, and where list and wnid differ.
+    Raises CleansetError, naming `images`, for one without.
     """
-    wnids = imagenet()
-    by_name = {name: wnids.indices[at.wnid] for name, at in locations.items() if at.wnid}
-    if listed is None:
-        without = sorted(set(locations) - set(by_name))
-        if without:
-            raise CleansetError(
-                f"{images}: {without[0]} has no label; expected dataset.devkit, a folder per wnid, "
-                "or names that end in a wnid"
-            )
-        return by_name
-    class_of = listed.class_of
+    by_name = _by_name(locations)
+    without = sorted(set(locations) - set(by_name))
+    if without:
+        raise CleansetError(
+            f"{images}: {without[0]} has no label; expected dataset.devkit, a folder per wnid, "
+            "or names that end in a wnid"
+        )
+    return by_name
+
+
+def _by_name(locations: Mapping[str, Location]) -> dict[str, int]:
+    return {name: imagenet().indices[at.wnid] for name, at in locations.items() if at.wnid}
+
+
+def listed_labels(locations: Mapping[str, Location], class_of: Mapping[str, int], where: str) -> dict[str, int]:
+    """Class index of each image in the devkit's or Kaggle's list of the whole set; `where`: the file.
+
+    Raises CleansetError for an image that is not listed, and where list and wnid differ.
+    """
+    by_name = _by_name(locations)
+    keys = imagenet().keys
     for name in locations:
         if name not in class_of:
             raise CleansetError(
-                f"{listed.where}: no label for {name}; it lists {len(class_of)} images: remove that image, "
+                f"{where}: no label for {name}; it lists {len(class_of)} images: remove that image, "
                 "or take the labels that belong to it (dataset.devkit)"
             )
         if name in by_name and by_name[name] != class_of[name]:
             raise CleansetError(
-                f"{locations[name].path}: {name} lies under {wnids.keys[by_name[name]]}, but {listed.where} "
-                f"has {wnids.keys[class_of[name]]}; move it"
+                f"{locations[name].path}: {name} lies under {keys[by_name[name]]}, but {where} "
+                f"has {keys[class_of[name]]}; move it"
             )
     return {name: class_of[name] for name in locations}
 
 
-def reassessed_labels(listed: ReassessedLabels, count: int | None, image_ids: list[str]) -> dict[str, list[int]]:
+def reassessed_labels(
+    lists: Sequence[list[int]], where: str, count: int | None, image_ids: list[str]
+) -> dict[str, list[int]]:
     """The reassessed labels of each image; the list must have an entry for every image of the whole set.
 
-    `count`: the size of the whole set; None where it is not known.
+    `count`: the size of the whole set; None where it is not known. `where`: the file, for messages.
     """
-    lists = listed.lists
     last = image_number(image_ids[-1])
     if len(lists) != (count or len(lists)) or last > len(lists):
         expected = count if count else f"at least {last}"
         raise CleansetError(
-            f"{listed.where}: {len(lists)} lists, expected {expected}, one for each image: "
+            f"{where}: {len(lists)} lists, expected {expected}, one for each image: "
             "take the list that belongs to these images (dataset.reassessed)"
         )
     return {name: lists[image_number(name) - 1] for name in image_ids}
