@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.machine import available_cores
+from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.studies.attacks.ascent import Answers, finished, projected

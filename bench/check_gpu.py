@@ -198,8 +198,8 @@ def same_scores(arguments: argparse.Namespace, name: str, weights: Path, images:
 
     from cleanset.classes import imagenet
     from cleanset.edition.params import Model
-    from cleanset.files import sha256
-    from cleanset.machine import available_cores
+    from cleanset.plumbing.files import sha256
+    from cleanset.plumbing.machine import available_cores
     from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
     from cleanset.scoring.distance import compare_scores
     from cleanset.scoring.engine import Settings, score_few
@@ -266,7 +266,7 @@ def attack_times(arguments: argparse.Namespace) -> Any:
     import torch
 
     import attack_speed
-    from cleanset.machine import available_cores
+    from cleanset.plumbing.machine import available_cores
     from cleanset.scoring.devices import device_of
     from cleanset.scoring.differentiable import PixelNetwork, searching
 
@@ -308,7 +308,7 @@ def clocked(run: Callable[[], object], device: Any) -> float:
 
 def print_cores(arguments: argparse.Namespace, forward: Mapping[str, float | None]) -> None:
     """Print the number of cores, as fast as these, that decode as many images as some GPUs score."""
-    from cleanset.machine import available_cores
+    from cleanset.plumbing.machine import available_cores
 
     if not arguments.source or not arguments.decoded:
         return

@@ -14,7 +14,7 @@ import timm
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
-from cleanset.progress import rate_bar
+from cleanset.plumbing.progress import rate_bar
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.ensemble import with_local_weights
 from cleanset.scoring.models import load_model, weights_path

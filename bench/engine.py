@@ -35,9 +35,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 from cleanset.classes import imagenet
-from cleanset.files import replacing, sha256
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
-from cleanset.machine import available_cores
+from cleanset.plumbing.files import replacing, sha256
+from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, Worker, compute, further_workers
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device

@@ -20,8 +20,8 @@ from time import perf_counter
 import psutil
 
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, image_id
-from cleanset.files import blocks_of, md5
-from cleanset.machine import available_cores
+from cleanset.plumbing.files import blocks_of, md5
+from cleanset.plumbing.machine import available_cores
 from measuring import BIN, PROJECT, PYTHON, REAL, Run, in_child, print_machine, print_table, scratch, share
 
 IMAGES = 50_000

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from cleanset.edition.paths import Edition
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.progress import found_in_threads
 from measuring import (
     BIN,
     Run,

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
-from cleanset.machine import available_cores
+from cleanset.plumbing.machine import available_cores
 
 PROJECT = Path(__file__).parents[1]
 REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")

@@ -32,8 +32,8 @@ from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
-from cleanset.files import sha256
 from cleanset.images.boxes import Box
+from cleanset.plumbing.files import sha256
 from cleanset.review.decided import decisions_under
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.hints import Hint

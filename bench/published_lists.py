@@ -18,11 +18,11 @@ from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
 from cleanset.selection.candidates import candidates, correct, top5_predictions
 from cleanset.selection.rule import Order, Rule
 from cleanset.sets.published.lists import MOST, read_top5
 from cleanset.tables import INDEX, SCORES, read_table
-from cleanset.validation import shown
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 

@@ -14,14 +14,15 @@ from typing import Annotated, NamedTuple
 import pandas as pd
 
 from cleanset.classes import imagenet
-from cleanset.csv_files import csv_text, read_rows
 from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.code_link import CHECKOUT
 from cleanset.edition.lists import MEND, check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
+from cleanset.plumbing.csv_files import csv_text, read_rows
+from cleanset.plumbing.files import write_text
+from cleanset.plumbing.validation import numeric
 from cleanset.review.decided import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import ReviewProgress, status_of
@@ -36,7 +37,6 @@ from cleanset.sets.published.lists import (
     read_extras,
     read_top5,
 )
-from cleanset.validation import numeric
 
 IMAGES = 2_966
 CLASSES_WITH_IMAGES = 995

@@ -327,7 +327,7 @@ def write_params(folder: Path, arguments: argparse.Namespace) -> None:
     """Write params.yaml of an edition whose weights are there."""
     import yaml
 
-    from cleanset.files import sha256
+    from cleanset.plumbing.files import sha256
 
     weights = folder / WEIGHTS
     model = {"source": "timm", "name": arguments.model, "weights": WEIGHTS, "sha256": sha256(weights.read_bytes())}

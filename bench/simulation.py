@@ -15,8 +15,8 @@ from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate, to_table
 from cleanset.dataset.ilsvrc import CLASSES, image_id
 from cleanset.edition.paths import Edition
-from cleanset.files import sha256
 from cleanset.images.codec import inspect
+from cleanset.plumbing.files import sha256
 from cleanset.tables import INDEX, LOCATIONS, write_table
 
 TAR = "images.tar"

@@ -16,10 +16,10 @@ import numpy as np
 
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
-from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import Pixels, base_image
-from cleanset.machine import keep_freed_memory
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.machine import keep_freed_memory
 from cleanset.report.thumbnails import thumbnail
 from cleanset.review.store import read_reviews
 from cleanset.studies.robustness.corruptions.authors import elastic_transform

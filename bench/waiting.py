@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Precision
-from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, ResizeAndCrop
-from cleanset.machine import available_cores
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.machine import available_cores
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, worker_processes
 from cleanset.scoring.devices import CPU_BATCH_SIZE, device_of
 from cleanset.scoring.engine import Settings

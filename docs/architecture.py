@@ -26,6 +26,7 @@ SUBJECTS = {
     "cli": "the commands", "loading": "cleanset.load, cleanset.table", "status": "an edition and its pins",
     "planning": "the work before the start",
     "stages": "one module for each DVC stage",
+    "evaluation": "what all evaluations share",
     "measure": "any model on any set", "report": "the static report", "sets": "finished sets, releases, fetch",
     "review": "verdicts, queue, audit, page", "scoring": "models, weights, scores", "edition": "params, paths, doctor",
     "dataset": "ILSVRC2012, your own images", "selection": "the rules of selection", "web": "the local server",

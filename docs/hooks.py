@@ -24,7 +24,8 @@ from cleanset import tables
 from cleanset.classes import imagenet
 from cleanset.cli import PANELS, app
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.interpreter import python_command
+from cleanset.plumbing.interpreter import python_command
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.review.hints.kinds import HINTS, KnownHint
 from cleanset.sets.manifest import COLUMNS
 from cleanset.studies.attacks.results import ATTACKED
@@ -39,7 +40,6 @@ from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import MEASURE_FILES, OFFICIAL_COLUMN
 from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
-from cleanset.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {

@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 from cleanset.drawing.scenes import Scene, draw_masked
-from cleanset.files import sha256
 from cleanset.images.codec import png
+from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.scenarios.masks import mask_png
 from contest_images import SIDE
 

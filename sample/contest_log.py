@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.studies.contest.cosigning import cosign_checkpoint
 from cleanset.studies.contest.entering import edition_of, enter, enter_runs, sign_entries
 from cleanset.studies.contest.line_checks import check_lines

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from tests.checkouts import Checkout
 from tests.ten_images import Made, devkit_files, id_of, tar, ten_images
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from cleanset.csv_files import parse_rows, read_rows
 from cleanset.errors import CleansetError, cut, reason
-from cleanset.json_files import parse_json
-from cleanset.validation import EmptyIsNone, first_problem, join_names, numeric, one_of, shown
+from cleanset.plumbing.csv_files import parse_rows, read_rows
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.validation import EmptyIsNone, first_problem, join_names, numeric, one_of, shown
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from cleanset.dataset.folder import read_images, read_labels
 from cleanset.edition.about import read_about
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError, system_error
-from cleanset.file_locks import locked
-from cleanset.files import blocks_of, read_bytes, replacing, sha256_of, write_text
 from cleanset.measure.compare.result_files import read_results
 from cleanset.measure.predictions import read_predictions
 from cleanset.measure.sets import EvaluationSet
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import blocks_of, read_bytes, replacing, sha256_of, write_text
 from cleanset.review.gold_files import read_gold_key
 from cleanset.review.opinions import read_look_again, read_opinions
 from cleanset.scoring.brought import read_scores

@@ -23,8 +23,8 @@ import torch
 from PIL import Image
 
 from authors.rows import Row, compared
-from cleanset.files import sha256
 from cleanset.images.preprocessing import base_image
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.studies.attacks.base import Ball, Known, Subject, globally_seeded, seed_of, to_unit
 from cleanset.studies.attacks.boundary import keep_nearest

@@ -19,8 +19,8 @@ import numpy as np
 from PIL import Image
 
 from authors.rows import Row, compared
-from cleanset.files import sha256
 from cleanset.images.preprocessing import base_image
+from cleanset.plumbing.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.images import StudyFile
 from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask

@@ -1,7 +1,7 @@
 """The program `cleanset`, and `python -m cleanset`, where that is not on the PATH."""
 
-import cleanset.safe_imports  # noqa: F401 - worker processes import the main module first
-from cleanset.interpreter import begin_anew
+import cleanset.plumbing.safe_imports  # noqa: F401 - worker processes import the main module first
+from cleanset.plumbing.interpreter import begin_anew
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ValidationInfo
 
 from cleanset.errors import CleansetError
-from cleanset.validation import hidden_character, shown
+from cleanset.plumbing.validation import hidden_character, shown
 
 CLASSES_FILE = "classes.tsv"
 CLASS_COLUMNS = ("class", "name", "index")

@@ -33,7 +33,8 @@ from cleanset.edition.options import (
 )
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, one_line, reason, system_error
-from cleanset.progress import print_notice
+from cleanset.plumbing.progress import print_notice
+from cleanset.plumbing.validation import check_known, join_names
 from cleanset.review import commands as review_cli
 from cleanset.studies import plan_commands as plan_cli
 from cleanset.studies.attacks import commands as attacks_cli
@@ -41,7 +42,6 @@ from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
 from cleanset.studies.training import commands as training_cli
-from cleanset.validation import check_known, join_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -642,8 +642,8 @@ def evaluate(
     manifest first. `python -m pydoc cleanset.measure.user_model` has the
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
-    from cleanset.file_locks import only_run
     from cleanset.measure import command, measured_models, rendering
+    from cleanset.plumbing.file_locks import only_run
 
     wanted = command.Wanted(
         name=images_of,
@@ -1132,7 +1132,7 @@ def pipelines(
     """
     from cleanset.edition import relock as locks
     from cleanset.edition.dependencies import projects_of, update_dependencies
-    from cleanset.files import is_there
+    from cleanset.plumbing.files import is_there
 
     others = (repository / name for name in ("imagenet", "imagenet-published"))
     projects = projects_of([repository, *(each for each in others if is_there(each / "dvc.yaml"))])

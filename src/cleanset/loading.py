@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, DamagedError, InputError
-from cleanset.files import check_unpacked, is_there
-from cleanset.machine import check_file_names
+from cleanset.plumbing.files import check_unpacked, is_there
+from cleanset.plumbing.machine import check_file_names
+from cleanset.plumbing.validation import ROLE_FORM
 from cleanset.sets.catalogues import records_of
 from cleanset.sets.description import notices_of
 from cleanset.sets.fetching.repository import is_address, is_release, published_set
@@ -16,7 +17,6 @@ from cleanset.sets.image_set import ImageSet
 from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, form_of
 from cleanset.sets.manifest_checks import check_set, read_manifest
 from cleanset.sets.published.lists import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
-from cleanset.validation import ROLE_FORM
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,8 @@ from cleanset.edition.params import Dataset, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.repository import scm_problem
 from cleanset.errors import CleansetError
-from cleanset.files import check_no_links, is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import check_no_links, is_there, md5_of, read_bytes, read_text, sha256_of, write_bytes
+from cleanset.plumbing.progress import found_in_threads
 from cleanset.review.decided import checked_votes
 from cleanset.scoring.fingerprints import sources_sha256
 from cleanset.scoring.record import ScoreRecord, read_record

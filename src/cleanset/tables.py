@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_bytes, replacing
-from cleanset.validation import shown
+from cleanset.plumbing.files import read_bytes, replacing
+from cleanset.plumbing.validation import shown
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIER_ORDER, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cleanset.dataset.label_sources import LabelSource, known_sources
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 
 PREFIX = "ILSVRC2012_val_"
 PROPOSED = f"""id,category,original_label,proposed_labels,unclear_multi_labels,is_problematic

@@ -15,8 +15,8 @@ from cleanset.edition.dvc_files import is_whole
 from cleanset.edition.locks import repair_locks
 from cleanset.edition.repository import ATTRIBUTES
 from cleanset.errors import CleansetError
-from cleanset.file_locks import folder_lock, only_run
-from cleanset.files import workspace_for
+from cleanset.plumbing.file_locks import folder_lock, only_run
+from cleanset.plumbing.files import workspace_for
 from tests.forked_commands import forking
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,8 @@ from cleanset.edition.code_link import LINKED, relink_code
 from cleanset.edition.doctor import as_text, examine
 from cleanset.edition.locks import repair_locks
 from cleanset.errors import CleansetError
-from cleanset.files import md5
 from cleanset.planning.stages import stage_states
+from cleanset.plumbing.files import md5
 from cleanset.status import _Digests as Digests
 
 MD5 = "d41d8cd98f00b204e9800998ecf8427e"

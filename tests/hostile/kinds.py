@@ -34,10 +34,10 @@ from cleanset.errors import CleansetError
 from cleanset.images.codec import cropped, inspect
 from cleanset.measure.predictions import read_predictions
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.scoring.record import read_record
 from cleanset.studies.training.state import STATE_FILE, StateFolder, TrainingState
 from cleanset.tables import read_table
-from cleanset.yaml_files import read_yaml
 from tests.hostile.manifests import make_manifest, read_any_manifest
 from tests.hostile.mutators import TOKENS, damaged, edited, pick, with_damaged_header, with_pax_header
 from tests.ten_images import (

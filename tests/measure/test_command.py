@@ -26,7 +26,6 @@ from cleanset.edition.options import PaperForm
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.files import sha256
 from cleanset.measure import measured_models, rendering
 from cleanset.measure.command import Wanted, run
 from cleanset.measure.comparability import ComparabilityCard, first_difference
@@ -38,6 +37,7 @@ from cleanset.measure.rendering import as_text, leaderboard_for_paper, write_pag
 from cleanset.measure.run import PREDICTIONS
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
 from cleanset.measure.specs import file_stems
+from cleanset.plumbing.files import sha256
 from cleanset.sets.folder import read_entries
 from cleanset.tables import read_table, write_table
 from cleanset.vocabulary import TIERS

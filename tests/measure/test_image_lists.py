@@ -8,10 +8,10 @@ import cleanset
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.measure.image_lists import open_list, open_set_or_list
 from cleanset.measure.sets import EvaluationImage
+from cleanset.plumbing.files import sha256
 from tests.own_edition import KEYS
 from tests.ten_images import LABELS, id_of, ten_images
 

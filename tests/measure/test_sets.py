@@ -12,8 +12,8 @@ from PIL import Image
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.measure.sets import EvaluationImage, class_index_of, open_set
+from cleanset.plumbing.files import sha256
 from tests.measure.conftest import COLOURS, draw
 from tests.sets.conftest import FILES
 

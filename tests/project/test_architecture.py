@@ -25,10 +25,10 @@ def test_the_drawing_is_current(repository: Path) -> None:
 def small(repository: Path, tmp_path: Path) -> Path:
     """A repository with three packages: review imports scoring and files, scoring imports files."""
     for name, text in {
-        "files.py": "",
-        "scoring/__init__.py": "from cleanset.files import read_text\n",
+        "plumbing/files.py": "",
+        "scoring/__init__.py": "from cleanset.plumbing.files import read_text\n",
         "review/__init__.py": "",
-        "review/page.py": "def run():\n    from cleanset.scoring import models\n    import cleanset.files\n",
+        "review/page.py": "def run():\n    from cleanset.scoring import models\n    import cleanset.plumbing.files\n",
     }.items():
         path = tmp_path / "src" / "cleanset" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def test_a_new_import_makes_it_out_of_date(small: Path) -> None:
 
 
 def test_an_import_that_turns_around_ends_in_an_error(small: Path) -> None:
-    (small / "src" / "cleanset" / "files.py").write_text("from cleanset.review import page\n")
+    (small / "src" / "cleanset" / "plumbing" / "files.py").write_text("from cleanset.review import page\n")
     done = draw(small)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "packages import each other: plumbing, review, scoring"

@@ -35,12 +35,15 @@ def parts(folder: Path) -> set[str]:
 def test_the_map_has_a_line_for_every_package_and_module(repository: Path) -> None:
     """Each once, with what it is; plumbing shares a line. That imports keep to the directions, import-linter checks."""
     lines = tree(repository).split("src/cleanset/\n")[1].splitlines()
-    named: dict[str, list[str]] = {"": [], "studies/": []}
+    named: dict[str, list[str]] = {"": []}
+    above = ""
     for line in lines:
         indent, names, subject = re.fullmatch(r"( +)(\S+(?: \S+)*) +(\S.+)", line).groups()  # type: ignore[union-attr]
         assert len(subject.split()) >= 3, line
         several = [f"{name}.py" for name in names.split()]
-        named["" if len(indent) == 2 else "studies/"] += several if len(several) > 1 else [names]
+        folder = "" if len(indent) == 2 else above
+        named.setdefault(folder, []).extend(several if len(several) > 1 else [names])
+        above = above if folder else names
     for folder, found in named.items():
         assert sorted(found) == sorted(parts(repository / "src" / "cleanset" / folder)), folder or "src/cleanset"
 

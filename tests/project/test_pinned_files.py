@@ -26,12 +26,12 @@ from cleanset.dataset.pinned import check_pinned, digests_of, pinned_text, read_
 from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.measure.command import Wanted
 from cleanset.measure.command import run as evaluate
 from cleanset.measure.compare.releases import diff
 from cleanset.measure.compare.result_files import read_results
 from cleanset.measure.sets import open_set
+from cleanset.plumbing.files import sha256
 from cleanset.review.audit import SetImage, new_plan
 from cleanset.review.audit_files import read_plan, write_plan
 from cleanset.scoring.downloads import digest_file

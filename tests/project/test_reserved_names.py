@@ -8,13 +8,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.classes import check_class_key, imagenet
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import Role, first_problem, validate
 from cleanset.review.audit import AuditPlan
 from cleanset.review.audit_files import draws_of_auditor
 from cleanset.review.store import review_file
 from cleanset.studies.attacks.study import read_attack_params
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.families import read_study_params
-from cleanset.validation import Role, first_problem, validate
 
 RULES = {
     "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]}, "teams": {"red": None, "blue": None},

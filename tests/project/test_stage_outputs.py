@@ -281,13 +281,13 @@ OF_PEOPLE = [
 """Readers of what people or other programs write: archives, labels, params, reviews, models, masks, contests."""
 
 OF_NO_FILE = [
-    "csv_files.read_frame",
-    "csv_files.read_rows",
+    "plumbing.csv_files.read_frame",
+    "plumbing.csv_files.read_rows",
     "dataset.archives.read_checksums",
-    "files.read_bytes",
-    "files.read_known",
-    "files.read_text",
-    "json_files.read_json",
+    "plumbing.files.read_bytes",
+    "plumbing.files.read_known",
+    "plumbing.files.read_text",
+    "plumbing.json_files.read_json",
     "review.audit_files.read_audit_files",
     "review.status.read_decisions",
     "sets.fetching.http.read_over_http",
@@ -297,7 +297,7 @@ OF_NO_FILE = [
     "stages.preprocess.read_inputs",
     "stages.review_apply.read_inputs",
     "stages.score.read_inputs",
-    "yaml_files.read_yaml",
+    "plumbing.yaml_files.read_yaml",
 ]
 """Readers of any file, of several outputs by the functions above, or of tables in memory."""
 

@@ -15,7 +15,7 @@ import yaml
 
 from cleanset.drawing.tutorial import write_tutorial
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from tests.checkouts import Checkout
 from tests.extras import other_modules, required_by_extra
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from tests.forked_commands import forking
 
 SOURCE = Path(__file__).parents[2] / "src"

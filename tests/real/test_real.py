@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cleanset.dataset.labels import read_original_labels
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from tests.real.editions import DEVKIT, EVERY, ROLES, TAR, make_edition, pinned, reproduced
 
 pytestmark = pytest.mark.long

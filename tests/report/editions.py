@@ -12,8 +12,8 @@ from PIL import Image
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
-from cleanset.files import sha256
 from cleanset.images.codec import inspect
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.logits import log_odds_of
 from cleanset.stages import count, intersect, report, review_apply, select
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, write_table

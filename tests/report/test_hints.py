@@ -10,8 +10,8 @@ from PIL import Image, ImageOps
 from playwright.sync_api import Browser
 from rich.console import Console
 
-from cleanset.csv_files import csv_rows
 from cleanset.errors import CleansetError
+from cleanset.plumbing.csv_files import csv_rows
 from cleanset.report import hints
 from tests.checkouts import Checkout
 from tests.dataset.test_shared_parts import saved, scene

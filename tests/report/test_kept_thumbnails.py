@@ -7,8 +7,8 @@ from typing import NoReturn
 import pytest
 from PIL import Image
 
-from cleanset.files import sha256
-from cleanset.kept_files import KeptFiles
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.kept_files import KeptFiles
 from cleanset.report import thumbnails
 from cleanset.report.thumbnails import before_and_after, kept_thumbnails, thumbnail
 from tests.report.test_thumbnails import jpeg, quarters

@@ -10,7 +10,7 @@ from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.stages import count, report, review_apply
 from cleanset.tables import SELECTION, read_table
 from tests.report.editions import made

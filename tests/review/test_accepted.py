@@ -21,7 +21,7 @@ from cleanset.dataset.pinned import digests_of, pinned_text
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.file_locks import locked
+from cleanset.plumbing.file_locks import locked
 from cleanset.review.accepted import accept
 from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import read_file

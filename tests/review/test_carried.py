@@ -12,7 +12,7 @@ from cleanset.classes import imagenet
 from cleanset.cli import main
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.review.carried import read_old_reviews
 from cleanset.review.file_format import parse_review
 from cleanset.review.save import with_reviews

@@ -12,7 +12,7 @@ from cleanset.edition.create import make_own_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.review.accepted import accept
 from cleanset.review.carried import NewImages, carry_over, read_old_reviews
 from cleanset.review.gold_files import read_gold_key

@@ -14,7 +14,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.file_locks import ChangedMeanwhileError
+from cleanset.plumbing.file_locks import ChangedMeanwhileError
 from cleanset.review.page.stored import StoredVotes
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Clean, Rejected, Review, Vote

@@ -7,7 +7,7 @@ import pytest
 from cleanset.classes import class_table, imagenet
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
-from cleanset.kept_files import NOTHING_KEPT, KeptFiles
+from cleanset.plumbing.kept_files import NOTHING_KEPT, KeptFiles
 from cleanset.review.file_format import kept_votes, parse_reviews, usual_verdict_files
 from cleanset.review.store import read_votes
 from cleanset.review.verdicts import Clean, Cropped, Rejected, Review, Unsure, Vote

@@ -12,8 +12,8 @@ from torch import nn
 
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
-from cleanset.files import sha256
 from cleanset.images.codec import inspect
+from cleanset.plumbing.files import sha256
 from cleanset.tables import INDEX, write_table
 from tests.ten_images import drawn_image, id_of, jpeg, official
 

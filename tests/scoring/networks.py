@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from timm.models.resnet import ResNet
 from torch import Tensor, nn
 
-from cleanset.files import sha256
 from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.models import LoadedModel
 from tests.ten_images import drawn_image, id_of, jpeg

@@ -20,8 +20,8 @@ from torchvision.models import resnet18, resnet50
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.scoring.models import _network, _origin, load_model, preprocessing_of, served_models, weights_path
 from cleanset.scoring.record import ScoreRecord, read_record, write_record

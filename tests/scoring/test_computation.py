@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from cleanset.errors import CleansetError
-from cleanset.machine import max_workers
+from cleanset.plumbing.machine import max_workers
 from cleanset.scoring import computation as engine
 from cleanset.scoring.computation import (
     Elsewhere,

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cleanset.files import sha256
-from cleanset.retries import MAX_ATTEMPTS
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.retries import MAX_ATTEMPTS
 from cleanset.scoring import downloads
 from cleanset.scoring.downloads import Drive, Hub, Web, digest_file, fetch, what_instead_of_weights
 from tests.scoring.conftest import Serving

@@ -191,7 +191,8 @@ def test_the_share_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_bar_shows_images_per_second_and_waiting() -> None:
     program = (
-        "from cleanset.progress import rate_bar\nwith rate_bar(80, 'score') as done: done(60, 0.25); done(20, 0.5)"
+        "from cleanset.plumbing.progress import rate_bar\n"
+        "with rate_bar(80, 'score') as done: done(60, 0.25); done(20, 0.5)"
     )
     ours, theirs = os.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "140"}

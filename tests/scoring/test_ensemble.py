@@ -12,7 +12,7 @@ from cleanset.cli import main
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.ensemble import EnsembleModel, members
 from cleanset.scoring.models import load_model
 from tests.scoring.conftest import Serving

@@ -14,9 +14,9 @@ from torch import nn
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Model
-from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.distance import Distance, distance, easiest, sample, sample_size
 from cleanset.scoring.engine import DevicePipeline, Settings, score_few
 from cleanset.scoring.logits import top5

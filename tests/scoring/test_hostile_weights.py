@@ -19,7 +19,7 @@ from torch import Tensor
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.models import load_model
 from tests.hostile.mutators import damaged
 from tests.scoring.networks import settle

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torchvision.models import resnet18
 
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from tests.scoring.conftest import Serving
 from tests.scoring.networks import settle
 from tests.scoring.servers import QUOTA, Plan

@@ -14,10 +14,10 @@ from torch import nn
 from cleanset.classes import imagenet
 from cleanset.edition.params import Model, Precision
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.progress import tracked
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.progress import tracked
 from cleanset.scoring.decoding import in_threads
 from cleanset.scoring.devices import choose_devices, device_of
 from cleanset.scoring.models import LoadedModel, Normalise, load_model
@@ -196,7 +196,7 @@ def test_progress_is_silent_without_a_terminal(capfd: pytest.CaptureFixture[str]
 
 
 def test_progress_is_seen_at_a_terminal_and_ends_at_the_total() -> None:
-    program = "from cleanset.progress import tracked; list(tracked(iter(range(3)), 5, 'images', step=2))"
+    program = "from cleanset.plumbing.progress import tracked; list(tracked(iter(range(3)), 5, 'images', step=2))"
     ours, theirs = os.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
     subprocess.run([sys.executable, "-c", program], stderr=theirs, env=environment, check=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition.params import Score
-from cleanset.files import sha256
-from cleanset.json_files import with_digest
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.json_files import with_digest
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 
 FACTS = {"precision": "float64", "versions": {"numpy": "2.4", "torch": "2.11.0"}, "sizes": (224, 256)}

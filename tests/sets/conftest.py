@@ -11,7 +11,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
-from cleanset.files import write_text
+from cleanset.plumbing.files import write_text
 from cleanset.stages import export, preprocess
 from cleanset.tables import CROP_SCORES, REJECTED, SELECTION, VOTES, write_table
 from tests.ten_images import SCORED, Made, id_of

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cleanset.classes import class_table
-from cleanset.files import sha256
-from cleanset.folder_updates import FolderUpdate
 from cleanset.images.boxes import Box
 from cleanset.images.codec import decode, pixels_sha256
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.folder_updates import FolderUpdate
 from cleanset.selection.selected import SelectedImage
 from cleanset.sets.delivered import DeliveredImage, SourceImage, make_class_folders, write_image
 from cleanset.sets.description import Release

@@ -63,7 +63,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np, pandas as pd
 from cleanset.sets.arrays import NetworkInputs, write_arrays
-from cleanset.files import new_folder
+from cleanset.plumbing.files import new_folder
 from cleanset.images.preprocessing import RES256CROP224
 names = [f"ILSVRC2012_val_{number:08d}" for number in range(20_000)]
 labels = pd.Series([np.array([1], dtype=np.int16)] * len(names), dtype=object)

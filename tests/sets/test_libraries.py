@@ -18,7 +18,7 @@ from rdflib import Graph
 from torchvision.datasets import ImageFolder
 
 from cleanset.classes import imagenet
-from cleanset.files import sha256_of
+from cleanset.plumbing.files import sha256_of
 from cleanset.sets.catalogues import croissant_json
 from cleanset.sets.description import Release
 from tests.sets.conftest import FILES

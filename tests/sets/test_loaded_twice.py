@@ -18,7 +18,7 @@ import yaml
 from PIL import Image
 
 from cleanset.classes import ClassTable, class_table, imagenet
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.sets import verify
 from cleanset.sets.archive import pack
 from cleanset.sets.card import rebuilt_card

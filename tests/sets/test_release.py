@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from cleanset.classes import imagenet
 from cleanset.cli import STAGES
-from cleanset.csv_files import csv_text
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import known_box
+from cleanset.plumbing.csv_files import csv_text
 from cleanset.review import consensus
 from cleanset.review.audit import new_plan, set_images
 from cleanset.review.audit_files import verdicts_folder, write_plan

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition.paths import Edition
-from cleanset.files import new_folder, remove_abandoned, replacing
+from cleanset.plumbing.files import new_folder, remove_abandoned, replacing
 from tests.checkouts import files
 from tests.sets.conftest import make_edition
 from tests.ten_images import Made
@@ -71,7 +71,7 @@ def test_many_processes_replace_a_folder(tmp_path: Path) -> None:
 HOLDING = """
 import sys, time
 from pathlib import Path
-from cleanset.files import replacing
+from cleanset.plumbing.files import replacing
 with replacing(Path(sys.argv[1])) as folder:
     folder.mkdir()
     (folder / "file").touch()

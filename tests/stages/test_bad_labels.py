@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cleanset.validation import shown
+from cleanset.plumbing.validation import shown
 from tests.stages.inputs import AT_DEVKIT, AT_TAR, FOURTH, a_member
 from tests.ten_images import DEVKIT, REASSESSED, TAR, TRUTH_LINES, Made, devkit_files, official, tar
 

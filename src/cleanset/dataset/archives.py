@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from cleanset.classes import ClassTable, imagenet
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, parse_image_name
 from cleanset.errors import CleansetError, reason
-from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
-from cleanset.progress import tracked
-from cleanset.validation import shown
+from cleanset.plumbing.files import BLOCK_BYTES, blocks_of, check_regular, md5, open_file, read_text, sha256
+from cleanset.plumbing.progress import tracked
+from cleanset.plumbing.validation import shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from pathlib import Path, PurePath
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, MAX_STORED_BYTES, Location, files_in_tar
 from cleanset.dataset.folder import files_below
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, sha256
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import check_regular, sha256
+from cleanset.plumbing.progress import found_in_threads
 
 
 def locate_by_content(images: Path, wanted: Mapping[str, str]) -> dict[str, Location]:

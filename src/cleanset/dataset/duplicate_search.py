@@ -18,11 +18,11 @@ from cleanset.dataset.folder import LabelledImages
 from cleanset.dataset.near_duplicates import near_pairs
 from cleanset.dataset.unreadable import UNREADABLE_IMAGES, refuse_unreadable
 from cleanset.errors import install_command
-from cleanset.files import write_text
 from cleanset.images.codec import IMAGE_FORMATS, decode, inspect, size_in_header
 from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint
-from cleanset.machine import available_cores
-from cleanset.progress import print_notice, tracked
+from cleanset.plumbing.files import write_text
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import print_notice, tracked
 
 MAX_DECODED = 5_000
 """Images that are decoded and compared: a core takes 20 ms for one. Of more only the bytes are compared here."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cleanset.csv_files import csv_text
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
-from cleanset.validation import first_names
+from cleanset.plumbing.csv_files import csv_text
+from cleanset.plumbing.files import write_text
+from cleanset.plumbing.validation import first_names
 
 DUPLICATES = "data/duplicates.csv"
 """In an edition of your own images: all that was found when they were pinned."""

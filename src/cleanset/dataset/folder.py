@@ -15,14 +15,14 @@ from typing import Annotated
 from pydantic import AfterValidator, ValidationInfo
 
 from cleanset.classes import ClassTable, class_table, context_classes, folded_name
-from cleanset.csv_files import csv_text, parse_rows, read_rows
 from cleanset.dataset.archives import IMAGE_SUFFIXES, LEFT_BY_SYSTEMS, Location, check_size, visible_entries
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number, parse_image_name
 from cleanset.dataset.splits import split_names
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, check_unpacked, is_there
-from cleanset.progress import print_notice
-from cleanset.validation import hidden_character, join_names, normal_text, shown
+from cleanset.plumbing.csv_files import csv_text, parse_rows, read_rows
+from cleanset.plumbing.files import check_regular, check_unpacked, is_there
+from cleanset.plumbing.progress import print_notice
+from cleanset.plumbing.validation import hidden_character, join_names, normal_text, shown
 
 MAX_ID_BYTES = 200
 MAX_NESTING = 20

@@ -12,13 +12,13 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.classes import imagenet
-from cleanset.csv_files import parse_rows
 from cleanset.dataset.ilsvrc import CLASSES, parse_image_name
 from cleanset.errors import CleansetError, InputError
-from cleanset.files import is_there, read_known
-from cleanset.json_files import parse_json
-from cleanset.validation import check_known, first_problem, shown
-from cleanset.yaml_files import data_beside
+from cleanset.plumbing.csv_files import parse_rows
+from cleanset.plumbing.files import is_there, read_known
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.validation import check_known, first_problem, shown
+from cleanset.plumbing.yaml_files import data_beside
 
 SourceForm = Literal["proposed", "human_accuracy", "imagenet_m"]
 """The form of a source's file.

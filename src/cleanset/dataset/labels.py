@@ -12,13 +12,13 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from cleanset.classes import imagenet
-from cleanset.csv_files import read_rows
 from cleanset.dataset.archives import KAGGLE_IMAGES, check_not_sparse, check_size
 from cleanset.dataset.ilsvrc import CLASSES, class_of_ilsvrc_id, image_id, image_number, parse_image_name
 from cleanset.errors import CleansetError, reason
-from cleanset.files import is_there
-from cleanset.json_files import parse_json
-from cleanset.validation import checked, shown
+from cleanset.plumbing.csv_files import read_rows
+from cleanset.plumbing.files import is_there
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.validation import checked, shown
 
 KAGGLE_LABELS = "LOC_val_solution.csv"
 KAGGLE_COLUMNS = ("ImageId", "PredictionString")

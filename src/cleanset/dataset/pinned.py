@@ -5,9 +5,9 @@ from pathlib import Path
 
 from cleanset.dataset.archives import Location, read_checksums
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
-from cleanset.progress import found_in_threads
-from cleanset.validation import first_names, join_names
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import first_names, join_names
 
 ACCEPT = "run cleanset edition --accept in the folder of the edition"
 

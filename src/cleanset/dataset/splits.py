@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cleanset.validation import normal_text
+from cleanset.plumbing.validation import normal_text
 
 _ROLES = {
     "train": ("train", "training", "trn", "trainval", "traindev", "训练", "训练集"),

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cleanset.csv_files import write_csv
 from cleanset.errors import CleansetError
-from cleanset.validation import first_names
+from cleanset.plumbing.csv_files import write_csv
+from cleanset.plumbing.validation import first_names
 
 UNREADABLE_IMAGES = "unreadable_images.csv"
 """The name of the table."""

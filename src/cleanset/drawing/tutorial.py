@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.drawing.folders import draw_folders
-from cleanset.files import new_folder
+from cleanset.plumbing.files import new_folder
 
 DATA = Path(__file__).parent / "data"
 """Links to files of docs/ and sample/; an installed package has the files."""

@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from cleanset.errors import CleansetError
-from cleanset.validation import Section, normal_text, shown, validate
-from cleanset.yaml_files import read_yaml
+from cleanset.plumbing.validation import Section, normal_text, shown, validate
+from cleanset.plumbing.yaml_files import read_yaml
 
 MAX_ABOUT_CHARACTERS = 2_000
 SEE = "docs/own_images.md shows a whole one"

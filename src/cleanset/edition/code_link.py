@@ -8,8 +8,8 @@ directory" with a path in that folder, whose name is the remedy.
 import os
 from pathlib import Path
 
-from cleanset.files import check_no_links
-from cleanset.yaml_files import read_yaml
+from cleanset.plumbing.files import check_no_links
+from cleanset.plumbing.yaml_files import read_yaml
 
 SRC = Path(__file__).resolve().parents[2]
 """The folder that the package lies in: `src` of a checkout, or where it is installed."""

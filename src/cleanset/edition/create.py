@@ -27,11 +27,11 @@ from cleanset.edition.remote import with_remote
 from cleanset.edition.repository import ATTRIBUTES, begin_repository, git_root
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, write_text
 from cleanset.images.codec import size_in_header
+from cleanset.plumbing.files import new_folder, write_text
+from cleanset.plumbing.validation import join_names
+from cleanset.plumbing.yaml_files import data_beside, parse_yaml
 from cleanset.selection.rule import ImagesPerClass
-from cleanset.validation import join_names
-from cleanset.yaml_files import data_beside, parse_yaml
 
 OF_OWN_IMAGES = Path(__file__).parent / "templates"
 """The files that an edition of your own images has instead."""

@@ -16,8 +16,8 @@ from cleanset.edition.dvc_files import checked_pipeline
 from cleanset.edition.modules import ReachedDefinition, SourceCode
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import PACKAGE, CleansetError
-from cleanset.files import read_text, write_text
-from cleanset.yaml_files import data_beside, parse_yaml
+from cleanset.plumbing.files import read_text, write_text
+from cleanset.plumbing.yaml_files import data_beside, parse_yaml
 
 PLUMBING: dict[str, str] = data_beside(__file__, "plumbing.yaml")
 """The modules and packages at which the walk stops, and why no stage has to run again when one changes."""

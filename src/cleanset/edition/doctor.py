@@ -18,10 +18,10 @@ from cleanset.edition.dvc_files import MD5_FORM, Stage, lock_files, object_path,
 from cleanset.edition.locks import repair_locks
 from cleanset.edition.repository import add_attributes, mend_scm
 from cleanset.errors import CleansetError, one_line, reason
-from cleanset.file_locks import is_locked
-from cleanset.files import WORKSPACE_LOCK, md5, md5_of, read_text
-from cleanset.progress import found_in_threads
-from cleanset.validation import shown
+from cleanset.plumbing.file_locks import is_locked
+from cleanset.plumbing.files import WORKSPACE_LOCK, md5, md5_of, read_text
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import shown
 
 
 @dataclass(frozen=True, slots=True)

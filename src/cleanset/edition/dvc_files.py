@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import yaml
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import check_no_links
-from cleanset.validation import shown
+from cleanset.plumbing.files import check_no_links
+from cleanset.plumbing.validation import shown
 
 if TYPE_CHECKING:
     from dvc.output import Output

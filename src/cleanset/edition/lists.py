@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from cleanset.csv_files import read_rows
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, sha256_of
-from cleanset.validation import join_names, matching, numeric, shown
+from cleanset.plumbing.csv_files import read_rows
+from cleanset.plumbing.files import is_there, sha256_of
+from cleanset.plumbing.validation import join_names, matching, numeric, shown
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")

@@ -9,8 +9,8 @@ import psutil
 from cleanset.edition.dvc_files import is_whole, lock_files
 from cleanset.edition.git import GitError, run_git
 from cleanset.errors import CleansetError
-from cleanset.files import check_no_links, read_bytes, write_text
-from cleanset.json_files import parse_json
+from cleanset.plumbing.files import check_no_links, read_bytes, write_text
+from cleanset.plumbing.json_files import parse_json
 
 _CONFLICT = re.compile(r"(?m)^(<{7}|>{7}|[|]{7})( |$)")
 

@@ -10,9 +10,9 @@ from cleanset.edition.params import Model, checked_params, read_params
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.yaml_edit import InBraces, LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, write_together
-from cleanset.validation import shown, validate
-from cleanset.yaml_files import parse_yaml
+from cleanset.plumbing.files import is_there, read_text, write_together
+from cleanset.plumbing.validation import shown, validate
+from cleanset.plumbing.yaml_files import parse_yaml
 
 Models = Mapping[str, Model]
 """The models of an edition by role, in the order of the ensemble."""

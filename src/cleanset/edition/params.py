@@ -14,8 +14,7 @@ from cleanset.classes import ClassTable, imagenet, parse_ranges
 from cleanset.dataset.label_sources import known_sources
 from cleanset.edition.about import About
 from cleanset.errors import CleansetError, InputError, cut
-from cleanset.selection.rule import OWN_LABELS, ImagesPerClass, Label, Order, Pool, Rule
-from cleanset.validation import (
+from cleanset.plumbing.validation import (
     DeviceText,
     Role,
     Section,
@@ -26,8 +25,9 @@ from cleanset.validation import (
     missing_keys,
     shown,
 )
+from cleanset.plumbing.yaml_files import data_beside, read_yaml
+from cleanset.selection.rule import OWN_LABELS, ImagesPerClass, Label, Order, Pool, Rule
 from cleanset.vocabulary import BASES, TIERS
-from cleanset.yaml_files import data_beside, read_yaml
 
 Engine = Literal["local", "ray"]
 """What computes: the devices of this machine, or those of a Ray cluster."""

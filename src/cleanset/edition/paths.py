@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleanset.classes import ClassTable, imagenet, parse_class_table
-from cleanset.files import PathBelow, PathOfName, is_there, partial_shards, read_text, remove_abandoned
+from cleanset.plumbing.files import PathBelow, PathOfName, is_there, partial_shards, read_text, remove_abandoned
 
 if TYPE_CHECKING:
     import pandas as pd

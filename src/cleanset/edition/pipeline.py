@@ -13,9 +13,9 @@ from cleanset.edition.dvc_files import checked_pipeline
 from cleanset.edition.params import EXPECTED_EDITION
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there
-from cleanset.validation import join_names, shown
-from cleanset.yaml_files import read_yaml
+from cleanset.plumbing.files import is_there
+from cleanset.plumbing.validation import join_names, shown
+from cleanset.plumbing.yaml_files import read_yaml
 
 JOINT_STAGES = {
     "intersect": ("scores",),

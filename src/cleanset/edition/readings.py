@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from cleanset.yaml_files import data_beside
+from cleanset.plumbing.yaml_files import data_beside
 
 if TYPE_CHECKING:
     from cleanset.edition.params import Params, ReviewPolicy

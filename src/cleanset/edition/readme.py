@@ -6,7 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cleanset.edition.params import Model, Params
 from cleanset.edition.versions import installed_version
-from cleanset.markup import markdown_code, markdown_text
+from cleanset.plumbing.markup import markdown_code, markdown_text
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

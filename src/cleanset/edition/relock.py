@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cleanset.edition.dvc_files import LockedFile, LockedStage, dvc_stages, is_whole, load_yaml
 from cleanset.edition.modules import SOURCE
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.plumbing.files import read_text
 
 if TYPE_CHECKING:
     from dvc.stage import Stage as LoadedStage

@@ -5,8 +5,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, write_together
-from cleanset.validation import shown
+from cleanset.plumbing.files import is_there, read_text, write_together
+from cleanset.plumbing.validation import shown
 
 _UNWRITABLE = re.compile(r"[\"'#\x00-\x1f\x7f]|^\s|\s$|^$")
 _URL = re.compile(r"(?m)^(\['remote \"origin\"'\]\n(?:[ \t].*\n)*?[ \t]+url[ \t]*=[ \t]*).*$")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cleanset.edition.git import GitError, run_git, trust_command
 from cleanset.errors import CleansetError, reason
-from cleanset.files import is_there, read_text, write_text, write_together
+from cleanset.plumbing.files import is_there, read_text, write_text, write_together
 
 ATTRIBUTES = "* -text\ndvc.lock -merge\n"
 """The .gitattributes of an edition: git changes no line ends, as everything is known by its bytes; and of two branches'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text
+from cleanset.plumbing.files import is_there, read_text
 
 COMPUTING = ("numpy", "pillow", "robustbench", "timm", "torch")
 """Libraries that compute scores; their versions are recorded beside the scores."""

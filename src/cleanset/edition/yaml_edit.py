@@ -15,7 +15,7 @@ from itertools import accumulate
 import yaml
 
 from cleanset.errors import CleansetError
-from cleanset.yaml_files import Document, is_plain_text, parse_document
+from cleanset.plumbing.yaml_files import Document, is_plain_text, parse_document
 
 
 class LayoutError(ValueError):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from cleanset.metrics import Lines, metric_lines
+from cleanset.plumbing.metrics import Lines, metric_lines
 from cleanset.statistics.differences import holm
 
 if TYPE_CHECKING:

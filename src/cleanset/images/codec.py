@@ -20,8 +20,8 @@ from PIL import Image, UnidentifiedImageError, features
 from PIL import __version__ as _pillow
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256
 from cleanset.images.boxes import Box, Crop, check_box
+from cleanset.plumbing.files import sha256
 
 # second bytes of the markers of a JPEG; the first is 0xFF
 _START = 0xD8

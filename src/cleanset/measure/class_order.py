@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import first_names, shown
 from cleanset.statistics.formats import percent
 from cleanset.statistics.numbering import OtherNumbering, other_numbering
-from cleanset.validation import first_names, shown
 
 NATURAL = "natural"
 """The order of keys in which numbers within them are compared as numbers, by name."""

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import PACKAGE, CleansetError, install_command, reason
-from cleanset.json_files import with_digest, write_json
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.factors import factors_of, read_annotations
@@ -20,7 +19,8 @@ from cleanset.measure.predictions import parse_prediction_files, read_prediction
 from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet, with_studies
 from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs, split_name
-from cleanset.validation import first_problem
+from cleanset.plumbing.json_files import with_digest, write_json
+from cleanset.plumbing.validation import first_problem
 
 
 @dataclass(frozen=True, slots=True)

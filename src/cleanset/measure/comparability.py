@@ -13,9 +13,9 @@ from pydantic import Field, FiniteFloat, JsonValue
 from pydantic.main import IncEx
 
 from cleanset.errors import CleansetError, cut
-from cleanset.files import sha256
-from cleanset.json_files import JsonMapping, JsonObject
-from cleanset.validation import SHA256_FORM, Section, Sha256
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.json_files import JsonMapping, JsonObject
+from cleanset.plumbing.validation import SHA256_FORM, Section, Sha256
 
 # number of the card's form; raised when its fields change
 FORM = 1

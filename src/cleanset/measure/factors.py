@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import JsonValue
 
-from cleanset.csv_files import parse_rows
 from cleanset.dataset.ilsvrc import image_id_of
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.files import read_bytes, read_text, sha256
-from cleanset.json_files import parse_json
+from cleanset.plumbing.csv_files import parse_rows
+from cleanset.plumbing.files import read_bytes, read_text, sha256
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.validation import shown
 from cleanset.statistics.basics import LEVEL
 from cleanset.statistics.bootstrap import PSEUDO_IMAGES, RESAMPLES, Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.formats import percent
 from cleanset.statistics.shares import wilson
-from cleanset.validation import shown
 
 FACTORS = (
     "pose", "background", "pattern", "color", "smaller", "shape", "partial_view", "subcategory", "texture", "larger",

@@ -19,8 +19,6 @@ from rich.console import Console
 from cleanset.edition.params import BATCH_SIZE, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError, NotComparableError, raised, reason
-from cleanset.json_files import JsonObject
-from cleanset.machine import available_cores
 from cleanset.measure.image_lists import LIST_SUFFIX, open_set_or_list
 from cleanset.measure.measured_models import MeasuredModel, measured_model, results_content, results_json
 from cleanset.measure.pairs import Pair, compare_pairwise
@@ -34,13 +32,15 @@ from cleanset.measure.predictions import (
 from cleanset.measure.rendering import as_text, write_page
 from cleanset.measure.sets import EvaluationSet, open_set, with_studies
 from cleanset.measure.table import cell
-from cleanset.progress import tracked
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import tracked
+from cleanset.plumbing.validation import shown
 from cleanset.scoring.consistency import batches_to_ask, dependence
 from cleanset.scoring.gate import NetworkError, NetworkGate, not_finite, wrong_answer
 from cleanset.scoring.logits import top5
 from cleanset.sets.image_set import ImageSet
 from cleanset.statistics.formats import decimal
-from cleanset.validation import shown
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,6 @@ import pandas as pd
 from PIL import Image
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_rows
 from cleanset.dataset.archives import VerifiedImages
 from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.params import read_params
@@ -17,9 +16,10 @@ from cleanset.errors import CleansetError
 from cleanset.images.codec import decode_file
 from cleanset.measure.multilabel import REASSESSED, SetLabels
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, open_set
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.csv_files import read_rows
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import shown
 from cleanset.sets.manifest import BOX, MANIFEST, file_name
-from cleanset.validation import shown
 from cleanset.vocabulary import TIERS
 
 LIST_SUFFIX = ".csv"

@@ -8,7 +8,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text
 from cleanset.dataset.label_findings import (
     DENYING,
     FINDINGS,
@@ -23,12 +22,13 @@ from cleanset.dataset.label_sources import PLACE, ImageLabels, SourceLabels, kno
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import InputError
-from cleanset.files import is_there, write_text
-from cleanset.json_files import JsonObject
 from cleanset.measure.image_lists import LIST_SUFFIX, list_rows
 from cleanset.measure.multilabel import REASSESSED
 from cleanset.measure.sets import class_index_of
 from cleanset.measure.table import Cell, MeasureTable
+from cleanset.plumbing.csv_files import csv_text
+from cleanset.plumbing.files import is_there, write_text
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import one_set, read_set
 from cleanset.sets.manifest import MANIFEST

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 from pydantic import JsonValue
 
-from cleanset.json_files import JsonObject, with_digest
 from cleanset.measure.class_order import STATE_IT, in_other_order, order_in_words
 from cleanset.measure.comparability import (
     CLEAN_ACCURACY,
@@ -25,6 +24,7 @@ from cleanset.measure.measures import MEASURES, Measures, measure_predictions
 from cleanset.measure.multilabel import MultiLabelAccuracy, multilabel_accuracies
 from cleanset.measure.pairs import Pair, compare_pairwise
 from cleanset.measure.sets import EvaluationSet
+from cleanset.plumbing.json_files import JsonObject, with_digest
 from cleanset.statistics.basics import LEVEL
 
 Provenance = Mapping[str, JsonValue]

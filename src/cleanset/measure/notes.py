@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 
 from pydantic import JsonValue
 
-from cleanset.json_files import JsonMapping
 from cleanset.measure.comparability import CLEAN_ACCURACY, SHOWN_DIGITS, ComparabilityCard
+from cleanset.plumbing.json_files import JsonMapping
 
 
 class Note(NamedTuple):

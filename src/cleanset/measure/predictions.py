@@ -16,13 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_rows, write_csv
 from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256_of
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
 from cleanset.measure.specs import MAX_NAME
+from cleanset.plumbing.csv_files import read_rows, write_csv
+from cleanset.plumbing.files import sha256_of
+from cleanset.plumbing.validation import join_names, shown
 from cleanset.scoring.logits import SUM_TOLERANCE, TOP
-from cleanset.validation import join_names, shown
 
 PREDICTED_CLASS_COLUMNS = tuple(f"class_{rank}" for rank in range(1, TOP + 1))
 PROBABILITY_COLUMNS = tuple(f"probability_{rank}" for rank in range(1, TOP + 1))

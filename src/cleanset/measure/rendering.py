@@ -12,7 +12,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.classes import ClassTable
-from cleanset.files import write_text
 from cleanset.measure.class_order import order_statement
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
 from cleanset.measure.measures import MEASURES, DeclaredMeasure
@@ -20,6 +19,7 @@ from cleanset.measure.notes import UNCHECKED, Note, table_notes
 from cleanset.measure.pairs import Pair
 from cleanset.measure.sets import EvaluationSet
 from cleanset.measure.table import Cell, MeasureTable, cell, measure_cell
+from cleanset.plumbing.files import write_text
 from cleanset.statistics.formats import p_value
 
 # models that get a column each in the tables of classes and confusions; of more, the mean or the sum

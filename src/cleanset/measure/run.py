@@ -15,10 +15,8 @@ import pandas as pd
 from cleanset import tables
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
-from cleanset.files import partial_shards, remove_abandoned, sha256
 from cleanset.images.codec import pixels_sha256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
-from cleanset.json_files import JsonObject, with_digest, write_json
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.measured_models import MeasuredModel, measured_model
 from cleanset.measure.predictions import scored_table
@@ -33,7 +31,9 @@ from cleanset.measure.user_model import (
     module_of_member,
     random_image,
 )
-from cleanset.progress import found_in_threads, print_notice
+from cleanset.plumbing.files import partial_shards, remove_abandoned, sha256
+from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
+from cleanset.plumbing.progress import found_in_threads, print_notice
 from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.engine import ScoringRun, Settings, below_float64, dependence_of
 from cleanset.scoring.fingerprints import program_fingerprint

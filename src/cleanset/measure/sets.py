@@ -16,18 +16,18 @@ from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.dataset.label_sources import ImageLabels
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, InputError
-from cleanset.files import check_unpacked, sha256
 from cleanset.images.codec import decode_file
 from cleanset.loading import missing_export
 from cleanset.measure.factors import ImageFactors
 from cleanset.measure.multilabel import REASSESSED, SetLabels, labels_from
 from cleanset.measure.notes import MeasuredSet
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import check_unpacked, sha256
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import shown
 from cleanset.sets.description import UNPUBLISHED, in_random_order, notices_of
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import one_set, read_image, read_regular_file, read_release, read_set
 from cleanset.sets.manifest import MANIFEST, Entry
-from cleanset.validation import shown
 
 _INDEX = re.compile(r"[0-9]{1,4}", re.ASCII)
 NUMBERED = "Its folders are numbers, taken for class indices, as ImageNet-V2's are."

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from cleanset.cache import cache_folder
 from cleanset.edition.models import zoo_fields
 from cleanset.edition.params import Model, has_no_network, is_callable_name
 from cleanset.errors import CleansetError
-from cleanset.files import sha256_of
-from cleanset.validation import shown, validate
+from cleanset.plumbing.cache import cache_folder
+from cleanset.plumbing.files import sha256_of
+from cleanset.plumbing.validation import shown, validate
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
 WEIGHTS_READERS = "cleanset.weights"

@@ -11,10 +11,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.csv_files import csv_text
 from cleanset.evaluation.measures import Measure
-from cleanset.markup import markdown_text
 from cleanset.measure.notes import Note
+from cleanset.plumbing.csv_files import csv_text
+from cleanset.plumbing.markup import markdown_text
 from cleanset.statistics.formats import decimal
 
 GAP = 2

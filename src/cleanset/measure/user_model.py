@@ -45,11 +45,11 @@ from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing, Res
 from cleanset.measure.class_order import places_of
 from cleanset.measure.predictions import printed_answers
 from cleanset.measure.specs import CommandModel, ModuleModel
+from cleanset.plumbing.validation import shown
 from cleanset.scoring.checked_network import CheckedNetwork, kind_of
 from cleanset.scoring.checkpoints import unusable_kind
 from cleanset.scoring.fingerprints import module_fingerprint, sources_sha256
 from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.validation import shown
 
 # the distance in nats that the logits of other classes are put below the smallest: their probability is 0
 BELOW = 1000.0

@@ -8,9 +8,9 @@ from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text
 from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Passes, Plan, Work
+from cleanset.plumbing.files import is_there, read_text
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import is_at_hand
 from cleanset.scoring.parts import NOTHING, FinishedPart

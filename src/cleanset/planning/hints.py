@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from time import monotonic
 
 from cleanset.errors import CleansetError
-from cleanset.machine import available_cores
 from cleanset.planning.work import IMAGE_BYTES, Count, Plan, Work
-from cleanset.progress import tracked
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import tracked
 from cleanset.report.hints import HintedPlace, images_in, is_text_read, look_of
 from cleanset.review.hints.text import usual_text_files
 from cleanset.scoring.parts import NOTHING, FinishedPart

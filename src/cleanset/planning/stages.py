@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cleanset.edition.dvc_files import dvc_stages
 from cleanset.errors import CleansetError
-from cleanset.interpreter import python_command
 from cleanset.planning.work import State, Work
+from cleanset.plumbing.interpreter import python_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.progress import print_notice
+from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.parts import NOTHING, FinishedPart, only_start
 
 HOUR = 3600

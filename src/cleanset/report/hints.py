@@ -11,19 +11,20 @@ from pathlib import Path, PurePosixPath
 from rich.console import Group, RenderableType
 
 from cleanset.classes import ClassTable, imagenet
-from cleanset.csv_files import csv_text
 from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.dataset.folder import check_image_names, image_locations, images_below
 from cleanset.dataset.ilsvrc import parse_image_name
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
-from cleanset.files import is_there, sha256, write_text
 from cleanset.images.codec import decode
 from cleanset.images.fingerprints import can_fingerprint
 from cleanset.images.local_features import can_find_features
-from cleanset.kept_files import KeptFiles
-from cleanset.machine import available_cores, keep_freed_memory
-from cleanset.progress import found_in_threads, print_notice, tracked
+from cleanset.plumbing.csv_files import csv_text
+from cleanset.plumbing.files import is_there, sha256, write_text
+from cleanset.plumbing.kept_files import KeptFiles
+from cleanset.plumbing.machine import available_cores, keep_freed_memory
+from cleanset.plumbing.progress import found_in_threads, print_notice, tracked
+from cleanset.plumbing.validation import join_names
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage, kept_thumbnails, usual_thumbnail_files
 from cleanset.review.hints.ranked import (
@@ -40,7 +41,6 @@ from cleanset.review.terminal import grid
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import check_outside, one_set, read_image, read_set
 from cleanset.sets.manifest import MANIFEST, check_not_empty
-from cleanset.validation import join_names
 
 COLUMNS = ("image", "hint", "severity", "sign", "measure", "value", "limit", "other")
 MAX_TEXT_UNASKED = 1_000

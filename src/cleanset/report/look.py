@@ -4,10 +4,10 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from cleanset.files import new_folder
-from cleanset.folder_updates import FolderUpdate
-from cleanset.kept_files import KeptFiles
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import new_folder
+from cleanset.plumbing.folder_updates import FolderUpdate
+from cleanset.plumbing.kept_files import KeptFiles
+from cleanset.plumbing.progress import found_in_threads
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage, kept_thumbnails, page_image, usual_thumbnail_files
 from cleanset.sets.description import notices_of

@@ -11,9 +11,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from cleanset.classes import ClassName, ClassTable
-from cleanset.files import sha256
 from cleanset.images.boxes import UNKNOWN_BOX, Box
-from cleanset.machine import without_garbage_collection
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.report.fates import HardClass, ReportedCandidate
 from cleanset.report.figures import ClassState, CountsByName, FunnelStep, Histogram, Rejects
 from cleanset.report.thumbnails import PageImage

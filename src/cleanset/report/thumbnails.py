@@ -13,10 +13,10 @@ from urllib.parse import quote
 import PIL
 from PIL import Image, ImageDraw, ImageOps, features
 
-from cleanset.cache import PACKAGE
 from cleanset.images.boxes import Box
 from cleanset.images.codec import ORIENTATION, cropped, decode, set_orientation
-from cleanset.kept_files import KeptFiles, kept_files
+from cleanset.plumbing.cache import PACKAGE
+from cleanset.plumbing.kept_files import KeptFiles, kept_files
 
 CODE = ("report/thumbnails.py", "images/codec.py", "images/boxes.py")
 """The files of the package that decide on the bytes of a thumbnail, and on how it is kept."""

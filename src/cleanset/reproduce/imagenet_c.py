@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.reproduce.numbers import NotComputed, Number, Reproduction
 from cleanset.reproduce.published_files import PublishedFile, read_published
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS, ALEXNET_ERRORS_3DCC, relative_to
 from cleanset.studies.robustness.sampled import Sampled, mean_of
-from cleanset.yaml_files import data_beside
 
 TITLE = (
     "D. Hendrycks and T. Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and Perturbations "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleanset.files import read_known
+from cleanset.plumbing.files import read_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import CLASSES, timm_info
 from cleanset.dataset.labels import read_reassessed
 from cleanset.errors import CleansetError
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.reproduce.numbers import NotComputed, Number, Reproduction
 from cleanset.sets.published.image_set import SelectedImages, select_images
 from cleanset.sets.published.lists import PUBLISHED_MODEL, RATINGS, TOP5, PublishedChoice
 from cleanset.studies.realness.analysis import summary
 from cleanset.studies.realness.ratings import read_ratings, texts_of
-from cleanset.yaml_files import data_beside
 
 TITLE = (
     "D. Fazlija et al., SCOOTER: A Human Evaluation Framework for Unrestricted Adversarial Examples (arXiv:2507.07776)"

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.reproduce.numbers import NotComputed, Number, Reproduction
 from cleanset.studies.robustness.scenarios.measures import score_of_squares, spread
 from cleanset.studies.robustness.scenarios.regression import FACTORS, regression
-from cleanset.yaml_files import data_beside
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,11 +18,20 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import with_table
 from cleanset.edition.yaml_edit import LayoutError, edited_text
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_bytes, read_text, remove_abandoned, sha256, sha256_of, write_bytes, write_text
+from cleanset.plumbing.files import (
+    is_there,
+    read_bytes,
+    read_text,
+    remove_abandoned,
+    sha256,
+    sha256_of,
+    write_bytes,
+    write_text,
+)
+from cleanset.plumbing.yaml_files import parse_yaml
 from cleanset.review.carried import NewImages, keep_what_holds, read_old_reviews
 from cleanset.review.renamed import RenamedClasses
 from cleanset.scoring.brought import read_scores
-from cleanset.yaml_files import parse_yaml
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import UNKNOWN_BOX, known_box
+from cleanset.plumbing.waiting import announced
 from cleanset.review import agreement
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.file_format import review_fields
@@ -20,7 +21,6 @@ from cleanset.selection.fill import UNREVIEWED, Decision
 from cleanset.statistics.formats import percent
 from cleanset.statistics.raters import MIN_RATED, coefficient_text
 from cleanset.tables import INDEX, read_table
-from cleanset.waiting import announced
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_rows, write_csv
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, write_text
 from cleanset.images.boxes import parse_box
-from cleanset.json_files import check_digest, read_json, with_digest
+from cleanset.plumbing.csv_files import read_rows, write_csv
+from cleanset.plumbing.files import is_there, write_text
+from cleanset.plumbing.json_files import check_digest, read_json, with_digest
+from cleanset.plumbing.validation import Role, Section, shown, validate
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.review.audit import (
     AuditKind,
     AuditPlan,
@@ -30,8 +32,6 @@ from cleanset.review.gold import GoldAnswer, gold_answers, without_golds
 from cleanset.review.gold_files import read_gold_key
 from cleanset.review.store import AUDIT, BOARD, Votes, check_reviewer, check_reviews, read_reviews, read_votes
 from cleanset.review.verdicts import ImageKey
-from cleanset.validation import Role, Section, shown, validate
-from cleanset.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
-from cleanset.file_locks import locked
-from cleanset.files import read_text, replace_file
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import read_text, replace_file
 from cleanset.review.file_format import parse_reviews
 from cleanset.review.save import with_reviews
 from cleanset.review.store import check_reviewer, check_reviews, read_reviews, review_file

@@ -10,9 +10,9 @@ from cleanset.dataset.folder import LabelledImages
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
-from cleanset.file_locks import locked
-from cleanset.files import is_there, read_text, replace_file, write_text
 from cleanset.images.boxes import Box, known_box
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import is_there, read_text, replace_file, write_text
 from cleanset.review.gold import GoldKey, is_gold_answer
 from cleanset.review.gold_files import GOLD_KEY, gold_key_text, read_gold_key
 from cleanset.review.guidelines import GUIDELINES

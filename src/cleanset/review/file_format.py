@@ -9,16 +9,16 @@ import pydantic
 import yaml
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from cleanset.cache import PACKAGE
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
-from cleanset.files import sha256
 from cleanset.images.boxes import UNKNOWN_BOX, Box, Unknown, parse_box
-from cleanset.kept_files import KeptFiles, kept_files
+from cleanset.plumbing.cache import PACKAGE
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.kept_files import KeptFiles, kept_files
+from cleanset.plumbing.validation import MAX_VALUE, Section, shown, validate
+from cleanset.plumbing.yaml_files import parse_remembered
 from cleanset.review.verdicts import OFFICIAL, Clean, Cropped, Rejected, Review, Unsure, Verdict, Vote
-from cleanset.validation import MAX_VALUE, Section, shown, validate
 from cleanset.vocabulary import Basis, Reason, Seen, VerdictKind
-from cleanset.yaml_files import parse_remembered
 
 UNKNOWN: Literal["unknown"] = UNKNOWN_BOX.value
 """Value of `crop` where the image is to be cropped, but the box is not known."""
@@ -209,7 +209,8 @@ def _table(value: object, place: str, expected: str) -> dict[str, object]:
 
 
 CODE = (
-    "images/boxes.py", "review/file_format.py", "review/verdicts.py", "validation.py", "vocabulary.py", "yaml_files.py",
+    "images/boxes.py", "plumbing/validation.py", "plumbing/yaml_files.py", "review/file_format.py",
+    "review/verdicts.py", "vocabulary.py",
 )  # fmt: skip
 """The files of the package that decide on the verdicts in a text."""
 

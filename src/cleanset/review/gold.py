@@ -12,8 +12,8 @@ from typing import Annotated
 
 from cleanset.classes import ClassOfKey
 from cleanset.dataset.folder import ImageId
+from cleanset.plumbing.validation import EmptyIsNone, matching, one_of
 from cleanset.review.verdicts import Clean, ImageKey, Review, Vote, votes_that
-from cleanset.validation import EmptyIsNone, matching, one_of
 from cleanset.vocabulary import REASONS
 
 

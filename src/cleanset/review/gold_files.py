@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text, parse_rows
-from cleanset.files import is_there, read_text
+from cleanset.plumbing.csv_files import csv_text, parse_rows
+from cleanset.plumbing.files import is_there, read_text
 from cleanset.review.gold import GoldItem
 from cleanset.review.verdicts import ImageKey
 

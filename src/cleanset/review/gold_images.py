@@ -19,8 +19,8 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
-from cleanset.files import sha256, write_bytes, write_text
 from cleanset.images.codec import Read, decode
+from cleanset.plumbing.files import sha256, write_bytes, write_text
 from cleanset.review.decided import candidates_of, checked_votes
 from cleanset.review.gold import GoldItem
 from cleanset.review.gold_files import GOLD_KEY, gold_file, gold_key_text, read_gold_key

@@ -4,7 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, read_text, write_text
+from cleanset.plumbing.files import is_there, read_text, write_text
 from cleanset.review.reasons import REASON_ENTRIES
 
 GUIDELINES = "GUIDELINES.md"

@@ -10,14 +10,15 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text, write_csv
 from cleanset.dataset.folder import LABEL_COLUMNS, groups_of
 from cleanset.dataset.label_findings import Finding, finding
 from cleanset.dataset.label_sources import PLACE, SourceLabels, known_sources, read_sources
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, cut
-from cleanset.files import is_there
+from cleanset.plumbing.csv_files import csv_text, write_csv
+from cleanset.plumbing.files import is_there
+from cleanset.plumbing.validation import first_names
 from cleanset.review.decided import checked_votes, decisions_under
 from cleanset.review.opinions import MAX_LETTERS, OPINION_COLUMNS, Opinion
 from cleanset.review.store import BOARD
@@ -25,7 +26,6 @@ from cleanset.review.verdicts import Rejected
 from cleanset.selection.candidates import check_same_images
 from cleanset.statistics.formats import percent
 from cleanset.tables import INDEX, SCORES, read_table, text_of_table
-from cleanset.validation import first_names
 
 
 @dataclass(frozen=True, slots=True)

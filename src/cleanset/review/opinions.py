@@ -11,11 +11,11 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_rows
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
 from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.errors import CleansetError
-from cleanset.validation import checked, shown
+from cleanset.plumbing.csv_files import read_rows
+from cleanset.plumbing.validation import checked, shown
 
 OPINION_COLUMNS = ("image_id", "flag", "source")
 """Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""

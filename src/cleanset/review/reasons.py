@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cleanset.validation import Section, validate
+from cleanset.plumbing.validation import Section, validate
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.vocabulary import REASONS, Reason
-from cleanset.yaml_files import data_beside
 
 
 class ReasonEntry(Section):

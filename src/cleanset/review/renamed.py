@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
+from cleanset.plumbing.validation import shown
 
 OPTION = "--renamed"
 

@@ -13,13 +13,13 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.folder import example_id, is_image_id
 from cleanset.edition.yaml_edit import LayoutError, edited_text, flow_text
 from cleanset.errors import CleansetError
-from cleanset.file_locks import ChangedMeanwhileError, locked
-from cleanset.files import read_text, replace_file, sync_folder
+from cleanset.plumbing.file_locks import ChangedMeanwhileError, locked
+from cleanset.plumbing.files import read_text, replace_file, sync_folder
+from cleanset.plumbing.yaml_files import parse_remembered
 from cleanset.review.file_format import fields_to_write, parse_reviews, review_fields
 from cleanset.review.guidelines import check_reviews_folder
 from cleanset.review.store import check_note, refuse_link, review_file
 from cleanset.review.verdicts import Review, Vote
-from cleanset.yaml_files import parse_remembered
 
 _Entry = tuple[str, object]
 """An image id and the fields of its verdict in a review file."""

@@ -10,7 +10,9 @@ from rich.console import Group, RenderableType
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
-from cleanset.files import is_there
+from cleanset.plumbing.files import is_there
+from cleanset.plumbing.validation import first_names
+from cleanset.plumbing.waiting import announced
 from cleanset.review.decided import candidates_of, checked_votes, decide_all
 from cleanset.review.queue import ByRole, ClassStatus, Decisions, State, class_status, combined_state
 from cleanset.review.store import Votes
@@ -19,8 +21,6 @@ from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.fill import UNREVIEWED
 from cleanset.selection.rule import ImagesPerClass
 from cleanset.tables import CROP_SCORES, INDEX, read_table
-from cleanset.validation import first_names
-from cleanset.waiting import announced
 
 STATES: tuple[State, ...] = get_args(State)
 ALL_MODELS = "all models"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, cut
-from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop, known_box
-from cleanset.machine import without_garbage_collection
+from cleanset.plumbing.files import read_text
+from cleanset.plumbing.machine import without_garbage_collection
+from cleanset.plumbing.waiting import announced
 from cleanset.review.file_format import kept_votes, parse_reviews, usual_verdict_files
 from cleanset.review.gold import without_golds
 from cleanset.review.gold_files import GOLD_KEY, read_gold_key
 from cleanset.review.guidelines import GUIDELINES, check_reviews_folder
 from cleanset.review.verdicts import OFFICIAL, ImageKey, Review, Vote, votes_that
-from cleanset.waiting import announced
 
 if TYPE_CHECKING:
     import pandas as pd

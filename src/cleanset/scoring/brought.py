@@ -10,12 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import sha256_of
+from cleanset.plumbing.csv_files import read_frame
+from cleanset.plumbing.files import sha256_of
+from cleanset.plumbing.validation import join_names, normal_text, shown
 from cleanset.scoring.logits import TOP, ScoreColumns, log_odds_of, ranked
-from cleanset.validation import join_names, normal_text, shown
 
 LabelsOfImages = Mapping[str, Sequence[int]]
 """The class indices of the labels of every image of an index, by image id."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from cleanset.errors import CleansetError
-from cleanset.machine import available_cores, max_workers
+from cleanset.plumbing.machine import available_cores, max_workers
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.shards import Shards

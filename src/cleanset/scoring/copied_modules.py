@@ -7,9 +7,9 @@ from cleanset.edition.code_link import LINKED
 from cleanset.edition.models import Models
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.files import sha256_of
+from cleanset.plumbing.files import sha256_of
+from cleanset.plumbing.validation import join_names
 from cleanset.scoring.fingerprints import is_importable, sources_of, sources_sha256
-from cleanset.validation import join_names
 
 _OF_EDITION = ("build", "data", "dvc_plots", "metrics", "report", "reviews", "studies", LINKED)
 """Folders of an edition that git ignores, or that stages and commands write into."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PRELOADED = (
-    "cleanset.safe_imports",
+    "cleanset.plumbing.safe_imports",
     "PIL.JpegImagePlugin", "PIL.PngImagePlugin",
     "cleanset.cli", "cleanset.dataset.archives", "cleanset.scoring.decoding",
 )  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cleanset.errors import CleansetError
-from cleanset.machine import keep_freed_memory
+from cleanset.plumbing.machine import keep_freed_memory
 
 # images in a batch without a GPU: with more, half of the time goes into allocating memory
 CPU_BATCH_SIZE = 4

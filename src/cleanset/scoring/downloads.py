@@ -16,12 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cleanset.file_locks import folder_lock
-from cleanset.files import sha256_of, write_text
-from cleanset.interpreter import python_command
-from cleanset.progress import print_notice
-from cleanset.retries import retried
-from cleanset.validation import SHA256_FORM
+from cleanset.plumbing.file_locks import folder_lock
+from cleanset.plumbing.files import sha256_of, write_text
+from cleanset.plumbing.interpreter import python_command
+from cleanset.plumbing.progress import print_notice
+from cleanset.plumbing.retries import retried
+from cleanset.plumbing.validation import SHA256_FORM
 
 # time without a byte after which a download is given up; gdown has no timeout of its own
 STALL_SECONDS = 60

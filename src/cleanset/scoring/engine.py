@@ -15,8 +15,8 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, Precision, Score
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import Preprocessing
-from cleanset.machine import available_cores
-from cleanset.progress import print_notice, rate_bar
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import print_notice, rate_bar
 from cleanset.scoring.computation import Elsewhere, Opened, Place, Task, Tasks, missing_tasks
 from cleanset.scoring.consistency import MAX_CHECKED, batches_to_ask, dependence
 from cleanset.scoring.decoding import PixelBatch, SharedBatches, in_threads, worker_processes

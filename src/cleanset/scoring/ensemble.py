@@ -17,14 +17,14 @@ from cleanset.edition.models import Models, change_models, models_from_texts, pi
 from cleanset.edition.params import SOURCES_WITH, Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256_of
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.files import sha256_of
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.validation import join_names
 from cleanset.scoring.copied_modules import check_fit, said_of_modules, with_modules
 from cleanset.scoring.downloads import what_instead_of_weights
 from cleanset.scoring.fingerprints import is_importable, sources_of, sources_sha256
 from cleanset.scoring.models import preprocessing_of, weights_at_hand, weights_path
 from cleanset.scoring.record import ListRecord, read_record
-from cleanset.validation import join_names
 
 WeightsState = Literal["there", "missing", "other bytes", "not weights"]
 

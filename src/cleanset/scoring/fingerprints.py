@@ -21,7 +21,7 @@ from pathlib import Path
 
 from cleanset.edition.versions import installed_version
 from cleanset.errors import PACKAGE
-from cleanset.files import sha256, sha256_of
+from cleanset.plumbing.files import sha256, sha256_of
 from cleanset.scoring.validity import code_of, library_versions
 
 MAX_FILES = 1_000

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.progress import print_notice
+from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.logits import are_log_probabilities, are_probabilities
 
 MANY_CLASSES = 10

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
+from cleanset.plumbing.validation import shown
 
 TOP = 5
 

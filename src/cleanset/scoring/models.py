@@ -25,11 +25,11 @@ from torchvision import models
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, UnreachableError
-from cleanset.files import read_text, sha256_of
 from cleanset.images.preprocessing import ROBUSTBENCH, ResizeAndCrop, timm_preprocessing, torchvision_preprocessing
+from cleanset.plumbing.files import read_text, sha256_of
+from cleanset.plumbing.validation import check_known
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.downloads import Drive, Hub, Web, digest_file, fetch, what_instead_of_weights
-from cleanset.validation import check_known
 
 # networks whose weights come from TensorFlow, and expect another normalisation, which they do inside
 _PORTED = ("googlenet", "inception_v3")

@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field
 
 from cleanset.edition.params import Precision
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.json_files import JsonObject, read_json, write_json
+from cleanset.plumbing.json_files import JsonObject, read_json, write_json
+from cleanset.plumbing.validation import Sha256
 from cleanset.scoring.distance import Distance
-from cleanset.validation import Sha256
 
 
 class ScoreRecord(BaseModel, extra="forbid", frozen=True):

@@ -12,8 +12,8 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned
-from cleanset.progress import rate_bar
+from cleanset.plumbing.files import remove_abandoned
+from cleanset.plumbing.progress import rate_bar
 from cleanset.scoring.parts import FinishedPart
 from cleanset.tables import SCORES, Table, read_table, rows_of_table, text_of_table, write_table
 

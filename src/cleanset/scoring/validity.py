@@ -14,10 +14,10 @@ from pathlib import Path
 
 from cleanset.edition.versions import COMPUTING, installed_version
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256, sha256_of
-from cleanset.json_files import JsonMapping, JsonObject, check_digest, parse_json
-from cleanset.progress import print_notice
-from cleanset.validation import shown
+from cleanset.plumbing.files import read_bytes, sha256, sha256_of
+from cleanset.plumbing.json_files import JsonMapping, JsonObject, check_digest, parse_json
+from cleanset.plumbing.progress import print_notice
+from cleanset.plumbing.validation import shown
 
 
 @dataclass(frozen=True, slots=True)

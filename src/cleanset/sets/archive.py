@@ -24,11 +24,11 @@ from pathlib import Path, PurePosixPath
 from cleanset.classes import CLASSES_FILE, ClassTable
 from cleanset.dataset.archives import check_member
 from cleanset.errors import CleansetError, one_line, reason
-from cleanset.files import new_folder, read_text
+from cleanset.plumbing.files import new_folder, read_text
+from cleanset.plumbing.validation import shown
 from cleanset.sets.folder import check_outside, read_image, read_set
 from cleanset.sets.manifest import Entry
 from cleanset.sets.manifest_checks import check_set
-from cleanset.validation import shown
 
 _REMEDY = "expected one of cleanset publish"
 MEMBER_TIME = 315_576_000

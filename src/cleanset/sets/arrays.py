@@ -15,15 +15,15 @@ from cleanset.classes import ClassTable
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, write_text
 from cleanset.images.codec import Source, decode
 from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing
-from cleanset.machine import available_cores
-from cleanset.progress import tracked
+from cleanset.plumbing.files import new_folder, write_text
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import tracked
+from cleanset.plumbing.validation import shown
 from cleanset.scoring.decoding import pixels_of
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.tables import INDEX, read_table
-from cleanset.validation import shown
 
 MAX_IMAGES_IN_MEMORY = 64
 

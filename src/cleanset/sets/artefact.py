@@ -7,7 +7,7 @@ the texts; with them under that of the images, which are what it is downloaded f
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.texts import HUB_LICENCES
 
 if TYPE_CHECKING:

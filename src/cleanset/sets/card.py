@@ -9,9 +9,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
-from cleanset.files import sha256
-from cleanset.json_files import JsonObject
-from cleanset.markup import markdown_fence, markdown_text
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.markup import markdown_fence, markdown_text
 from cleanset.review.agreement import overall
 from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import yaml
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_rows
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.csv_files import csv_rows
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.artefact import artefact_of
 from cleanset.sets.description import Release, in_random_order, limits_of, name_of, summary_of
 from cleanset.sets.manifest import COLUMNS, MANIFEST, Entry, form_of

@@ -8,9 +8,9 @@ import pandas as pd
 from PIL.Image import Image
 
 from cleanset.classes import ClassTable
-from cleanset.files import sha256
 from cleanset.images.boxes import UNKNOWN_BOX, Box, known_box
 from cleanset.images.codec import cropped, encoder, pixels_sha256, png
+from cleanset.plumbing.files import sha256
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.crop_check import check_scored, crops_of, predictions_of_crops
 from cleanset.selection.selected import SelectedImage, boxes_of

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text, parse_rows
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES
 from cleanset.edition.about import About
 from cleanset.edition.readings import COUNTS_AS_CLEAN
 from cleanset.errors import CleansetError
-from cleanset.files import md5, sha256
-from cleanset.json_files import JsonMapping, JsonObject
+from cleanset.plumbing.csv_files import csv_text, parse_rows
+from cleanset.plumbing.files import md5, sha256
+from cleanset.plumbing.json_files import JsonMapping, JsonObject
 from cleanset.sets.manifest import have_tiers
 from cleanset.sets.manifest_checks import twins
 from cleanset.sets.texts import Texts, citation, templates, texts_of

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_table
 from cleanset.errors import CleansetError, DamagedError, InputError
-from cleanset.files import check_unpacked, read_bytes, sha256, write_text
-from cleanset.json_files import JsonMapping
+from cleanset.plumbing.files import check_unpacked, read_bytes, sha256, write_text
+from cleanset.plumbing.json_files import JsonMapping
+from cleanset.plumbing.validation import shown
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
 from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv
 from cleanset.sets.manifest_checks import read_manifest
-from cleanset.validation import shown
 
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""

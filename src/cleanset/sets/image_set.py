@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from cleanset.classes import ClassTable
 from cleanset.errors import DamagedError
 from cleanset.images.codec import decode
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.folder import read_image
 from cleanset.sets.manifest import COLUMNS, Entry
 

@@ -12,16 +12,16 @@ from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.pinned import pinned_text, read_pinned
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, edition_of_set
-from cleanset.files import is_there, sha256, sha256_of
 from cleanset.images.boxes import known_box
+from cleanset.plumbing.files import is_there, sha256, sha256_of
+from cleanset.plumbing.validation import first_names
+from cleanset.plumbing.waiting import announced
 from cleanset.review.guidelines import GUIDELINES, own_guidelines
 from cleanset.review.store import accepted_votes, read_reviews
 from cleanset.sets.description import params_sha256_of, rejections
 from cleanset.sets.folder import REJECTED_CSV, manifest_text, read_regular_file, read_release
 from cleanset.sets.manifest import MANIFEST
 from cleanset.sets.manifest_checks import check_manifest
-from cleanset.validation import first_names
-from cleanset.waiting import announced
 
 PARAMS = "params.yaml"
 REVIEWS = "reviews"

@@ -12,12 +12,12 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from cleanset.classes import ClassTable, context_classes
-from cleanset.csv_files import csv_text
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, has_area
-from cleanset.json_files import JsonObject
-from cleanset.validation import ROLE_FORM, Sha256, checked
+from cleanset.plumbing.csv_files import csv_text
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.validation import ROLE_FORM, Sha256, checked
 from cleanset.vocabulary import SourceCheck, Tier
 
 MANIFEST = "manifest.csv"

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import unescaped
 from cleanset.dataset.duplicates import equal_pairs
 from cleanset.dataset.folder import example_id
 from cleanset.errors import CleansetError, cut, one_line
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.csv_files import unescaped
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.validation import SHA256_FORM
 from cleanset.sets.manifest import BOX, COLUMNS, DENIED_BY, FORMAT, MANIFEST, Entry, ManifestForm, manifest_csv
-from cleanset.validation import SHA256_FORM
 
 MAX_SHOWN_CHARACTERS = 100
 """Limit of a value in a message; a damaged file may hold one of any length."""

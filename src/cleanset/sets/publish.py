@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, new_folder, sha256
+from cleanset.plumbing.files import is_there, new_folder, sha256
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets import verify
 from cleanset.sets.archive import sign, write_tar

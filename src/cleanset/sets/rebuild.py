@@ -11,9 +11,9 @@ from pathlib import Path
 
 from cleanset.dataset.archives import Location, locate
 from cleanset.dataset.by_content import locate_by_content
-from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import new_folder, sha256
+from cleanset.plumbing.progress import found_in_threads
 from cleanset.sets.card import rebuilt_card
 from cleanset.sets.delivered import image_file, make_class_folders
 from cleanset.sets.folder import CARD, check_listed, manifest_text, read_release, write_descriptions

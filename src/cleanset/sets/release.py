@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.classes import CLASSES_FILE, ClassTable
-from cleanset.csv_files import csv_text
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, is_there, new_folder, sha256
 from cleanset.images.boxes import known_box
+from cleanset.plumbing.csv_files import csv_text
+from cleanset.plumbing.files import check_regular, is_there, new_folder, sha256
 from cleanset.review.audit_files import all_gold_answers, verdicts_folder
 from cleanset.review.calibration import calibrations
 from cleanset.review.calibration_report import calibration_as_json

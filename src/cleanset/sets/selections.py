@@ -14,12 +14,12 @@ import pandas as pd
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import parse_image_name
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, read_known
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import new_folder, read_known
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import check_known, shown
 from cleanset.sets.delivered import make_class_folders
 from cleanset.sets.published.lists import ilsvrc_class
 from cleanset.sets.published.source_images import CHECKED, SourceImages, archive_md5, check_md5
-from cleanset.validation import check_known, shown
 
 ROBUSTBENCH = "robustbench"
 """The name of the selection, and of the package that has it."""

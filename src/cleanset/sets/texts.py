@@ -9,9 +9,9 @@ from typing import Any
 
 from cleanset.classes import ClassTable
 from cleanset.edition.about import About, ImageSource
-from cleanset.json_files import JsonMapping, JsonObject
+from cleanset.plumbing.json_files import JsonMapping, JsonObject
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.vocabulary import SCOOTER
-from cleanset.yaml_files import read_yaml
 
 _CC_BY = "CC-BY-4.0"
 _CC_BY_URL = "https://creativecommons.org/licenses/by/4.0/"

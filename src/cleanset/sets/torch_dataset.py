@@ -4,7 +4,7 @@ from typing import Any
 
 from torch.utils.data import Dataset
 
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.image_set import ImageSet
 
 

@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from cleanset.edition.paths import edition_of_set
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
-from cleanset.machine import available_cores
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.validation import first_names
 from cleanset.sets.archive import SignatureError, signer, unpack
 from cleanset.sets.catalogues import citation_cff, zenodo_json
 from cleanset.sets.description import UNPUBLISHED, Release, name_of, notices_of, release_of
@@ -36,7 +37,6 @@ from cleanset.sets.folder import (
 )
 from cleanset.sets.manifest import MANIFEST, Entry
 from cleanset.sets.manifest_checks import CheckedManifest, Problem, check_manifest, duplicates
-from cleanset.validation import first_names
 
 BATCH_FILES = 32
 """Files that a thread takes at a time."""

@@ -6,16 +6,17 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import write_csv
 from cleanset.edition.labels import read_labelled_index
 from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
-from cleanset.files import md5, sha256, write_text
 from cleanset.images.boxes import known_box
-from cleanset.metrics import write_metrics
+from cleanset.plumbing.csv_files import write_csv
+from cleanset.plumbing.files import md5, sha256, write_text
+from cleanset.plumbing.metrics import write_metrics
+from cleanset.plumbing.waiting import announced
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.audit import audit_numbers
 from cleanset.review.audit_files import read_audit_files, result_of_audit
@@ -32,7 +33,6 @@ from cleanset.selection.metrics import (
 )
 from cleanset.selection.selected import selected_images
 from cleanset.tables import CROP_SCORES, MARGINS, REJECTED, SCORES, SELECTION, read_table
-from cleanset.waiting import announced
 
 CLASS_DIGEST_DIGITS = 8
 """Hexadecimal digits of the digest of a class's images, which makes a changed one show in its metrics."""

@@ -20,12 +20,13 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import is_there, sha256
-from cleanset.folder_updates import FolderUpdate, updating
 from cleanset.images.boxes import UNKNOWN_BOX, box_of, known_box
 from cleanset.images.codec import Read
-from cleanset.machine import without_garbage_collection
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import is_there, sha256
+from cleanset.plumbing.folder_updates import FolderUpdate, updating
+from cleanset.plumbing.machine import without_garbage_collection
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import first_problem
 from cleanset.review.audit import AuditResult
 from cleanset.review.audit_files import read_audit_json
 from cleanset.review.guidelines import GUIDELINES
@@ -51,7 +52,6 @@ from cleanset.sets.made_from import VoteRow, made_from
 from cleanset.sets.manifest import Entry, manifest_csv
 from cleanset.sets.manifest_checks import twins
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, text_of_table
-from cleanset.validation import first_problem
 from cleanset.vocabulary import SourceCheck
 
 

@@ -20,10 +20,10 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles, check_tables_named
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256, write_text
 from cleanset.images.codec import inspect
-from cleanset.machine import keep_freed_memory
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.files import read_bytes, sha256, write_text
+from cleanset.plumbing.machine import keep_freed_memory
+from cleanset.plumbing.progress import found_in_threads
 from cleanset.tables import INDEX, LOCATIONS, write_table
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 from pydantic import StrictFloat, StrictInt
 
-from cleanset.cache import PACKAGE
 from cleanset.classes import ClassTable
 from cleanset.dataset.archives import VerifiedImages
 from cleanset.edition.lists import unknown_confidences
@@ -18,12 +17,14 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
-from cleanset.folder_updates import FolderUpdate, updating
-from cleanset.json_files import read_json
-from cleanset.kept_files import KeptFiles, kept_files
-from cleanset.machine import keep_freed_memory, without_garbage_collection
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.cache import PACKAGE
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.folder_updates import FolderUpdate, updating
+from cleanset.plumbing.json_files import read_json
+from cleanset.plumbing.kept_files import KeptFiles, kept_files
+from cleanset.plumbing.machine import keep_freed_memory, without_garbage_collection
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.waiting import announced
 from cleanset.report import figures
 from cleanset.report.fates import candidates_by_class, hardest_classes, images_rejected_by_all
 from cleanset.report.pages import Page, PageImages, ReportData, ShownImage, pages, sheets
@@ -44,7 +45,6 @@ from cleanset.sets.delivered import delivered_confidences, with_known_confidence
 from cleanset.sets.description import limits
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
 from cleanset.vocabulary import BASES, VERDICTS
-from cleanset.waiting import announced
 
 EXAMPLES_PER_REASON = 1000
 """Rejected images on one page; the pages of their classes show them all."""

@@ -8,7 +8,7 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
-from cleanset.files import write_text
+from cleanset.plumbing.files import write_text
 from cleanset.review.audit_files import AuditFiles, audit_json, read_audit_files, result_of_audit
 from cleanset.review.decided import checked_votes, decide_all
 from cleanset.review.guidelines import GUIDELINES, own_guidelines

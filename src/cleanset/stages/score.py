@@ -13,9 +13,9 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named, check_roles
 from cleanset.edition.versions import READING_LISTS, check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.measure.class_order import order_problem
-from cleanset.progress import print_notice
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.brought import random_scores, read_scores
 from cleanset.scoring.fingerprints import sources_sha256
 from cleanset.scoring.gate import dependence_problem

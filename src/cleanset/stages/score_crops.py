@@ -13,7 +13,7 @@ from cleanset.edition.pipeline import check_params_named
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop
 from cleanset.images.codec import part
-from cleanset.progress import rate_bar
+from cleanset.plumbing.progress import rate_bar
 from cleanset.scoring.record import ListRecord, read_record
 from cleanset.selection.crop_check import crops_of
 from cleanset.tables import CROP_SCORES, CROPS, INDEX, SCORES, read_table, write_table

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import Section, shown
 from cleanset.statistics.basics import Flags, Floats
-from cleanset.validation import Section, shown
 
 if TYPE_CHECKING:
     import pandas as pd

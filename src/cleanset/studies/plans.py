@@ -8,7 +8,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.planning import stages
 from cleanset.planning.work import Count, Plan
-from cleanset.yaml_files import read_yaml
+from cleanset.plumbing.yaml_files import read_yaml
 
 STUDIES = ("robustness", "attacks", "training")
 """The names of the folders of studies that have a plan."""

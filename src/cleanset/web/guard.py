@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
+from cleanset.plumbing.validation import shown
 
 _FROM_HERE = ("same-origin", "none")
 """Values of Sec-Fetch-Site: the page itself, or a person (typed, a bookmark, another program)."""

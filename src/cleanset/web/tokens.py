@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cleanset.cache import state_folder
 from cleanset.errors import CleansetError
-from cleanset.file_locks import folder_lock
-from cleanset.files import replacing
+from cleanset.plumbing.cache import state_folder
+from cleanset.plumbing.file_locks import folder_lock
+from cleanset.plumbing.files import replacing
 
 MIN_SECRET_BYTES = 32
 MAX_SECRET_BYTES = 4_096

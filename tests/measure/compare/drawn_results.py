@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cleanset.json_files import with_digest
 from cleanset.measure.comparability import (
     CardClasses,
     CardImages,
@@ -16,6 +15,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.notes import MeasuredSet
+from cleanset.plumbing.json_files import with_digest
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 MODEL = CardModel(

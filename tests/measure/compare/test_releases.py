@@ -11,8 +11,8 @@ import pytest
 from cleanset.classes import imagenet
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.measure.compare import releases
+from cleanset.plumbing.files import sha256
 from cleanset.sets.description import Release
 from cleanset.sets.folder import write_descriptions
 from cleanset.sets.manifest import Entry, file_name

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from cleanset.classes import class_table, imagenet
-from cleanset.files import sha256
 from cleanset.images.fingerprints import Fingerprint
-from cleanset.kept_files import KeptFiles
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.kept_files import KeptFiles
 from cleanset.review.hints import hints as hints_module
 from cleanset.review.hints import text
 from cleanset.review.hints.background import BackgroundHints

@@ -11,7 +11,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.review import audit_report, gold_images
 from cleanset.review import status as review_status
 from cleanset.review.audit_files import read_plan

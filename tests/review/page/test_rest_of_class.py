@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cleanset.classes import imagenet
-from cleanset.file_locks import ChangedMeanwhileError
+from cleanset.plumbing.file_locks import ChangedMeanwhileError
 from cleanset.review.page.likeliest import likeliest_reason
 from cleanset.review.page.notices import READ_SECONDS, Notice, UnreadNotices
 from cleanset.review.page.view import cards

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.interpreter import python_command
+from cleanset.plumbing.interpreter import python_command
 from cleanset.sets.fetching.http import MissingError, download, is_internal, is_internal_ip, read_over_http
 from tests.conftest import without
 from tests.sets.fetching import two_addresses

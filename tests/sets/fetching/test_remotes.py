@@ -14,7 +14,7 @@ from dvc.config_schema import REMOTE_SCHEMAS
 
 from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError
-from cleanset.interpreter import python_command
+from cleanset.plumbing.interpreter import python_command
 from cleanset.sets.fetching.remotes import SETTINGS, Remote, default_remote
 from cleanset.sets.fetching.stores import store_of
 from tests.sets.fetching.publisher import Publisher

@@ -6,7 +6,7 @@ import pytest
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder
+from cleanset.plumbing.files import new_folder
 from cleanset.sets import selections
 from cleanset.sets.published import source_images
 from cleanset.sets.published.lists import ilsvrc_class

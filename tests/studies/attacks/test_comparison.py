@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from cleanset.classes import imagenet
-from cleanset.json_files import with_digest
 from cleanset.measure.compare.compared_tables import ranking_for_paper
 from cleanset.measure.compare.result_files import are_results
 from cleanset.measure.compare.results import ComparedResults, run
+from cleanset.plumbing.json_files import with_digest
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
 from cleanset.studies.attacks.evaluation_tables import paper_table
 from cleanset.studies.attacks.results import Attacked, Trust, measure_lines

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import Section, first_problem
 from cleanset.statistics.coverage import Eligibility, coverage_points, coverage_steps
 from cleanset.studies.contest.entries import (
     Acceptance,
@@ -26,7 +27,6 @@ from cleanset.studies.contest.entries import (
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.validation import Section, first_problem
 from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,

@@ -17,13 +17,13 @@ import yaml
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.yaml_files import parse_yaml
 from cleanset.studies.contest.drafts import image_entry, kind_of
 from cleanset.studies.contest.entering import check, enter, sign_entries
 from cleanset.studies.contest.log_lines import LOG, entry_of
 from cleanset.studies.contest.report import notices
 from cleanset.studies.contest.rules import parse_instant
 from cleanset.studies.contest.standing import standing
-from cleanset.yaml_files import parse_yaml
 from tests.browser_tab import SOURCE
 from tests.documents import blocks
 from tests.forked_commands import forking

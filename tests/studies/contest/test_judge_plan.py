@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.file_locks import ChangedMeanwhileError
+from cleanset.plumbing.file_locks import ChangedMeanwhileError
 from cleanset.studies.contest.commands import judges
 from cleanset.studies.contest.entries import AnswerFile
 from cleanset.studies.contest.files import ContestFiles

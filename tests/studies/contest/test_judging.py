@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from cleanset.plumbing.validation import first_problem
 from cleanset.studies.contest.judging import (
     ControlImage,
     ImageVerdict,
@@ -27,7 +28,6 @@ from cleanset.studies.contest.judging import (
     question_counts,
     verdict,
 )
-from cleanset.validation import first_problem
 from tests.properties import examples
 
 SIDE = 100

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.files import replace_file
+from cleanset.plumbing.files import replace_file
 from cleanset.sets.archive import SignatureError
 from cleanset.studies.contest.entering import check, enter, sign_entries
 from cleanset.studies.contest.log import parse, read

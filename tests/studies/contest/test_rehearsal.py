@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.plumbing.validation import validate
 from cleanset.studies.contest.entries import AnswerFile
 from cleanset.studies.contest.judge_page.session import JudgeDraft, JudgeSession
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.log import read, read_state
 from cleanset.studies.contest.objects import read_content
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import validate
 from tests.browser_tab import SOURCE
 from tests.checkouts import Checkout
 from tests.documents import block

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from cleanset.cli import app
-from cleanset.csv_files import unescaped
+from cleanset.plumbing.csv_files import unescaped
 from cleanset.studies.realness.ratings import Answer, read_ratings, texts_of
 from tests.sets.conftest import make_edition
 

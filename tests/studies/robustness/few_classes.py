@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.sets.folder import CHECKSUMS, checksums, read_checksums
 from cleanset.sets.manifest import MANIFEST
 

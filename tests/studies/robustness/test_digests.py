@@ -12,7 +12,7 @@ from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness import digests as stage
 from cleanset.studies.robustness import image_sets as images
 from cleanset.studies.robustness.answers import installed_versions

@@ -15,6 +15,7 @@ from cleanset.classes import imagenet
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.compare.result_files import headlines_of
 from cleanset.measure.notes import MeasuredSet
+from cleanset.plumbing.validation import Section
 from cleanset.scoring.scorer import Scored, to_table
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
@@ -36,7 +37,6 @@ from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.studies.robustness.sampled import Sampled, sampled_means
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED, FamilySection
 from cleanset.tables import read_table, write_table
-from cleanset.validation import Section
 from tests.studies.robustness.sources import sources_of
 
 pytestmark = pytest.mark.slow

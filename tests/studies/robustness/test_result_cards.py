@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanset.files import sha256
 from cleanset.measure.comparability import CardModel, ComparabilityCard, first_difference
+from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.cards import family_card
 from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import ChangePlan, StudyParams, change_plan, family_named

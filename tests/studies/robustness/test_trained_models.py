@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.engine import Settings
 from cleanset.statistics.bootstrap import Bootstrap, Resamples

@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from cleanset.files import sha256
 from cleanset.images.preprocessing import Resized
+from cleanset.plumbing.files import sha256
 from cleanset.studies.training.batches import (
     EIGENVALUES,
     EIGENVECTORS,

@@ -10,8 +10,8 @@ from PIL import Image
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
+from cleanset.plumbing.files import sha256
 from cleanset.sets.folder import read_entries
 from cleanset.studies.training import data
 from cleanset.studies.training.images import TRAINING_IMAGES

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from cleanset.classes import imagenet
 from cleanset.edition.params import Model
+from cleanset.plumbing.yaml_files import parse_document
 from cleanset.studies.robustness.params import FurtherModel
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training.experiments import pairs
@@ -16,7 +17,6 @@ from cleanset.studies.training.finished import FinishedFold, FinishedRun
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.recipes import Adversarial
 from cleanset.studies.training.run_params import Run
-from cleanset.yaml_files import parse_document
 from tests.documents import blocks
 from tests.studies.training.finished_study import record_of
 

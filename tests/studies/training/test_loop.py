@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.progress import TrainingStep
+from cleanset.plumbing.progress import TrainingStep
 from cleanset.studies.training.loop import Outcome, best_epoch, stops_early, train
 from cleanset.studies.training.state import StateFolder, TrainingState
 from tests.studies.training.toy_task import STEPS, Points, ToyTask, settings, trained

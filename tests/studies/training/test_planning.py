@@ -18,8 +18,9 @@ from torch import nn
 from torchvision import models
 
 from cleanset.classes import imagenet
-from cleanset.files import sha256
 from cleanset.planning.work import Passes, Work
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.scoring import parts
 from cleanset.scoring.parts import NOTHING, FinishedPart, only_start
 from cleanset.studies.training.experiments import pairs
@@ -29,7 +30,6 @@ from cleanset.studies.training.params import TrainingParams, grid_runs, read_tra
 from cleanset.studies.training.planning import run_work
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.state import FINISHED_FILE, StateFolder
-from cleanset.yaml_files import read_yaml
 from tests.studies.training.finished_study import record_of
 
 pytestmark = pytest.mark.slow

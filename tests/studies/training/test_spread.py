@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.file_locks import only_run
+from cleanset.plumbing.file_locks import only_run
 from cleanset.scoring import computation
 from cleanset.studies.training import data, spread, train
 from cleanset.studies.training.finished import unfinished_runs

@@ -20,8 +20,8 @@ from safetensors.torch import load_file
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import Resized
+from cleanset.plumbing.files import sha256
 from cleanset.studies.training import data, train
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.fold_data import ProcessShare, read_fold

@@ -9,12 +9,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cleanset.evaluation.measures import Measure
-from cleanset.json_files import JsonObject
 from cleanset.measure.compare.result_files import ECE
 from cleanset.measure.compare.results import ComparedResults
 from cleanset.measure.notes import NOTE_NAMES, Note
 from cleanset.measure.rendering import for_paper, pairs_table, tests_note
 from cleanset.measure.table import MeasureTable, cell
+from cleanset.plumbing.json_files import JsonObject
 
 
 def as_text(compared: ComparedResults) -> Group:

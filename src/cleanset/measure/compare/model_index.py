@@ -12,12 +12,12 @@ import yaml
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.files import read_bytes, write_text
-from cleanset.json_files import JsonObject
-from cleanset.markup import markdown_text
 from cleanset.measure.comparability import ComparabilityCard
 from cleanset.measure.compare.result_files import ResultFile, headlines_of
 from cleanset.measure.specs import WEIGHTS
+from cleanset.plumbing.files import read_bytes, write_text
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.markup import markdown_text
 
 TASK = {"type": "image-classification", "name": "Image Classification"}
 # the type of the dataset: not that of all validation images, whose numbers these must not stand beside

@@ -8,8 +8,8 @@ from itertools import groupby
 from pathlib import Path
 
 from cleanset.classes import ClassTable
-from cleanset.files import sha256
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.sets.description import UNPUBLISHED, Rejection, Release, rejections
 from cleanset.sets.fetching.releases import opened
 from cleanset.sets.folder import REJECTED_CSV, one_set, read_regular_file, read_release, read_set

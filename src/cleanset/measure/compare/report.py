@@ -12,9 +12,9 @@ from cleanset.edition.labels import read_labelled_index
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, is_there
-from cleanset.json_files import JsonObject
 from cleanset.measure.compare.releases import ComparisonResult, diff, short
+from cleanset.plumbing.files import check_regular, is_there
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.review.decided import checked_votes, decide_all
 from cleanset.scoring.distance import ScoreComparison, compare_scores
 from cleanset.scoring.record import ListRecord, ScoreRecord, read_record

@@ -14,14 +14,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.files import read_bytes
-from cleanset.json_files import JsonMapping, check_digest, parse_json
 from cleanset.measure.comparability import CLEAN_ACCURACY, ComparabilityCard
 from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.notes import MeasuredSet
 from cleanset.measure.specs import file_stems
-from cleanset.validation import first_problem, shown
-from cleanset.yaml_files import data_beside
+from cleanset.plumbing.files import read_bytes
+from cleanset.plumbing.json_files import JsonMapping, check_digest, parse_json
+from cleanset.plumbing.validation import first_problem, shown
+from cleanset.plumbing.yaml_files import data_beside
 
 RESULTS = "results.json"
 """File of results in a folder that `--out` names."""

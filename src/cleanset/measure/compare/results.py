@@ -18,7 +18,7 @@ from cleanset.measure.compare.result_files import (
 )
 from cleanset.measure.notes import Note, joined_notes, table_notes
 from cleanset.measure.pairs import Pair, compare_pairwise
-from cleanset.validation import join_names
+from cleanset.plumbing.validation import join_names
 
 
 @dataclass(frozen=True, slots=True)

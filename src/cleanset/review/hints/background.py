@@ -17,9 +17,9 @@ from PIL.Image import Image
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.codec import Read, decode
-from cleanset.kept_files import NOTHING_KEPT, KeptFiles
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.kept_files import NOTHING_KEPT, KeptFiles
 from cleanset.review.hints.text import KEPT_LINES, TextLine, can_read_text, lines_of_text
 
 if TYPE_CHECKING:

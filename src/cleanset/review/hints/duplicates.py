@@ -6,9 +6,9 @@ import numpy as np
 
 from cleanset.dataset.near_duplicates import MAX_HASH_DISTANCE, part_distances
 from cleanset.images.fingerprints import Fingerprint
+from cleanset.plumbing.validation import first_names
 from cleanset.review.hints.hints import Hint
 from cleanset.review.hints.kinds import Duplicate
-from cleanset.validation import first_names
 
 
 def hints_between_images(fingerprints: Mapping[str, Fingerprint]) -> dict[str, list[Hint]]:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from cleanset.cache import PACKAGE
 from cleanset.classes import ClassTable
 from cleanset.edition.versions import installed_version
 from cleanset.images.fingerprints import Fingerprint, fingerprint
-from cleanset.kept_files import KeptFiles, kept_files
+from cleanset.plumbing.cache import PACKAGE
+from cleanset.plumbing.kept_files import KeptFiles, kept_files
 from cleanset.review.hints.kinds import MEASURED_HINTS, AddedText, HintKind, ImageHint, MeasuredHint, Sign
 from cleanset.review.hints.measures import PreparedImage, prepared
 from cleanset.review.hints.text import TextLine

@@ -14,11 +14,11 @@ from cleanset.dataset.shared_parts import MIN_CORRELATION, shared_parts
 from cleanset.images.codec import pixels_sha256
 from cleanset.images.fingerprints import PackedFingerprint, can_fingerprint, packed_fingerprint
 from cleanset.images.local_features import LocalFeatures, can_find_features, local_features
+from cleanset.plumbing.validation import first_names
 from cleanset.review.hints.hints import ImageMeasures, measures_of, signs_of_image
 from cleanset.review.hints.kinds import Duplicate, HintKind, Sign
 from cleanset.review.hints.measures import prepared
 from cleanset.review.hints.text import TextLine
-from cleanset.validation import first_names
 
 MAX_COMPARED_PARTS = 2_000
 """Images of one folder whose parts are compared by hashes: 200 comparisons a pair, a minute for as many."""

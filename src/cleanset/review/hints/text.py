@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from cleanset.edition.versions import installed_version
 from cleanset.errors import reason
 from cleanset.images.boxes import Box
-from cleanset.kept_files import KeptFiles, kept_files
+from cleanset.plumbing.kept_files import KeptFiles, kept_files
 
 VERSION = 2
 """Raise it when `lines_of_text` reads or returns something else: what is kept is then read again."""

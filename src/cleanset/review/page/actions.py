@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
+from cleanset.plumbing.validation import Section, validate
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.review.hints.kinds import HINT_KEYS
 from cleanset.review.reasons import REASON_KEYS
-from cleanset.validation import Section, validate
-from cleanset.yaml_files import data_beside
 
 Base = Literal["class", "zoom", "end"]
 """What lies beneath: the cards of a class, the image in focus alone, or the end, where no class is shown."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256
 from cleanset.images.codec import Read, decode
+from cleanset.plumbing.files import read_bytes, sha256
 from cleanset.review.audit_files import judged_elsewhere
 from cleanset.review.gold import GoldItem, GoldKey, chosen_golds, is_gold_answer, number_of_golds, place_among
 from cleanset.review.gold_files import gold_file

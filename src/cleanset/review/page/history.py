@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cleanset.file_locks import ChangedMeanwhileError
+from cleanset.plumbing.file_locks import ChangedMeanwhileError
 from cleanset.review.page.session import Session
 from cleanset.review.save import Step, VerdictChange
 from cleanset.review.verdicts import Review

@@ -9,8 +9,8 @@ from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
-from cleanset.files import is_there
 from cleanset.images.preprocessing import Preprocessing
+from cleanset.plumbing.files import is_there
 from cleanset.review.decided import candidates_of
 from cleanset.review.hints.background import BackgroundHints
 from cleanset.review.hints.text import usual_text_files

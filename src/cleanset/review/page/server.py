@@ -20,7 +20,8 @@ from cleanset.classes import ClassName, ClassTable, search_classes
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, check_box, parse_box
-from cleanset.machine import without_garbage_collection
+from cleanset.plumbing.machine import without_garbage_collection
+from cleanset.plumbing.validation import MAX_VALUE, shown
 from cleanset.review.audit import AuditPlan
 from cleanset.review.audit_files import verdicts_folder
 from cleanset.review.gold_files import read_gold_key
@@ -37,7 +38,6 @@ from cleanset.review.page.stored import CropScores, StoredVotes
 from cleanset.review.page.tab import Tab
 from cleanset.review.page.view import note_buttons, render
 from cleanset.review.store import BOARD, MAX_NOTE, check_reviewer, reviewer_folders
-from cleanset.validation import MAX_VALUE, shown
 from cleanset.web import pages
 from cleanset.web.guard import PERSON
 from cleanset.web.images import CARD_PIXELS, SMALL_CARD_PIXELS, as_the_model_sees, fault_text

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from cleanset.classes import parse_ranges
 from cleanset.edition.params import ReviewPolicy
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
 from cleanset.review.store import BOARD
-from cleanset.validation import shown
 
 MAX_PARTS = 1000
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
-from cleanset.files import is_there, read_text
 from cleanset.images.boxes import Crop
+from cleanset.plumbing.files import is_there, read_text
 from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.page.library import IndexedImage
 from cleanset.review.store import Votes, check_votes, refuse_link, review_file, reviewer_folders, votes_in

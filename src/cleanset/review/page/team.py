@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 
 from cleanset.edition.paths import Edition
+from cleanset.plumbing.validation import first_names
 from cleanset.review.page.library import open_library
 from cleanset.review.page.server import open_session
 from cleanset.review.terminal import grid
-from cleanset.validation import first_names
 
 MAX_NAMED_IN_TEAM = 8
 

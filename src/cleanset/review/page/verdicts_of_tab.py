@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import UNKNOWN_BOX
+from cleanset.plumbing.validation import shown
 from cleanset.review.page.drafts import Draft
 from cleanset.review.page.keys import ReviewKey
 from cleanset.review.page.likeliest import LikeliestReasons
@@ -14,7 +15,6 @@ from cleanset.review.page.shown_class import NotShownError, ShownClass
 from cleanset.review.reasons import REASON_KEYS
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import ImageKey, Rejected
-from cleanset.validation import shown
 from cleanset.vocabulary import REASONS, Reason, VerdictKind
 
 BOX_SEEN = "box"

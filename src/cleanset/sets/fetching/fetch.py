@@ -23,11 +23,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import CLASSES_FILE
 from cleanset.errors import CleansetError, DamagedError
-from cleanset.files import check_new, new_folder, workspace_for, write_text
-from cleanset.json_files import write_json
+from cleanset.plumbing.cache import cache_folder, writing_cache
+from cleanset.plumbing.files import check_new, new_folder, workspace_for, write_text
+from cleanset.plumbing.json_files import write_json
 from cleanset.sets import verify
 from cleanset.sets.description import Release, notices_of, release_of
 from cleanset.sets.fetching import repository

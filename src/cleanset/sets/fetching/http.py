@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 from cleanset.errors import CleansetError, InputError, UnreachableError, cut, reason
-from cleanset.files import BLOCK_BYTES
-from cleanset.retries import retried
-from cleanset.validation import shown
+from cleanset.plumbing.files import BLOCK_BYTES
+from cleanset.plumbing.retries import retried
+from cleanset.plumbing.validation import shown
 
 TIMEOUT_SECONDS = 30
 MAX_ANSWER_CHARACTERS = 160

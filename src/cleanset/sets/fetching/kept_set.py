@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cleanset.cache import cache_folder
 from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError, DamagedError, UnreachableError
-from cleanset.file_locks import locked
-from cleanset.files import md5, md5_of, remove_abandoned, sha256, write_text
-from cleanset.json_files import JsonObject
-from cleanset.progress import tracked
+from cleanset.plumbing.cache import cache_folder
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import md5, md5_of, remove_abandoned, sha256, write_text
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.progress import tracked
 from cleanset.sets.fetching import repository
 from cleanset.sets.fetching.http import MissingError, NoAnswerError
 from cleanset.sets.fetching.remotes import Remote

@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from cleanset.cache import cache_folder, writing_cache
 from cleanset.errors import CleansetError, DamagedError, InputError
-from cleanset.file_locks import locked
-from cleanset.files import md5_of, replacing, sha256_of, workspace_for, write_text
-from cleanset.json_files import parse_json
+from cleanset.plumbing.cache import cache_folder, writing_cache
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import md5_of, replacing, sha256_of, workspace_for, write_text
+from cleanset.plumbing.json_files import parse_json
 from cleanset.sets import verify
 from cleanset.sets.archive import unpack
 from cleanset.sets.fetching import repository

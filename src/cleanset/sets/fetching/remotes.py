@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from cleanset.errors import CleansetError, reason
-from cleanset.validation import shown
+from cleanset.plumbing.validation import shown
 
 _WEB_ADDRESS = r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?"
 _BOOLEAN = r"(?i:true|false)"

@@ -17,11 +17,11 @@ import yaml
 from cleanset.edition.dvc_files import stages_in
 from cleanset.edition.git import GitError, run_git, trust_command
 from cleanset.errors import CleansetError, DamagedError, InputError, UnreachableError, reason
-from cleanset.files import check_unpacked, md5
-from cleanset.json_files import JsonObject, parse_json
+from cleanset.plumbing.files import check_unpacked, md5
+from cleanset.plumbing.json_files import JsonObject, parse_json
+from cleanset.plumbing.validation import ROLE_FORM, shown
 from cleanset.sets.fetching.http import redirected, without_credentials
 from cleanset.sets.fetching.remotes import Remote, default_remote
-from cleanset.validation import ROLE_FORM, shown
 
 MAX_TEXT_BYTES = 1 << 24
 """A dvc.lock of ten models has some 30,000 bytes."""

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from cleanset.edition.dvc_files import object_path
 from cleanset.errors import CleansetError, reason
-from cleanset.files import open_file
+from cleanset.plumbing.files import open_file
 from cleanset.sets.fetching.http import (
     MissingError,
     NoAnswerError,

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.cache import cache_folder, writing_cache
 from cleanset.classes import imagenet
 from cleanset.dataset.archives import locate
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
@@ -29,12 +28,13 @@ from cleanset.dataset.label_sources import SourceLabels, read_sources
 from cleanset.edition.params import Params, ReviewPolicy, checked_params
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
-from cleanset.file_locks import locked
-from cleanset.files import new_folder, remove_abandoned, replacing, sha256
-from cleanset.folder_updates import FolderUpdate
 from cleanset.images.codec import ImageFacts
-from cleanset.machine import keep_freed_memory
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.cache import cache_folder, writing_cache
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import new_folder, remove_abandoned, replacing, sha256
+from cleanset.plumbing.folder_updates import FolderUpdate
+from cleanset.plumbing.machine import keep_freed_memory
+from cleanset.plumbing.progress import found_in_threads
 from cleanset.review.decided import decide_all
 from cleanset.review.store import Votes, check_reviews
 from cleanset.review.verdicts import votes_that

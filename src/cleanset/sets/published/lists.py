@@ -21,17 +21,17 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable, imagenet
-from cleanset.csv_files import read_rows
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.edition.lists import LIST_COLUMNS, MEND, ListedImage, images_beyond
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
+from cleanset.plumbing.csv_files import read_rows
+from cleanset.plumbing.validation import check_known, shown
 from cleanset.review.file_format import review_fields
 from cleanset.review.store import Votes, read_file, read_reviews
 from cleanset.review.verdicts import Review
 from cleanset.scoring.brought import LabelsOfImages, scores_of
 from cleanset.sets.description import InputDigest, digest_of
-from cleanset.validation import check_known, shown
 from cleanset.vocabulary import SCOOTER
 
 PUBLISHED_SET = "scooter"

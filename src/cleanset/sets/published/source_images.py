@@ -19,16 +19,16 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.classes import imagenet
-from cleanset.csv_files import csv_text, read_rows
 from cleanset.dataset.archives import SOURCES, Location, locate
 from cleanset.dataset.ilsvrc import OFFICIAL_IMAGES_MD5, VALIDATION_IMAGES, parse_image_name
 from cleanset.errors import CleansetError
-from cleanset.files import check_regular, md5, open_file, sha256, sha256_of, write_text
 from cleanset.images.codec import ImageFacts, inspect
-from cleanset.progress import found_in_threads
+from cleanset.plumbing.csv_files import csv_text, read_rows
+from cleanset.plumbing.files import check_regular, md5, open_file, sha256, sha256_of, write_text
+from cleanset.plumbing.progress import found_in_threads
+from cleanset.plumbing.validation import SHA256_FORM, first_names, shown
 from cleanset.sets.description import NOT_VERIFIED
 from cleanset.sets.published.lists import DIGESTS_FILE, ilsvrc_class
-from cleanset.validation import SHA256_FORM, first_names, shown
 from cleanset.vocabulary import SourceCheck
 
 _BLOCK_BYTES = 16 * 2**20

@@ -10,9 +10,9 @@ from functools import cache, partial
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256_of
-from cleanset.json_files import JsonObject
-from cleanset.progress import print_notice
+from cleanset.plumbing.files import sha256_of
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.computation import Opened, Place
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device, choose_devices

@@ -14,10 +14,10 @@ import pandas as pd
 import torch
 
 from cleanset.edition.params import Engine
-from cleanset.files import replacing, sha256_of
-from cleanset.json_files import JsonMapping, JsonObject, with_digest, write_json
-from cleanset.machine import available_cores
-from cleanset.progress import print_notice
+from cleanset.plumbing.files import replacing, sha256_of
+from cleanset.plumbing.json_files import JsonMapping, JsonObject, with_digest, write_json
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.computation import (
     Elsewhere,
     Opened,

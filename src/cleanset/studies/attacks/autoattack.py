@@ -20,6 +20,7 @@ from pydantic import Field
 
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.planning.work import NO_PASSES, Passes
+from cleanset.plumbing.validation import EachOnce
 from cleanset.studies.attacks.ascent import FINISHING_FILES, Answers, filled, finished, nearest_files
 from cleanset.studies.attacks.base import (
     LEVELS,
@@ -40,7 +41,6 @@ from cleanset.studies.attacks.base import (
     to_pixels,
     to_unit,
 )
-from cleanset.validation import EachOnce
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.planning.work import NO_PASSES, Passes
+from cleanset.plumbing.validation import Section
 from cleanset.statistics.seeds import change_seed, image_seed, numpy_seeded
 from cleanset.studies.attacks.balls import LEVELS as LEVELS
 from cleanset.studies.attacks.balls import Ball as Ball
 from cleanset.studies.attacks.balls import Norm as Norm
-from cleanset.validation import Section
 
 if TYPE_CHECKING:
     import torch

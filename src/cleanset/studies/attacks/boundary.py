@@ -14,6 +14,7 @@ from pydantic import Field
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes
 from cleanset.planning.work import Passes
+from cleanset.plumbing.validation import EachOnce
 from cleanset.studies.attacks.base import (
     AttackPasses,
     Ball,
@@ -35,7 +36,6 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
-from cleanset.validation import EachOnce
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images import codec
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.decoding import worker_processes
 from cleanset.studies.attacks.balls import LEVELS, Ball
 

@@ -24,8 +24,8 @@ from PIL import Image
 from pydantic import Field
 
 from cleanset.images.preprocessing import BASE_SIZE, PixelPlanes
-from cleanset.machine import available_cores
 from cleanset.planning.work import Passes
+from cleanset.plumbing.machine import available_cores
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import (
     AttackPasses,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cleanset.evaluation.measures import Measure
+from cleanset.plumbing.validation import join_names
 from cleanset.statistics.formats import percent
 from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Parameters
@@ -17,7 +18,6 @@ from cleanset.studies.attacks.gradient_attacks import PgdAttack
 from cleanset.studies.attacks.signs import SeenSign
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
-from cleanset.validation import join_names
 
 State = Literal["met", "not met", "does not apply", "yours to judge"]
 

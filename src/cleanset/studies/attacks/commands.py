@@ -20,7 +20,7 @@ from cleanset.edition.options import (
     show,
 )
 from cleanset.errors import CleansetError
-from cleanset.file_locks import only_run
+from cleanset.plumbing.file_locks import only_run
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.study import AttackStudy

@@ -12,9 +12,9 @@ import pandas as pd
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.json_files import JsonMapping, JsonObject
 from cleanset.measure.run import NamedModel, load
 from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
+from cleanset.plumbing.json_files import JsonMapping, JsonObject
 from cleanset.scoring.computation import Opened, Place
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device

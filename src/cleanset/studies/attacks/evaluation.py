@@ -7,17 +7,20 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.csv_files import write_frame
 from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import measures_frame
-from cleanset.files import remove_abandoned, write_text
-from cleanset.json_files import with_digest, write_json
 from cleanset.measure.command import Wanted
 from cleanset.measure.compare.result_files import ATTACK_RESULTS
 from cleanset.measure.rendering import PAGE
 from cleanset.measure.specs import CommandModel, Spec, is_same_model, parse_specs
+from cleanset.plumbing.csv_files import write_frame
+from cleanset.plumbing.files import remove_abandoned, write_text
+from cleanset.plumbing.json_files import with_digest, write_json
+from cleanset.plumbing.validation import check_known, first_problem, validate
+from cleanset.plumbing.waiting import announced
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
 from cleanset.studies.attacks.evaluation_tables import page_of
@@ -28,9 +31,6 @@ from cleanset.studies.attacks.results import (
 from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams, AttackRequest
 from cleanset.studies.attacks.warnings import attacked_model
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-from cleanset.validation import check_known, first_problem, validate
-from cleanset.waiting import announced
-from cleanset.yaml_files import read_yaml
 
 BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and name != GUESS]
 """The attacks that need a model's classes alone."""

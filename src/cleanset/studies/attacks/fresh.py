@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import PixelPlanes
-from cleanset.interpreter import code_command
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.interpreter import code_command
 from cleanset.scoring.consistency import MAX_CHECKED
 from cleanset.scoring.decoding import pixels_of, worker_processes
 from cleanset.scoring.models import LoadedModel

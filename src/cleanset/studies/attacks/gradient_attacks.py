@@ -20,6 +20,7 @@ from pydantic import Field
 
 from cleanset.errors import CleansetError
 from cleanset.planning.work import Passes
+from cleanset.plumbing.validation import EachOnce, Role, shown
 from cleanset.studies.attacks.ascent import (
     FINISHING_FILES,
     Answers,
@@ -54,7 +55,6 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.attacks.changes import RandomSpatialAttack, center_of
-from cleanset.validation import EachOnce, Role, shown
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:

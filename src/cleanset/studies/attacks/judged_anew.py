@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cleanset.files import read_text
+from cleanset.plumbing.files import read_text
 from cleanset.scoring.models import LoadedModel
 from cleanset.studies.attacks.attacking import Attacking
 from cleanset.studies.attacks.base import seed_of

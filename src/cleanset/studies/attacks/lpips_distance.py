@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import PixelPlanes
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.scorer import arithmetic

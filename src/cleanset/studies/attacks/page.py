@@ -15,12 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_frame, write_frame
 from cleanset.edition.params import read_params
 from cleanset.evaluation.measures import Measure, measures_frame, read_measures
-from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import Preprocessing
-from cleanset.metrics import write_metrics
+from cleanset.plumbing.csv_files import read_frame, write_frame
+from cleanset.plumbing.files import replacing, write_text
+from cleanset.plumbing.metrics import write_metrics
 from cleanset.report.pages import page_environment
 from cleanset.scoring.logits import ScoreColumns, stored_columns
 from cleanset.statistics.coverage import CONFIDENCES, confidences

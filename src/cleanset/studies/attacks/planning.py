@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from cleanset.errors import CleansetError
-from cleanset.json_files import JsonMapping
 from cleanset.measure.run import NamedModel, check_model, lacks_weights, load
 from cleanset.measure.specs import Spec, file_stems, is_same_model
 from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
+from cleanset.plumbing.json_files import JsonMapping
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import finished_shards

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import NAN, Measure, columns_of, metrics_of
-from cleanset.metrics import Lines
+from cleanset.plumbing.metrics import Lines
 from cleanset.statistics.basics import Flags
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
 from cleanset.statistics.shares import wilson

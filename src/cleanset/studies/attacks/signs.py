@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
+from cleanset.plumbing.validation import join_names
 from cleanset.scoring.consistency import dependence, is_other
 from cleanset.scoring.logits import are_probabilities
 from cleanset.statistics.basics import Flags
 from cleanset.studies.attacks.balls import Ball
 from cleanset.studies.attacks.threats import ball_text
-from cleanset.validation import join_names
 
 SIGNS = {
     "random_answers": "another answer when asked again",

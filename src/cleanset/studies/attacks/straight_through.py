@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
 from cleanset.scoring.checked_network import CheckedNetwork
-from cleanset.validation import shown
 
 MAX_NAMED_STEPS = 12
 """Steps that an error names at most."""

@@ -14,7 +14,9 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WrapValidator, fiel
 from cleanset.classes import ClassTable, context_classes
 from cleanset.edition.params import Engine, Params, Precision, read_params
 from cleanset.errors import CleansetError
-from cleanset.files import PathBelow, PathOfName, partial_shards
+from cleanset.plumbing.files import PathBelow, PathOfName, partial_shards
+from cleanset.plumbing.validation import Role, Section, check_known, shown, validate
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.autoattack import AutoAttackAttack, SquareAttack
@@ -43,8 +45,6 @@ from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
 from cleanset.studies.robustness.families import StudyParams, read_study_params
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.robustness.params import BootstrapParams
-from cleanset.validation import Role, Section, check_known, shown, validate
-from cleanset.yaml_files import read_yaml
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from cleanset.edition.params import Params, Precision
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import PixelPlanes, Resized
 from cleanset.measure.user_model import load_member
+from cleanset.plumbing.validation import check_known
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.devices import Device, device_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
@@ -49,7 +50,6 @@ from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.sections import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import read_table
-from cleanset.validation import check_known
 
 
 class ResizedPixels(nn.Module):

@@ -8,7 +8,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from cleanset.json_files import read_json, write_json
+from cleanset.plumbing.json_files import read_json, write_json
 from cleanset.studies.attacks.balls import Ball
 from cleanset.studies.attacks.baselines import Baselines
 from cleanset.studies.attacks.results import ALL_TRUSTED, Attacked, ProbedImages, Trust

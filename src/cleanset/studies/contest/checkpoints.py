@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.plumbing.files import read_text
 from cleanset.sets.archive import SignatureError
 from cleanset.studies.contest.log_lines import COSIGN, LOG, PUBLISH, Line
 from cleanset.studies.contest.signatures import check_raw, public_bytes

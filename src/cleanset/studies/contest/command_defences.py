@@ -22,13 +22,13 @@ from PIL import Image
 from cleanset.errors import CleansetError, reason
 from cleanset.images.codec import decode
 from cleanset.measure.predictions import printed_answers
+from cleanset.plumbing.validation import shown
 from cleanset.studies.contest.bubblewrap import Bubblewrap
 from cleanset.studies.contest.entries import DEFENCE_SIDE, Defence
 from cleanset.studies.contest.gvisor import Gvisor
 from cleanset.studies.contest.objects import Objects
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.sandbox import Confined, Sandbox, Start, can_start, scope
-from cleanset.validation import shown
 
 MAX_OUTPUT_BYTES = 100_000_000
 """The most bytes that a command may print to its output or to its errors."""

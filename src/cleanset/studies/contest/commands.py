@@ -42,7 +42,7 @@ def _instant(text: str) -> datetime.datetime:
 
 def _parsed(text: str, parse: Callable[[str], _Time], option: str, expected: str) -> _Time:
     from cleanset.errors import CleansetError
-    from cleanset.validation import shown
+    from cleanset.plumbing.validation import shown
 
     try:
         return parse(text)

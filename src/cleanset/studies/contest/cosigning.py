@@ -4,7 +4,7 @@ import datetime
 import json
 from pathlib import Path
 
-from cleanset.files import write_text
+from cleanset.plumbing.files import write_text
 from cleanset.studies.contest.entering import sign_entries
 from cleanset.studies.contest.entries import SHORT_DIGEST
 from cleanset.studies.contest.log_lines import COSIGN

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
 from cleanset.studies.contest.entries import BoardDecision, DefenceRun, short, team_of
 from cleanset.studies.contest.files import ContestFiles, Submission, in_order, repeats, submitted_images
 from cleanset.studies.contest.judging import points_outside
 from cleanset.studies.contest.parties import Parties, accepted_on
 from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID
-from cleanset.validation import shown
 
 
 def check_files(files: ContestFiles) -> None:

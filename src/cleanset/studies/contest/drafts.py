@@ -7,8 +7,9 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, read_text, sha256, sha256_of
-from cleanset.json_files import parse_json
+from cleanset.plumbing.files import read_bytes, read_text, sha256, sha256_of
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.validation import validate
 from cleanset.studies.contest.eligibility_lists import clean_digest, clean_images, eligibility_list, list_digest
 from cleanset.studies.contest.entries import Defence, SubmissionManifest
 from cleanset.studies.contest.images import Measures
@@ -16,7 +17,6 @@ from cleanset.studies.contest.log_lines import ENTRIES, RULES, WHOLE, DraftLine,
 from cleanset.studies.contest.model_defences import seen_by_model
 from cleanset.studies.contest.objects import read_content, refuse_link, visible
 from cleanset.studies.contest.rules import ContestRules
-from cleanset.validation import validate
 
 CONTEST_YAML = "contest.yaml"
 DEFENCE_YAML = "defence.yaml"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256
+from cleanset.plumbing.files import read_bytes, sha256
 from cleanset.scoring.logits import Groups
 from cleanset.sets.folder import read_entries
 from cleanset.sets.manifest import MANIFEST, Entry

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
-from cleanset.progress import print_notice
+from cleanset.plumbing.files import write_text
+from cleanset.plumbing.progress import print_notice
+from cleanset.plumbing.validation import check_known, validate
 from cleanset.studies.contest.checkpoints import check_kept
 from cleanset.studies.contest.drafts import CONTEST_YAML, draft_of, unsigned_draft
 from cleanset.studies.contest.eligibility_lists import unpublished_yaml
@@ -26,7 +27,6 @@ from cleanset.studies.contest.objects import Objects, read_content
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import number_of, recomputed, run_defence
 from cleanset.studies.contest.standing import cosigned_by_few
-from cleanset.validation import check_known, validate
 
 
 def enter(

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cleanset.images.codec import MAX_AREA
+from cleanset.plumbing.validation import Role, Section, Sha256
 from cleanset.statistics.coverage import Confidence, Eligibility, ImageCount
 from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import MIN_JUDGES, ContestRules, Day, Name, PublicKey
-from cleanset.validation import Role, Section, Sha256
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
 JudgeId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]

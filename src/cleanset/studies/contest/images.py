@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from cleanset.edition.versions import installed_version
 from cleanset.images.codec import ORIENTATION, decode, decode_file, end_of_jpeg, opened, pixels_sha256
 from cleanset.images.fingerprints import can_fingerprint
-from cleanset.kept_files import KeptFiles, kept_files
-from cleanset.validation import Sha256
+from cleanset.plumbing.kept_files import KeptFiles, kept_files
+from cleanset.plumbing.validation import Sha256
 
 _CODE = ("images/codec.py", "studies/contest/images.py")
 """The files of the package that decide on what is known of an image."""

@@ -5,8 +5,8 @@ from functools import partial
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command
-from cleanset.files import read_bytes, sha256
 from cleanset.images.fingerprints import can_fingerprint
+from cleanset.plumbing.files import read_bytes, sha256
 from cleanset.studies.contest.eligibility_lists import check_published, clean_images
 from cleanset.studies.contest.images import KnownImage, KnownImages, MeasuredImage, Measures
 from cleanset.studies.contest.log_lines import Line

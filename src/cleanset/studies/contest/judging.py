@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, model_validator
 
+from cleanset.plumbing.validation import Section
 from cleanset.review.agreement import Agreement, VerdictCounts, overall
 from cleanset.studies.contest.rules import SIZE_RULES, Day, SizeRule
-from cleanset.validation import Section
 
 Point = tuple[int, int]
 Outline = tuple[Point, ...]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
 from cleanset.studies.contest.entries import Defence, short
 from cleanset.studies.contest.files import repeats
 from cleanset.studies.contest.images_before import ImagesBefore
@@ -19,7 +20,6 @@ from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import over_on
 from cleanset.studies.contest.signers import voided
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import shown
 
 
 def check_lines(edition: Edition, lines: Sequence[Line], new: int, objects: Objects) -> list[str]:

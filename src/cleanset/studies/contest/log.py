@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, sha256
-from cleanset.json_files import parse_json
-from cleanset.machine import without_garbage_collection
+from cleanset.plumbing.files import read_text, sha256
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.machine import without_garbage_collection
+from cleanset.plumbing.validation import check_known, shown, validate
 from cleanset.sets.archive import SignatureError
 from cleanset.studies.contest.checkpoints import (
     MerkleTree,
@@ -63,7 +64,6 @@ from cleanset.studies.contest.signers import (
     may_void,
     voided,
 )
-from cleanset.validation import check_known, shown, validate
 
 PARAMS = "params.yaml"
 """Of the contest's DVC project."""

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.validation import EachOnce, Section, Sha256, validate
 from cleanset.studies.contest import entries
 from cleanset.studies.contest.rules import (
     ContestRules,
@@ -19,7 +20,6 @@ from cleanset.studies.contest.rules import (
     Name,
     PublicKey,
 )
-from cleanset.validation import EachOnce, Section, Sha256, validate
 
 LOG = "log.jsonl"
 LineNumber = Annotated[int, Field(ge=1)]

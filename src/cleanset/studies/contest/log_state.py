@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
-from cleanset.machine import without_garbage_collection
+from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.studies.contest import entries
 from cleanset.studies.contest.entries import short, team_of
 from cleanset.studies.contest.files import Checkpoint, ContestFiles, Submission, Withdrawal, submitted_images

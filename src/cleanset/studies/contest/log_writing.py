@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.file_locks import locked
-from cleanset.files import read_text, replace_file, write_text
+from cleanset.plumbing.file_locks import locked
+from cleanset.plumbing.files import read_text, replace_file, write_text
 from cleanset.sets.archive import SignatureError
 from cleanset.studies.contest.checkpoints import (
     SIGNED_NOTE,

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from cleanset.cache import state_folder
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, write_text
-from cleanset.validation import Section, Sha256
+from cleanset.plumbing.cache import state_folder
+from cleanset.plumbing.files import read_bytes, write_text
+from cleanset.plumbing.validation import Section, Sha256
 
 
 class SeenLine(Section):

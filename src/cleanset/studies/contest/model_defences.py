@@ -16,8 +16,8 @@ from PIL import Image
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.files import sha256
 from cleanset.images.codec import decode
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.logits import Groups, ScoreColumns, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.eligibility_lists import EligibilityImage

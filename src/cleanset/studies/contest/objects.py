@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256
+from cleanset.plumbing.files import read_bytes, sha256
+from cleanset.plumbing.validation import shown
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.contest.log_lines import LOG
-from cleanset.validation import shown
-from cleanset.yaml_files import read_yaml
 
 OBJECTS = "objects"
 MAX_CHARACTERS = 2**26

@@ -12,9 +12,9 @@ import numpy as np
 from PIL import Image
 
 from cleanset.classes import imagenet
-from cleanset.files import replacing, write_text
 from cleanset.images.codec import decode_file, png
 from cleanset.images.preprocessing import enlarged_difference, jpeg
+from cleanset.plumbing.files import replacing, write_text
 from cleanset.report.pages import page_environment
 from cleanset.report.thumbnails import PageImage
 from cleanset.statistics.coverage import coverage_points

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cleanset.files import replacing, write_text
+from cleanset.plumbing.files import replacing, write_text
 from cleanset.statistics.formats import decimal
 from cleanset.studies.contest.entries import team_of
 from cleanset.studies.contest.files import ContestFiles, counted, submitted_images

@@ -9,9 +9,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import Section, Sha256, shown
 from cleanset.scoring.logits import Groups
 from cleanset.statistics.coverage import Reading
-from cleanset.validation import Section, Sha256, shown
 
 FRIDAY = 4
 """Day of the week on which a week ends; Monday is 0."""

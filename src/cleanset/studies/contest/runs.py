@@ -10,7 +10,7 @@ import numpy as np
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import coverage_steps, eligibility
 from cleanset.studies.contest.command_defences import CommandDefence

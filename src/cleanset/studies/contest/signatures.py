@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_bytes
+from cleanset.plumbing.files import read_bytes
 from cleanset.sets.archive import SignatureError, sign
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from cleanset.machine import without_garbage_collection
+from cleanset.plumbing.machine import without_garbage_collection
 from cleanset.studies.contest.cross_checks import check_files
 from cleanset.studies.contest.defences_by_day import DefencesByDay, DefenceStanding, Shares
 from cleanset.studies.contest.entries import team_of

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
+from cleanset.plumbing.validation import check_known
 from cleanset.statistics.basics import Flags, Floats
 from cleanset.statistics.coverage import (
     CONFIDENCES,
@@ -19,7 +20,6 @@ from cleanset.studies.contest.eligibility_lists import eligibility_list
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.log import read_state
 from cleanset.studies.contest.model_defences import ModelDefence
-from cleanset.validation import check_known
 
 
 def find_threshold(contest: Path, role: str, *, kind: Confidence, coverage: float, ranking: Ranking) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cleanset.csv_files import csv_text
-from cleanset.files import new_folder, write_text
 from cleanset.measure.table import Cell, MeasureTable, cell
+from cleanset.plumbing.csv_files import csv_text
+from cleanset.plumbing.files import new_folder, write_text
+from cleanset.plumbing.validation import first_names
 from cleanset.review.opinions import look_again_columns
 from cleanset.statistics.formats import decimal
 from cleanset.studies.realness.analysis import (
@@ -37,7 +38,6 @@ from cleanset.studies.realness.ratings import (
     read_ratings,
     texts_of,
 )
-from cleanset.validation import first_names
 
 RESULT = "analysis.json"
 """File of `--out` with all numbers."""

@@ -21,7 +21,7 @@ def settings_of(kind: type[Settings], text: str, option: str, **more: object) ->
     """
     from pydantic import TypeAdapter, ValidationError
 
-    from cleanset.validation import check_known, first_problem
+    from cleanset.plumbing.validation import check_known, first_problem
 
     given = dict(each.strip().partition("=")[::2] for each in text.split(",") if each.strip())
     for key in given:
@@ -36,8 +36,8 @@ def with_protocol(settings: str) -> str:
     """The settings of a plan, behind those of the protocol that they name; what they name themselves counts."""
     from dataclasses import asdict
 
+    from cleanset.plumbing.validation import check_known
     from cleanset.studies.realness.protocol import PROTOCOLS
-    from cleanset.validation import check_known
 
     given = [each.strip() for each in settings.split(",")]
     names = [each.partition("=")[2] for each in given if each.partition("=")[0] == "protocol"]

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, read_text
-from cleanset.interpreter import python_command
-from cleanset.json_files import write_json
-from cleanset.progress import tracked
+from cleanset.plumbing.files import new_folder, read_text
+from cleanset.plumbing.interpreter import python_command
+from cleanset.plumbing.json_files import write_json
+from cleanset.plumbing.progress import tracked
 from cleanset.studies.realness import analysis_report
 from cleanset.studies.realness.analysis import AnalysisSettings
 from cleanset.studies.realness.layout import NOMINAL_PIXELS_PER_MM

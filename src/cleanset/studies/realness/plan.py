@@ -15,9 +15,9 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import csv_text, parse_rows
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.plumbing.csv_files import csv_text, parse_rows
+from cleanset.plumbing.files import sha256
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Alpha, Bound
 from cleanset.studies.realness.layout import ImageLayout

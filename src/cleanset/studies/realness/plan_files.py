@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, sha256, sha256_of
-from cleanset.json_files import check_digest, parse_json
+from cleanset.plumbing.files import read_text, sha256, sha256_of
+from cleanset.plumbing.json_files import check_digest, parse_json
+from cleanset.plumbing.validation import join_names, shown, validate
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.realness.layout import ImageLayout
 from cleanset.studies.realness.protocol import Protocol
-from cleanset.validation import join_names, shown, validate
-from cleanset.yaml_files import read_yaml
 
 PAGE_FOLDER = "page"
 """The folder of the page, for the people who rate."""

@@ -32,10 +32,10 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES
 from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, sha256, write_text
 from cleanset.images.codec import decode_file
-from cleanset.json_files import with_digest, write_json
-from cleanset.progress import tracked
+from cleanset.plumbing.files import new_folder, sha256, write_text
+from cleanset.plumbing.json_files import with_digest, write_json
+from cleanset.plumbing.progress import tracked
 from cleanset.sets.folder import read_image, read_regular_file, read_set
 from cleanset.sets.manifest import Entry
 from cleanset.studies.realness.edits import EDITS, visibly_edited

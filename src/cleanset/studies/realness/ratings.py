@@ -12,11 +12,11 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from cleanset.csv_files import csv_rows, parse_rows
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.plumbing.csv_files import csv_rows, parse_rows
+from cleanset.plumbing.files import read_text
+from cleanset.plumbing.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 from cleanset.studies.realness.participants import is_participant_id
-from cleanset.validation import EmptyIsNone, checked, normal_text, numeric, one_of, shown
 
 ImageKind = Literal["real", "modified"]
 IMAGE_KINDS: tuple[ImageKind, ...] = ("real", "modified")

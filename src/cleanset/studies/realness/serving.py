@@ -14,11 +14,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from cleanset.errors import system_error
+from cleanset.plumbing.validation import first_problem
 from cleanset.studies.realness.plan import page_data
 from cleanset.studies.realness.plan_files import PAGE_IMAGES
 from cleanset.studies.realness.planning import STATIC, static_file
 from cleanset.studies.realness.study_server import ANSWERS_FOLDER, GivenAnswer, PageVisit, ServeSettings, StudyServer
-from cleanset.validation import first_problem
 from cleanset.web.pages import FRESH, new_application, run_page
 
 # ten times what the longest answer takes

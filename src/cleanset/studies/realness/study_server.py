@@ -19,10 +19,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cleanset.csv_files import csv_text, read_rows
 from cleanset.errors import CleansetError
-from cleanset.file_locks import take_lock
-from cleanset.files import append_line, check_no_links, cut_torn_line, read_text, sha256, write_text
+from cleanset.plumbing.csv_files import csv_text, read_rows
+from cleanset.plumbing.file_locks import take_lock
+from cleanset.plumbing.files import append_line, check_no_links, cut_torn_line, read_text, sha256, write_text
+from cleanset.plumbing.validation import normal_text, shown
 from cleanset.studies.realness.participants import (
     MAX_ID,
     EndAddresses,
@@ -43,7 +44,6 @@ from cleanset.studies.realness.ratings import (
     choices_of,
     parse_key,
 )
-from cleanset.validation import normal_text, shown
 
 ANSWERS_FOLDER = "answers"
 """The folder of a plan with a file of answers for each person."""

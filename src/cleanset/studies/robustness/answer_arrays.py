@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
+from cleanset.plumbing.validation import shown
 
 Chosen = npt.NDArray[np.bool_]
 """A flag for each image: whether it is measured."""

@@ -17,9 +17,9 @@ from pyarrow import parquet
 
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
-from cleanset.json_files import with_digest, write_json
 from cleanset.measure.user_model import load_member
-from cleanset.progress import print_notice
+from cleanset.plumbing.json_files import with_digest, write_json
+from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.computation import Elsewhere, Opened, Place
 from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.distance import SAMPLE_SEED, compare_scores, sample_size

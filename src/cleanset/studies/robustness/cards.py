@@ -12,7 +12,6 @@ from pydantic import JsonValue
 
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import Measure, images_text
-from cleanset.files import sha256
 from cleanset.measure.comparability import (
     CardClasses,
     CardImages,
@@ -23,6 +22,7 @@ from cleanset.measure.comparability import (
     images_digest,
 )
 from cleanset.measure.notes import MeasuredSet, Note, table_notes
+from cleanset.plumbing.files import sha256
 from cleanset.statistics.basics import LEVEL
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET_CLEAN_ERROR,

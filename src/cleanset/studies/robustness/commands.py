@@ -141,8 +141,8 @@ def evaluate(
     which cleanset compare takes.
     """
     from cleanset.edition.paths import Edition
-    from cleanset.file_locks import only_run
     from cleanset.measure.command import Wanted
+    from cleanset.plumbing.file_locks import only_run
     from cleanset.studies.robustness import evaluation
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
@@ -201,7 +201,7 @@ def masks(
     compared = agreement(MaskSource.parsed(one), MaskSource.parsed(other), wnids_of(Study(study)))
     found = compared.table
     if out is not None:
-        from cleanset.csv_files import write_frame
+        from cleanset.plumbing.csv_files import write_frame
 
         write_frame(out, found)
     smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))

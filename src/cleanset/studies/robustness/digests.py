@@ -21,12 +21,12 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
-from cleanset.files import partial_shards, read_bytes, replacing, sha256, write_text
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, Resized
-from cleanset.json_files import read_json, write_json
-from cleanset.machine import available_cores
-from cleanset.progress import tracked
+from cleanset.plumbing.files import partial_shards, read_bytes, replacing, sha256, write_text
+from cleanset.plumbing.json_files import read_json, write_json
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, shards_bar
 from cleanset.scoring.validity import MadeFrom, code_of

@@ -14,8 +14,6 @@ from cleanset.edition.params import Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import NAN, Difference, Measure
-from cleanset.files import remove_abandoned
-from cleanset.json_files import with_digest, write_json
 from cleanset.measure.command import Wanted
 from cleanset.measure.comparability import (
     CardModel,
@@ -27,6 +25,8 @@ from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
+from cleanset.plumbing.files import remove_abandoned
+from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.scoring.validity import library_versions, read_finished
 from cleanset.studies.robustness.answers import CheckClean, check_of_stored, installed_versions
 from cleanset.studies.robustness.cards import MEANING_OF_P, family_card

@@ -15,6 +15,8 @@ from pydantic import Field, create_model
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, Params, read_params
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import Section, check_known, shown, validate
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
 from cleanset.studies.robustness.family import Changing, Family, ReferencedModel
@@ -24,8 +26,6 @@ from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
 from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.studies.robustness.watermarks.family import WATERMARK_FAMILY
-from cleanset.validation import Section, check_known, shown, validate
-from cleanset.yaml_files import read_yaml
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY, WATERMARK_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""

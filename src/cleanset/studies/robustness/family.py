@@ -16,14 +16,14 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from cleanset.classes import ClassTable
 from cleanset.evaluation.measures import Measure
 from cleanset.measure.table import Cell, measure_cell
+from cleanset.plumbing.validation import Section
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.robustness.answer_arrays import AnswerArray, Answers
 from cleanset.studies.robustness.images import Change, Sources, StudyFile
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.results import FamilyStudy, StudiedImages
 from cleanset.studies.robustness.sections import FamilySection
 from cleanset.tables import FILE, NAME, Table
-from cleanset.validation import Section
-from cleanset.yaml_files import read_yaml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,13 @@ from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, install_command, reason
-from cleanset.files import read_bytes, read_text, replacing, sha256, write_text
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
-from cleanset.json_files import parse_json
 from cleanset.measure.notes import UNCHECKED, MeasuredSet
 from cleanset.measure.sets import EvaluationSet, open_set
-from cleanset.progress import tracked
+from cleanset.plumbing.files import read_bytes, read_text, replacing, sha256, write_text
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.progress import tracked
+from cleanset.plumbing.validation import shown
 from cleanset.sets.folder import read_entries, read_image
 from cleanset.sets.manifest import MANIFEST
 from cleanset.statistics.seeds import change_seed, image_seed
@@ -48,7 +49,6 @@ from cleanset.studies.robustness.scenarios.masks import Regions
 from cleanset.studies.robustness.scenarios.params import GENERATED
 from cleanset.studies.robustness.scenarios.scenes import KIND, object_put_back
 from cleanset.tables import read_table, write_table
-from cleanset.validation import shown
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

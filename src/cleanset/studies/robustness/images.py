@@ -17,9 +17,9 @@ from PIL import Image
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import PathBelow, partial_shards, remove_abandoned, sha256
 from cleanset.images.codec import decode_file
 from cleanset.images.preprocessing import base_image, through_jpeg, wide_image
+from cleanset.plumbing.files import PathBelow, partial_shards, remove_abandoned, sha256
 from cleanset.sets.folder import read_regular_file
 from cleanset.sets.manifest import Entry
 from cleanset.statistics.seeds import image_seed

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_frame, write_csv, write_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Difference, Measure, measures_frame, metrics_of
-from cleanset.files import replacing
-from cleanset.json_files import JsonObject, json_record
 from cleanset.measure.comparability import CardModel, ComparabilityCard
 from cleanset.measure.notes import MeasuredSet
-from cleanset.metrics import write_metrics
+from cleanset.plumbing.csv_files import read_frame, write_csv, write_frame
+from cleanset.plumbing.files import replacing
+from cleanset.plumbing.json_files import JsonObject, json_record
+from cleanset.plumbing.metrics import write_metrics
+from cleanset.plumbing.validation import join_names, shown
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.answers import predictions_table, with_step
@@ -48,7 +49,6 @@ from cleanset.studies.robustness.results import (
 )
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED
 from cleanset.tables import read_table
-from cleanset.validation import join_names, shown
 
 OFFICIAL_COLUMN = "official"
 """The column that says whether a table's numbers are a benchmark's official ones."""

@@ -18,9 +18,9 @@ from PIL import Image
 
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.codec import Source
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, ResizeAndCrop
+from cleanset.plumbing.files import sha256
 from cleanset.scoring.computation import Elsewhere, Task, Tasks
 from cleanset.scoring.decoding import PixelBatch, SharedBatches
 from cleanset.scoring.engine import Settings

@@ -16,10 +16,11 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure, images_text
 from cleanset.evaluation.measures import read_measures as read_lines
-from cleanset.files import replacing, write_text
 from cleanset.images.preprocessing import jpeg
 from cleanset.measure.notes import Note
 from cleanset.measure.table import Cell, MeasureTable
+from cleanset.plumbing.files import replacing, write_text
+from cleanset.plumbing.validation import check_known, shown
 from cleanset.report.pages import page_environment
 from cleanset.studies.robustness.families import (
     FAMILIES,
@@ -35,7 +36,6 @@ from cleanset.studies.robustness.images import ChangeName, Sources, Study
 from cleanset.studies.robustness.measuring import MEASURE_REMEDY, read_measures
 from cleanset.studies.robustness.results import LINE_COLUMNS, MIN_IMAGES
 from cleanset.studies.robustness.sections import UNCHANGED
-from cleanset.validation import check_known, shown
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_SIZE = (112, 112)

@@ -15,8 +15,8 @@ from cleanset.classes import ClassTable, context_classes
 from cleanset.edition.params import Engine, Model
 from cleanset.errors import CleansetError
 from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
-from cleanset.validation import EachOnce, Role, Section, shown
-from cleanset.yaml_files import read_yaml
+from cleanset.plumbing.validation import EachOnce, Role, Section, shown
+from cleanset.plumbing.yaml_files import read_yaml
 
 
 def _known_key(key: str, info: ValidationInfo) -> str:

@@ -20,7 +20,7 @@ from cleanset.dataset.ilsvrc import IMAGE_ID, VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode, unreadable_image
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image
-from cleanset.progress import print_notice, tracked
+from cleanset.plumbing.progress import print_notice, tracked
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import StudyFile

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.validation import Section, shown
+from cleanset.plumbing.validation import Section, shown
 
 UNCHANGED = "unchanged"
 """The base image that corruptions and scenarios start from."""

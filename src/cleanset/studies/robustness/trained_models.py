@@ -18,9 +18,10 @@ from torchvision import models as torchvision_models
 from cleanset.classes import ClassTable
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256_of
 from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
 from cleanset.measure.run import NamedModel, load
+from cleanset.plumbing.files import sha256_of
+from cleanset.plumbing.validation import shown
 from cleanset.scoring.checked_network import CheckedNetwork
 from cleanset.scoring.checkpoints import load_checkpoint, read_tensors
 from cleanset.scoring.engine import Settings
@@ -29,7 +30,6 @@ from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, we
 from cleanset.studies.robustness.families import OpenedStudy
 from cleanset.studies.robustness.images import Study
 from cleanset.studies.robustness.params import FurtherModel, ListedModel, TrainedModel
-from cleanset.validation import shown
 
 MEAN = (0.485, 0.456, 0.406)
 """ImageNet's mean of each channel, in 0..1: torchvision's, and most of timm's."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.transforms import v2
 
-from cleanset.progress import tracked
+from cleanset.plumbing.progress import tracked
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.training.fold_data import ALONE, ProcessShare, steps_per_epoch
 from cleanset.studies.training.loop import epoch_seed, loaded

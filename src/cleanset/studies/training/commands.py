@@ -64,9 +64,9 @@ def entry(
     study: StudyFolder = HERE,
 ) -> None:
     """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
+    from cleanset.plumbing.validation import check_known
     from cleanset.studies.training import records as entries
     from cleanset.studies.training.study import StudyInputs
-    from cleanset.validation import check_known
 
     here = _study(study)
     folds = StudyInputs.read(here).params.run(run).fold_names()

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import write_frame
 from cleanset.dataset.duplicates import REFUSED_DUPLICATES, equal_pairs, refuse_pairs
 from cleanset.dataset.folder import GROUP
 from cleanset.dataset.near_duplicates import Groups, near_pairs
@@ -18,11 +17,13 @@ from cleanset.dataset.pinned import check_pinned, read_pinned
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.codec import pixels_sha256
 from cleanset.images.fingerprints import PackedFingerprint, packed_fingerprint
-from cleanset.machine import available_cores
-from cleanset.progress import tracked
+from cleanset.plumbing.csv_files import write_frame
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import tracked
+from cleanset.plumbing.validation import check_known, join_names
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.scenarios.imagenet_s import check_format_suits
 from cleanset.studies.robustness.scenarios.mask_files import MaskFile, MaskSource, why_left_out
@@ -39,7 +40,6 @@ from cleanset.studies.training.segmentation.examples import (
 )
 from cleanset.studies.training.study import CLASS_TABLE_NAME, StudyInputs, TrainingStudy
 from cleanset.tables import write_table
-from cleanset.validation import check_known, join_names
 
 CHUNK = 32
 """Images that a process is given at a time."""

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cleanset.csv_files import read_frame
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256_of
-from cleanset.json_files import JsonMapping, JsonObject, json_record, parse_json
+from cleanset.plumbing.csv_files import read_frame
+from cleanset.plumbing.files import read_bytes, sha256_of
+from cleanset.plumbing.json_files import JsonMapping, JsonObject, json_record, parse_json
+from cleanset.plumbing.validation import join_names
 from cleanset.scoring.validity import MadeFrom, code_of
 from cleanset.studies.training.params import TrainingParams
 from cleanset.studies.training.run_params import Network, Run
 from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
-from cleanset.validation import join_names
 
 TRAINING_LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
 """The libraries that decide a network's weights, whose versions are recorded."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.csv_files import read_frame
 from cleanset.dataset.folder import GROUP
 from cleanset.errors import CleansetError
-from cleanset.files import sha256, sha256_of
+from cleanset.plumbing.csv_files import read_frame
+from cleanset.plumbing.files import sha256, sha256_of
+from cleanset.plumbing.validation import check_known
 from cleanset.studies.robustness.scenarios.params import GENERATED, ORIGINAL
 from cleanset.studies.training.division import rows_of_fold, set_aside, split_as_coded
 from cleanset.studies.training.images import TRAINING_IMAGES
@@ -19,7 +20,6 @@ from cleanset.studies.training.pixels import TrainingPixels, generated_file, pho
 from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import read_table
-from cleanset.validation import check_known
 
 if TYPE_CHECKING:
     import torch

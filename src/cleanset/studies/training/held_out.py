@@ -7,15 +7,15 @@ from typing import NamedTuple
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import write_csv
 from cleanset.dataset.duplicates import SHOWN_PAIRS
 from cleanset.dataset.folder import GROUP, groups_of
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.plumbing.csv_files import write_csv
+from cleanset.plumbing.validation import first_names
 from cleanset.sets.folder import read_entries
 from cleanset.tables import INDEX, read_table, text_of_table
-from cleanset.validation import first_names
 
 
 class HeldOut(NamedTuple):

@@ -8,11 +8,11 @@ from cleanset.classes import ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES, visible_entries
 from cleanset.dataset.folder import files_below, read_images
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.codec import decode_file
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.validation import shown
 from cleanset.sets.folder import read_regular_file
 from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable
-from cleanset.validation import shown
 
 TRAINING_IMAGES = Table(
     key=("file",),

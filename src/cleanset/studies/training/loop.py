@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from cleanset.errors import CleansetError
-from cleanset.progress import TrainingStep
+from cleanset.plumbing.progress import TrainingStep
 from cleanset.scoring.devices import device_of
 from cleanset.scoring.parts import ending_start
 from cleanset.statistics.seeds import change_seed, image_seed

@@ -12,6 +12,7 @@ from cleanset.errors import CleansetError, raised
 from cleanset.images.preprocessing import Resized
 from cleanset.measure.specs import ModuleModel
 from cleanset.measure.user_model import returned_by
+from cleanset.plumbing.validation import shown
 from cleanset.scoring.checked_network import checked_logits
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.gate import MIN_ROUNDED_ROWS, NetworkGate, not_finite
@@ -19,7 +20,6 @@ from cleanset.scoring.models import weights_at_hand
 from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
 from cleanset.studies.training.records import network_of_record, record_of_weights
 from cleanset.studies.training.run_params import Network
-from cleanset.validation import shown
 
 TRIED = MIN_ROUNDED_ROWS
 """Images of random pixels that a network is tried with."""

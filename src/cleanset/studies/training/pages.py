@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from cleanset.classes import ClassTable
-from cleanset.files import replacing, write_text
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.files import replacing, write_text
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.validation import join_names
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
@@ -22,7 +23,6 @@ from cleanset.studies.training.histories import SMOOTHING
 from cleanset.studies.training.results import Summary
 from cleanset.studies.training.segmentation.page import copy_sheets, segmentation_context
 from cleanset.studies.training.study import TrainingStudy
-from cleanset.validation import join_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGES = {

@@ -13,11 +13,11 @@ from pydantic import Field, ValidationError, model_validator
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import DeviceText, Role, Section, check_known, join_names, shown, validate
+from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.scenarios.params import Baselines
 from cleanset.studies.training.run_params import Run
-from cleanset.validation import DeviceText, Role, Section, check_known, join_names, shown, validate
-from cleanset.yaml_files import read_yaml
 
 _WEIGHTS = re.compile(r"(\.\w+)?, pretrained$")
 """The published weights in a network's short form."""

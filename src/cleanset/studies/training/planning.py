@@ -8,10 +8,10 @@ from typing import Self
 import torch
 
 from cleanset.errors import CleansetError
-from cleanset.file_locks import only_run
-from cleanset.json_files import json_record
 from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, NO_PASSES, Passes, Plan, Work, no_start
+from cleanset.plumbing.file_locks import only_run
+from cleanset.plumbing.json_files import json_record
 from cleanset.scoring.parts import NOTHING, FinishedPart
 from cleanset.studies.training.finished import network_name
 from cleanset.studies.training.fold_data import ALONE, FoldData, read_fold, shown_in, steps_per_epoch

@@ -10,7 +10,7 @@ import torch
 from torch import distributed
 
 from cleanset.errors import CleansetError
-from cleanset.interpreter import code_command, python_command
+from cleanset.plumbing.interpreter import code_command, python_command
 from cleanset.scoring.devices import Device, device_of
 from cleanset.studies.training.fold_data import ALONE, ProcessShare
 from cleanset.studies.training.study import TrainingStudy

@@ -20,9 +20,9 @@ from PIL import Image
 from pydantic import Field, model_validator
 
 from cleanset.planning.work import NO_PASSES, Passes
+from cleanset.plumbing.validation import Section
 from cleanset.studies.attacks.base import Fraction, Norm, Positive
 from cleanset.studies.training.augmix_operations import OPERATIONS, Magnitudes
-from cleanset.validation import Section
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.studies.robustness.results import records
 from cleanset.studies.training.accuracies import fold_accuracies, mean_accuracies
 from cleanset.studies.training.experiments import deviations, gains, inner_section, pairs, table_2, trained_scores

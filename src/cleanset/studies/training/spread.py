@@ -11,9 +11,9 @@ from functools import partial
 
 from cleanset.edition.params import Engine, read_params
 from cleanset.errors import CleansetError
-from cleanset.json_files import JsonObject
-from cleanset.machine import available_cores
-from cleanset.progress import TrainingStep, image_bar
+from cleanset.plumbing.json_files import JsonObject
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.progress import TrainingStep, image_bar
 from cleanset.scoring.cluster import RayJob, compute_on_ray
 from cleanset.scoring.computation import (
     Elsewhere,

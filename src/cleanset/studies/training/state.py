@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.optim.optimizer import StateDict
 
 from cleanset.errors import CleansetError
-from cleanset.files import remove_abandoned, sha256, sha256_of, write_bytes
-from cleanset.json_files import read_json, write_json
+from cleanset.plumbing.files import remove_abandoned, sha256, sha256_of, write_bytes
+from cleanset.plumbing.json_files import read_json, write_json
 from cleanset.scoring.parts import NOTHING, FinishedPart
 from cleanset.scoring.validity import MadeFrom
 

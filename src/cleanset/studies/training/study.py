@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from cleanset.classes import ClassTable, parse_class_table
-from cleanset.files import PathBelow, PathOfName
+from cleanset.plumbing.files import PathBelow, PathOfName
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.training.params import TrainingParams, read_training_params
 from cleanset.tables import text_of_table

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from cleanset.csv_files import write_frame
-from cleanset.files import replacing, write_text
-from cleanset.json_files import json_record
-from cleanset.metrics import Lines, write_metrics
+from cleanset.plumbing.csv_files import write_frame
+from cleanset.plumbing.files import replacing, write_text
+from cleanset.plumbing.json_files import json_record
+from cleanset.plumbing.metrics import Lines, write_metrics
 from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.histories import history_rows
 from cleanset.studies.training.pages import ReportData, write_report

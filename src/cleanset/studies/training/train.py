@@ -14,13 +14,14 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from cleanset.csv_files import frame_csv, write_frame
 from cleanset.errors import CleansetError
-from cleanset.file_locks import only_run
-from cleanset.files import remove_abandoned, replacing, sha256, write_bytes, write_text
-from cleanset.json_files import write_json
 from cleanset.measure.user_model import tensors_sha256
-from cleanset.progress import print_notice, training_bar
+from cleanset.plumbing.csv_files import frame_csv, write_frame
+from cleanset.plumbing.file_locks import only_run
+from cleanset.plumbing.files import remove_abandoned, replacing, sha256, write_bytes, write_text
+from cleanset.plumbing.json_files import write_json
+from cleanset.plumbing.progress import print_notice, training_bar
+from cleanset.plumbing.validation import join_names
 from cleanset.scoring.devices import Device, computing_threads
 from cleanset.scoring.fingerprints import module_fingerprint
 from cleanset.scoring.scorer import arithmetic
@@ -35,7 +36,6 @@ from cleanset.studies.training.run_params import Run
 from cleanset.studies.training.spread import Ended, FoldOfRun, OnStep, Trainings, devices_named
 from cleanset.studies.training.state import FINISHED_FILE, STATE_FILE, Row, StateFolder
 from cleanset.studies.training.study import RunFiles, StudyInputs, TrainingStudy
-from cleanset.validation import join_names
 
 if TYPE_CHECKING:
     from cleanset.studies.training.segmentation.task import Segmentation

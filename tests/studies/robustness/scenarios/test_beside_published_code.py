@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.files import sha256
 from cleanset.images.preprocessing import base_image
+from cleanset.plumbing.files import sha256
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.images import StudyFile
 from cleanset.studies.robustness.scenarios.changes import SceneImage, SceneMask

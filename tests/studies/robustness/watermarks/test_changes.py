@@ -8,8 +8,8 @@ import pytest
 from PIL import Image, ImageFont
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
+from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.watermarks.changes import FontFile, text_mask, watermarked
 
 BLACK = np.zeros((224, 224, 3), np.uint8)

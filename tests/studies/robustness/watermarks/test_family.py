@@ -11,7 +11,7 @@ from rich.console import Console
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.files import sha256
+from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.evaluation import _table
 from cleanset.studies.robustness.families import StudyParams, change_plan, notice
 from cleanset.studies.robustness.images import ChangeName, base_pixels

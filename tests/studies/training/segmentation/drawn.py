@@ -7,8 +7,8 @@ import numpy as np
 from PIL import Image
 
 from cleanset.classes import imagenet
-from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
+from cleanset.plumbing.files import sha256
 from cleanset.studies.training.segmentation.examples import ExampleReader, SegmentedFile
 
 WNIDS = ("n01443537", "n02165456")

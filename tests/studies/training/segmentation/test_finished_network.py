@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import Pixels
+from cleanset.plumbing.files import sha256
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.mask_files import MaskSource, find_masks, mask_table
 from cleanset.studies.robustness.scenarios.mask_formats import png_mask

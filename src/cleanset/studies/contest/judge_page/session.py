@@ -15,9 +15,10 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from cleanset.errors import CleansetError, cut
-from cleanset.file_locks import ChangedMeanwhileError, locked
-from cleanset.files import read_bytes, replace_file, write_text
 from cleanset.images.codec import decode
+from cleanset.plumbing.file_locks import ChangedMeanwhileError, locked
+from cleanset.plumbing.files import read_bytes, replace_file, write_text
+from cleanset.plumbing.validation import Section, Sha256, shown, validate
 from cleanset.studies.contest.entries import AnswerFile, short
 from cleanset.studies.contest.judge_tasks import JudgeTask, tasks
 from cleanset.studies.contest.judging import (
@@ -34,7 +35,6 @@ from cleanset.studies.contest.judging import (
 from cleanset.studies.contest.log import read_state
 from cleanset.studies.contest.objects import Objects, read_content
 from cleanset.studies.contest.standing import standing
-from cleanset.validation import Section, Sha256, shown, validate
 from cleanset.web.images import Photos
 
 JudgeStep = Literal["contains", "outline", "statement", "done"]

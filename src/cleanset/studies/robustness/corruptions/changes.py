@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.images.preprocessing import Pixels
+from cleanset.plumbing.validation import check_known
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.corruptions.authors import DRAWN
 from cleanset.studies.robustness.corruptions.c_bar import MADE as C_BAR_MADE
@@ -33,7 +34,6 @@ from cleanset.studies.robustness.corruptions.params import (
 )
 from cleanset.studies.robustness.exact import brightness, exact_kernels, keep_compiled, saturate, zoom_blur
 from cleanset.studies.robustness.images import StudyFile, base_pixels
-from cleanset.validation import check_known
 
 # compiled anew, it would take seconds in each process
 keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)

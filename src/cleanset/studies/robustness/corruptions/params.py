@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from cleanset.plumbing.validation import Section, validate
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
-from cleanset.validation import Section, validate
-from cleanset.yaml_files import data_beside
 
 PUBLISHED_NUMBERS: Any = data_beside(__file__, "published.yaml")
 

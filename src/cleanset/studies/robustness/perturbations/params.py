@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from cleanset.plumbing.validation import Section, check_known
 from cleanset.studies.robustness.sections import FamilySection, check_names, expand_groups
-from cleanset.validation import Section, check_known
 
 PERTURBATION_GROUPS: dict[str, tuple[str, ...]] = {
     "noise": ("gaussian_noise", "shot_noise"),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import check_known, shown
 from cleanset.statistics.formats import decimal
 from cleanset.studies.robustness.answer_arrays import Answers
 from cleanset.studies.robustness.family import Changing, Family, PagesData, ReferencedModel, page_texts
@@ -20,7 +21,6 @@ from cleanset.studies.robustness.scenarios.mask_files import counts_by_value, ha
 from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
 from cleanset.studies.robustness.scenarios.params import MATTES, Baselines, ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.sections import UNCHANGED
-from cleanset.validation import check_known, shown
 
 CLASSES_IN_MAP = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable, imagenet
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
 from cleanset.studies.robustness.scenarios.masks import Regions, read_png, regions_of
-from cleanset.validation import shown
 
 OTHER = 0
 """The number of pixels of ImageNet-S that belong to none of its classes."""

@@ -14,8 +14,9 @@ import pandas as pd
 from cleanset.classes import ClassTable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.validation import check_known
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.images import MASKS, SetImages, StudyFile
 from cleanset.studies.robustness.params import CommonParams
@@ -36,7 +37,6 @@ from cleanset.studies.robustness.scenarios.masks import (
     with_both,
 )
 from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios
-from cleanset.validation import check_known
 
 
 class MaskSource(NamedTuple):

@@ -11,10 +11,10 @@ from skimage.draw import polygon2mask
 
 from cleanset.errors import CleansetError
 from cleanset.images.codec import MAX_AREA
-from cleanset.json_files import parse_json
+from cleanset.plumbing.json_files import parse_json
+from cleanset.plumbing.validation import check_known, shown, validate
 from cleanset.studies.robustness.scenarios.imagenet_s import IMAGENET_S, imagenet_s_regions
 from cleanset.studies.robustness.scenarios.masks import Mask, Regions, read_png, regions_of, with_both
-from cleanset.validation import check_known, shown, validate
 
 _PNG_MODES = ("1", "L", "P", "I", "I;16", "RGB")
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from cleanset.classes import MAX_CLASSES
+from cleanset.plumbing.validation import Section, one_of, shown
 from cleanset.studies.robustness.sections import CLEAN, UNCHANGED, FamilySection, check_names, expand_groups
-from cleanset.validation import Section, one_of, shown
 
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
     "blur": ("blur_background", "blur_object"),

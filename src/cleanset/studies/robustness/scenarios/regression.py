@@ -17,9 +17,9 @@ import pandas as pd
 from scipy import stats
 
 from cleanset.errors import CleansetError
+from cleanset.plumbing.validation import shown
 from cleanset.statistics.basics import LEVEL, Floats
 from cleanset.studies.robustness.answer_arrays import cube
-from cleanset.validation import shown
 
 FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"

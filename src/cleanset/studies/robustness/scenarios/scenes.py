@@ -16,6 +16,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
+from cleanset.plumbing.validation import check_known
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.scenarios.masks import Mask, Regions
 from cleanset.studies.robustness.scenarios.params import (
@@ -27,7 +28,6 @@ from cleanset.studies.robustness.scenarios.params import (
     Scenarios,
 )
 from cleanset.studies.robustness.scenarios.photographs import check_photographs
-from cleanset.validation import check_known
 
 KIND = "scenario"
 """The kind of change, from which seeds are derived."""

@@ -15,11 +15,11 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
 from cleanset.images.preprocessing import BASE_SIZE, Pixels
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.yaml_files import data_beside
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.robustness.images import StudyFile, base_pixels
-from cleanset.yaml_files import data_beside
 
 TEXT = "捷径捷径捷径"
 FONT_SIZE = 36

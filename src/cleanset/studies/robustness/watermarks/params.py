@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from cleanset.plumbing.validation import Sha256, one_of
 from cleanset.studies.robustness.sections import FamilySection
-from cleanset.validation import Sha256, one_of
 
 WATERMARK = "watermark"
 """The image with the watermark, the only change."""

@@ -17,9 +17,10 @@ from pydantic import ValidationError
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError
-from cleanset.files import new_folder, write_text
 from cleanset.images.boxes import Box, box_of
-from cleanset.progress import tracked
+from cleanset.plumbing.files import new_folder, write_text
+from cleanset.plumbing.progress import tracked
+from cleanset.plumbing.validation import check_known, shown
 from cleanset.scoring.checkpoints import read_tensors
 from cleanset.scoring.devices import computing_threads
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, SetImages, files_of
@@ -31,7 +32,6 @@ from cleanset.studies.training.segmentation.networks import SegmentationNetwork
 from cleanset.studies.training.segmentation.task import build_network, image_logits
 from cleanset.studies.training.study import StudyInputs, TrainingStudy
 from cleanset.tables import INDEX, read_table
-from cleanset.validation import check_known, shown
 
 ORIGIN: Final = "model"
 MASKS_MADE_WITH: Final = "made_with.json"

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cleanset.errors import CleansetError, reason
-from cleanset.validation import check_known, shown
+from cleanset.plumbing.validation import check_known, shown
 
 FRACTIONS: Final = (4, 8, 16, 32)
 """The ratio of the image's sides to each size of features."""

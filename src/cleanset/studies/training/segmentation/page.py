@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cleanset.classes import ClassTable
-from cleanset.csv_files import read_frame
 from cleanset.errors import CleansetError
-from cleanset.json_files import JsonObject
+from cleanset.plumbing.csv_files import read_frame
+from cleanset.plumbing.json_files import JsonObject
 from cleanset.studies.training.accuracies import in_order
 from cleanset.studies.training.finished import FinishedRun
 from cleanset.studies.training.results import Summary

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cleanset.csv_files import write_frame
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Pixels
+from cleanset.plumbing.csv_files import write_frame
 from cleanset.scoring.devices import to_device
 from cleanset.scoring.models import weights_at_hand
 from cleanset.statistics.seeds import change_seed, image_seed

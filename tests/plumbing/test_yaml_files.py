@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 import cleanset
 from cleanset.errors import CleansetError
-from cleanset.yaml_files import is_plain_text, parse_document, parse_yaml, read_yaml
+from cleanset.plumbing.yaml_files import is_plain_text, parse_document, parse_yaml, read_yaml
 from tests.properties import examples
 
 
@@ -105,7 +105,7 @@ def test_no_other_reader_of_yaml() -> None:
     found = {
         path.relative_to(source).as_posix() for path in source.rglob("*.py") if reading.search(path.read_text("utf-8"))
     }
-    assert found - {"yaml_files.py"} == ELSEWHERE
+    assert found - {"plumbing/yaml_files.py"} == ELSEWHERE
 
 
 @pytest.mark.parametrize(

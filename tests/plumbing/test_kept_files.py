@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import cleanset
-from cleanset.kept_files import NOTHING_KEPT, KeptFiles, kept_files
+from cleanset.plumbing.kept_files import NOTHING_KEPT, KeptFiles, kept_files
 from cleanset.report import thumbnails
 from cleanset.review import file_format
 from cleanset.review.hints import hints

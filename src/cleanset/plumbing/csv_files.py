@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, cut, reason
-from cleanset.files import MAX_BYTES, open_file, read_text, write_text
-from cleanset.validation import MAX_VALUE, expected_value, join_names, shown
+from cleanset.plumbing.files import MAX_BYTES, open_file, read_text, write_text
+from cleanset.plumbing.validation import MAX_VALUE, expected_value, join_names, shown
 
 if TYPE_CHECKING:
     import pandas as pd

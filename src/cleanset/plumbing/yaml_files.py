@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text
-from cleanset.validation import shown
+from cleanset.plumbing.files import read_text
+from cleanset.plumbing.validation import shown
 
 YAML_DEPTH = 20
 MAX_YAML_BYTES = 2**20

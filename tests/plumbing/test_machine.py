@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from cleanset.machine import available_cores
+from cleanset.plumbing.machine import available_cores
 
 PROGRAM = """
 import resource, sys
-from cleanset.machine import keep_freed_memory
+from cleanset.plumbing.machine import keep_freed_memory
 if "keep" in sys.argv:
     keep_freed_memory()
 def faults():
@@ -26,7 +26,7 @@ print(faults() - before)
 
 def test_cores_are_those_that_this_process_may_run_on() -> None:
     alone = subprocess.run(
-        [sys.executable, "-c", "from cleanset.machine import available_cores; print(available_cores())"],
+        [sys.executable, "-c", "from cleanset.plumbing.machine import available_cores; print(available_cores())"],
         preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
         capture_output=True,
         text=True,

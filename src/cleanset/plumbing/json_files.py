@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text, sha256, sha256_of, write_text
-from cleanset.validation import first_problem, shown
+from cleanset.plumbing.files import read_text, sha256, sha256_of, write_text
+from cleanset.plumbing.validation import first_problem, shown
 
 Kind = TypeVar("Kind")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from cleanset.markup import markdown_code, markdown_fence, markdown_text
+from cleanset.plumbing.markup import markdown_code, markdown_fence, markdown_text
 from tests.properties import examples
 
 READER = MarkdownIt("commonmark").enable("table")

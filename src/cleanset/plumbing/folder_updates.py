@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cleanset.file_locks import folder_lock
-from cleanset.files import errors_named, open_file, replacing, workspace_for
+from cleanset.plumbing.file_locks import folder_lock
+from cleanset.plumbing.files import errors_named, open_file, replacing, workspace_for
 
 
 @contextmanager

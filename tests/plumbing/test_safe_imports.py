@@ -8,8 +8,8 @@ from shutil import which
 
 import pytest
 
-from cleanset.interpreter import code_command, python_command
-from cleanset.safe_imports import LOOKING_AROUND
+from cleanset.plumbing.interpreter import code_command, python_command
+from cleanset.plumbing.safe_imports import LOOKING_AROUND
 
 LIBRARY = """
 #include <stdio.h>
@@ -82,5 +82,5 @@ def test_a_library_that_is_missing(tmp_path: Path) -> None:
 def test_workers_import_it_first() -> None:
     from cleanset.scoring.decoding import PRELOADED
 
-    assert PRELOADED[0] == "cleanset.safe_imports"
+    assert PRELOADED[0] == "cleanset.plumbing.safe_imports"
     assert not {name.partition(".")[0] for name in PRELOADED} & set(LOOKING_AROUND)

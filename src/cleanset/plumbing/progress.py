@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from cleanset.machine import available_cores
-from cleanset.waiting import repeated_lines
+from cleanset.plumbing.machine import available_cores
+from cleanset.plumbing.waiting import repeated_lines
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn

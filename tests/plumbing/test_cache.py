@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.cache import cache_folder
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.measure.command import Wanted, failed_package
+from cleanset.plumbing.cache import cache_folder
 
 NO_UID = 4_000_000_123
 

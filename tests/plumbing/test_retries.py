@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from cleanset.retries import retried
+from cleanset.plumbing.retries import retried
 
 
 class Plan:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from cleanset.errors import CleansetError
-from cleanset.file_locks import take_lock
+from cleanset.plumbing.file_locks import take_lock
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

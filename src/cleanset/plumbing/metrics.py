@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cleanset.folder_updates import updating
+from cleanset.plumbing.folder_updates import updating
 
 Lines = Mapping[str, Mapping[str, float | int | str | None]]
 """The number of each model by the name of the line, which may contain folders; None where it is not defined."""

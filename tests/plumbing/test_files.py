@@ -18,8 +18,9 @@ import pytest
 from cleanset.dataset.archives import check_archive, locate, read_md5_list
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.file_locks import only_run
-from cleanset.files import (
+from cleanset.measure.compare import report as compare
+from cleanset.plumbing.file_locks import only_run
+from cleanset.plumbing.files import (
     BLOCK_BYTES,
     append_line,
     blocks_of,
@@ -31,8 +32,7 @@ from cleanset.files import (
     read_text,
     replacing,
 )
-from cleanset.folder_updates import updating
-from cleanset.measure.compare import report as compare
+from cleanset.plumbing.folder_updates import updating
 from cleanset.sets.archive import signer
 from cleanset.sets.folder import read_regular_file
 from cleanset.studies.contest.objects import read_content

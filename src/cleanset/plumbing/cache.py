@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cleanset.errors import CleansetError
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 """The folder of this package."""
 
 

@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from cleanset.progress import tracked
-from cleanset.waiting import announced, repeated_lines
+from cleanset.plumbing.progress import tracked
+from cleanset.plumbing.waiting import announced, repeated_lines
 
 
 class Heard:
@@ -54,7 +54,7 @@ def test_a_line_comes_again_and_again_with_what_is_done_by_then(monkeypatch: pyt
 def test_without_a_terminal_the_work_of_a_bar_is_told_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard(1)
     monkeypatch.setattr(sys, "stderr", heard)
-    monkeypatch.setattr("cleanset.waiting.LINE_SECONDS", 0.01)
+    monkeypatch.setattr("cleanset.plumbing.waiting.LINE_SECONDS", 0.01)
     for number in tracked(range(3), 3, "preprocess"):
         if number == 2:
             heard.wait()

@@ -1,7 +1,7 @@
 """Digests that a record has of itself."""
 
-from cleanset.files import sha256
-from cleanset.json_files import DIGEST, with_digest
+from cleanset.plumbing.files import sha256
+from cleanset.plumbing.json_files import DIGEST, with_digest
 
 
 def test_a_digest_depends_on_no_order_of_keys() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cleanset.progress import rate_text
+from cleanset.plumbing.progress import rate_text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.csv_files import csv_rows, csv_text, frame_csv, read_frame
+from cleanset.plumbing.csv_files import csv_rows, csv_text, frame_csv, read_frame
 from cleanset.sets.from_verdicts import rows_of
 from tests.properties import examples
 
@@ -88,9 +88,9 @@ def test_one_module_writes_csv(repository: Path) -> None:
     """Of two others, one checks a manifest line by line, and one is a program that needs nothing of the package."""
     texts = dict(modules(repository))
     readers = {name for name, text in texts.items() if re.search(r"^\s*(import csv\b|from csv\b)", text, re.MULTILINE)}
-    assert readers == {"csv_files.py", "sets/manifest.py", "sets/from_verdicts.py"}
+    assert readers == {"plumbing/csv_files.py", "sets/manifest_checks.py", "sets/from_verdicts.py"}
     writers = {name for name, text in texts.items() if re.search(r"\.to_csv\(|csv\.(Dict)?[wW]riter", text)}
-    assert writers == {"csv_files.py"}
+    assert writers == {"plumbing/csv_files.py"}
 
 
 def raw(text: str) -> list[tuple[int, list[str]]]:

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.cache import PACKAGE, cache_folder
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, sha256
+from cleanset.plumbing.cache import PACKAGE, cache_folder
+from cleanset.plumbing.files import read_bytes, sha256
 
 _DIGITS = 64
 """Of a SHA-256."""

@@ -18,7 +18,7 @@ def python_command(*arguments: str) -> list[str]:
 
 def code_command(code: str, *arguments: str) -> list[str]:
     """The command line of a process that runs some code, which may import libraries: see `safe_imports`."""
-    return python_command("-c", f"import cleanset.safe_imports\n{code}", *arguments)
+    return python_command("-c", f"import cleanset.plumbing.safe_imports\n{code}", *arguments)
 
 
 def begin_anew() -> None:

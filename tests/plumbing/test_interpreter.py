@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.interpreter import python_command
+from cleanset.plumbing.interpreter import python_command
 from tests.checkouts import INSTALLED, Checkout
 from tests.ten_images import drawn_image
 
-SOURCE = Path(__file__).parents[1] / "src" / "cleanset"
-DOCS = Path(__file__).parents[1] / "docs"
-HELPER = SOURCE / "interpreter.py"
+SOURCE = Path(__file__).parents[2] / "src" / "cleanset"
+DOCS = Path(__file__).parents[2] / "docs"
+HELPER = SOURCE / "plumbing" / "interpreter.py"
 REPLACES = {"execl", "execle", "execlp", "execv", "execve", "execvp", "posix_spawn", "set_executable", "spawnv"}
 """Functions that replace the process, and one that names the Python of multiprocessing."""
 RUNS = {"Popen", "call", "check_call", "check_output", "run"}
