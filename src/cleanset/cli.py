@@ -445,7 +445,7 @@ def _new_names(answers: list[str], *, apply: bool) -> "RenamedClasses":
 
 def _print_order(models: "Models", classes: "ClassTable") -> None:
     """State the order of the classes where a network meets class names that have numbers in another order."""
-    from cleanset.measure.class_order import order_statement
+    from cleanset.evaluation.class_order import order_statement
 
     order = order_statement(classes)
     if order and any(not model.is_list for model in models.values()):
@@ -639,13 +639,14 @@ def evaluate(
     """Measure any models on a finished set: accuracy, calibration, paired tests.
 
     The models do not join the ensemble. Every image is checked against its
-    manifest first. `python -m pydoc cleanset.measure.user_model` has the
+    manifest first. `python -m pydoc cleanset.evaluation.user_model` has the
     contract of a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
+    from cleanset.evaluation.request import Request
     from cleanset.measure import command, measured_models, rendering
     from cleanset.plumbing.file_locks import only_run
 
-    wanted = command.Wanted(
+    wanted = Request(
         name=images_of,
         models=model or [],
         architecture=architecture,

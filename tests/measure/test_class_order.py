@@ -12,7 +12,7 @@ from cleanset import evaluate
 from cleanset.classes import class_table, imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.class_order import in_other_order, order_statement, places_of
+from cleanset.evaluation.class_order import in_other_order, order_statement, places_of
 from cleanset.scoring.fingerprints import sources_sha256
 from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.statistics.numbering import OtherNumbering
@@ -167,8 +167,8 @@ def test_predictions_on_numbered_folders(tmp_path: Path) -> None:
 def test_a_callable_states_the_order_of_its_outputs(tmp_path: Path) -> None:
     import torch
 
-    from cleanset.measure.specs import ModuleModel
-    from cleanset.measure.user_model import load_module
+    from cleanset.evaluation.specs import ModuleModel
+    from cleanset.evaluation.user_model import load_module
 
     digests = []
     # other names, since a module is imported once

@@ -13,11 +13,12 @@ import torch
 from cleanset.classes import imagenet
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.command import Wanted, run
+from cleanset.evaluation.request import Request
+from cleanset.evaluation.specs import ModuleModel
+from cleanset.evaluation.user_model import CommandNetwork, callable_of, load_module, tensors_sha256
+from cleanset.measure.command import run
 from cleanset.measure.measured_models import notes_of, results_content
 from cleanset.measure.sets import open_set
-from cleanset.measure.specs import ModuleModel
-from cleanset.measure.user_model import CommandNetwork, callable_of, load_module, tensors_sha256
 from cleanset.scoring.decoding import pixels_of
 from tests.measure.conftest import COLOURS
 
@@ -120,7 +121,7 @@ def test_the_digest_is_of_names_types_shapes_and_values() -> None:
 )
 def test_what_does_not_keep_the_contract(name: str, message: str, mine: str, folder: Path) -> None:
     with pytest.raises(CleansetError, match=message) as raised:
-        run(NOWHERE, Wanted(str(folder), [f"{mine}:{name}"]))
+        run(NOWHERE, Request(str(folder), [f"{mine}:{name}"]))
     assert "\n" not in str(raised.value)
 
 
@@ -137,12 +138,12 @@ def test_a_module_that_is_not_there_or_fails(name: str, message: str, mine: str,
     Path("failing.py").write_text("import nothing_of_that_name\n")
     Path("ending.py").write_text("raise SystemExit('bye')\n")
     with pytest.raises(CleansetError, match=f"--model {name}:make: {message}"):
-        run(NOWHERE, Wanted(str(folder), [f"{name}:make".replace("\\", "")]))
+        run(NOWHERE, Request(str(folder), [f"{name}:make".replace("\\", "")]))
 
 
 def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the comparison with float64, in which it does not run, is left out."""
-    wanted = Wanted(str(folder), [f"{mine}:single_precision"], precision="float32", device="cpu")
+    wanted = Request(str(folder), [f"{mine}:single_precision"], precision="float32", device="cpu")
     _, (row,) = run(NOWHERE, wanted)
     assert (row.measures.overall.correct, row.record["against_float64"]) == (2, None)
     assert capsys.readouterr().err == (
@@ -152,7 +153,7 @@ def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: 
 
 @pytest.mark.parametrize("name", ["random", "random_preprocessing", "batch_normalised"])
 def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder: Path, tmp_path: Path) -> None:
-    wanted = Wanted(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
+    wanted = Request(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
     images, rows = run(NOWHERE, wanted)
     assert [row.is_deterministic for row in rows] == [False, True]
     assert {model["model"]: model["deterministic"] for model in results_content(images, rows)["models"]} == {
@@ -182,4 +183,4 @@ def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) 
 
 
 def test_the_contract_is_in_pydoc() -> None:
-    assert "(n, 3, size, size)" in pydoc.render_doc("cleanset.measure.user_model")
+    assert "(n, 3, size, size)" in pydoc.render_doc("cleanset.evaluation.user_model")

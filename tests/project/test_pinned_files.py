@@ -26,7 +26,7 @@ from cleanset.dataset.pinned import check_pinned, digests_of, pinned_text, read_
 from cleanset.edition.params import Model
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.command import Wanted
+from cleanset.evaluation.request import Request
 from cleanset.measure.command import run as evaluate
 from cleanset.measure.compare.releases import diff
 from cleanset.measure.compare.result_files import read_results
@@ -38,9 +38,8 @@ from cleanset.scoring.downloads import digest_file
 from cleanset.scoring.models import load_model, weights_path
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks.attacking import Attacking
-from cleanset.studies.attacks.evaluation import attack_params
 from cleanset.studies.attacks.evaluation import run as attack
-from cleanset.studies.attacks.study import AttackRequest
+from cleanset.studies.attacks.request import AttackRequest, attack_params
 from cleanset.studies.realness.plan_files import read_plan as read_study_plan
 from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
@@ -183,7 +182,7 @@ def images_and_module(folder: Path) -> None:
 
 def evaluated(folder: Path) -> object:
     with module(folder):
-        evaluate(Edition(folder), Wanted("set", ["mine:named"], device="cpu", out=Path("out")))
+        evaluate(Edition(folder), Request("set", ["mine:named"], device="cpu", out=Path("out")))
     return json.loads((folder / "out" / "results.json").read_text())
 
 
@@ -222,8 +221,8 @@ def attacked(folder: Path) -> Files:
 
     def run(at: Path) -> str:
         with module(at):
-            wanted = Wanted("set", ["mine:named"], device="cpu")
-            attack(Edition(at), wanted, AttackRequest(attack_params("none"), at / "out", warnings=False))
+            wanted = Request("set", ["mine:named"], device="cpu")
+            attack(AttackRequest.read(Edition(at), wanted, attack_params("none"), at / "out", warnings=False))
         return (at / "out" / "attack_results.json").read_text()
 
     def read(at: Path) -> object:

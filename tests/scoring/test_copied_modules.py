@@ -12,7 +12,7 @@ from cleanset.classes import imagenet
 from cleanset.cli import main
 from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
-from cleanset.measure.user_model import load_member
+from cleanset.evaluation.user_model import load_member
 from cleanset.scoring.copied_modules import with_modules
 from tests.ten_images import drawn_image
 

@@ -14,7 +14,7 @@ from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.user_model import load_member
+from cleanset.evaluation.user_model import load_member
 from cleanset.scoring.engine import ScoringRun, Settings, settings_for
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.validity import MadeFrom

@@ -12,12 +12,12 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.request import Request
 from cleanset.measure import command
-from cleanset.measure.command import Wanted
 from cleanset.measure.function import evaluate
 from cleanset.scoring.logits import Groups
 from cleanset.studies.attacks import earlier_disk
-from cleanset.studies.attacks.study import AttackRequest
+from cleanset.studies.attacks.request import AttackRequest, attack_params
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.model_defences import ModelDefence
 from cleanset.studies.robustness import evaluation
@@ -106,8 +106,8 @@ class Place:
     edition: Edition
     folder: Path
 
-    def wanted(self, name: str) -> Wanted:
-        return Wanted(str(self.folder / "photos"), [f"nets:{name}"], device="cpu")
+    def wanted(self, name: str) -> Request:
+        return Request(str(self.folder / "photos"), [f"nets:{name}"], device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -163,11 +163,11 @@ def of_robustness(place: Place, name: str) -> None:
 
 def of_attacks(place: Place, name: str) -> None:
     """`cleanset attacks evaluate`."""
-    from cleanset.studies.attacks.evaluation import attack_params
     from cleanset.studies.attacks.evaluation import run as run_attacks
 
-    request = AttackRequest(attack_params("pgd", "8/255", 4), place.folder / f"attacks-{name}", warnings=False)
-    run_attacks(place.edition, place.wanted(name), request)
+    params = attack_params("pgd", "8/255", 4)
+    out = place.folder / f"attacks-{name}"
+    run_attacks(AttackRequest.read(place.edition, place.wanted(name), params, out, warnings=False))
 
 
 def of_contest(place: Place, name: str) -> None:

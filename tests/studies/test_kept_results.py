@@ -16,13 +16,13 @@ import pytest
 from PIL import Image
 
 from cleanset.edition.paths import Edition
+from cleanset.evaluation.request import Request
 from cleanset.measure import command
-from cleanset.measure.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import evaluation as attacks
 from cleanset.studies.attacks import fresh
-from cleanset.studies.attacks.study import AttackRequest
+from cleanset.studies.attacks.request import AttackRequest, attack_params
 from cleanset.studies.robustness import digests
 from cleanset.studies.robustness import evaluation as robustness
 
@@ -170,7 +170,7 @@ def text_of(out: Path, *names: str) -> Results:
 
 def evaluate(model: str, _folder: Path, out: Path, **options: Any) -> Results:
     forget_modules()
-    command.run(Edition(Path("nowhere")), Wanted("set", [model], device="cpu", out=out, **options))
+    command.run(Edition(Path("nowhere")), Request("set", [model], device="cpu", out=out, **options))
     return text_of(out, "results.json")
 
 
@@ -185,17 +185,17 @@ def evaluate_shards(model: str, folder: Path, out: Path) -> Results:
 
 def measure(models: Sequence[str], folder: Path, out: Path) -> Results:
     forget_modules()
-    robustness.run(Edition(Path("nowhere")), Wanted("set", models, device="cpu"), out, folder / "robustness.yaml")
+    robustness.run(Edition(Path("nowhere")), Request("set", models, device="cpu"), out, folder / "robustness.yaml")
     return text_of(out, "results.json", "digests/corruptions.txt")
 
 
 def attack(model: str, _folder: Path, out: Path, **options: Any) -> Results:
     forget_modules()
-    wanted = Wanted("set", [model], device="cpu")
-    params = attacks.attack_params("attacks.yaml")
+    wanted = Request("set", [model], device="cpu")
+    params = attack_params("attacks.yaml")
     sources = options.pop("transfer_from", ["source:make"])
-    request = AttackRequest(params, out, warnings=False, **options)
-    attacks.run(Edition(Path("nowhere")), wanted, request, transfer_from=sources)
+    edition = Edition(Path("nowhere"))
+    attacks.run(AttackRequest.read(edition, wanted, params, out, transfer_from=sources, warnings=False, **options))
     pngs = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*.png")}
     assert pngs
     # the logits, too: an accuracy may be the same by chance

@@ -15,7 +15,7 @@ import pytest
 from cleanset.classes import imagenet
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.measure.user_model import load_member
+from cleanset.evaluation.user_model import load_member
 from cleanset.plumbing.files import sha256
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.shards import Shards

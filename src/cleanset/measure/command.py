@@ -2,14 +2,14 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from cleanset.edition.params import Params, Score, read_params
+from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import PACKAGE, CleansetError, install_command, reason
+from cleanset.evaluation.request import Request
+from cleanset.evaluation.specs import EXPECTED_SPEC, Spec, file_stems
 from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.factors import factors_of, read_annotations
@@ -18,82 +18,10 @@ from cleanset.measure.measured_models import MeasuredModel, measured_model, resu
 from cleanset.measure.predictions import parse_prediction_files, read_predictions, write_predictions_csv
 from cleanset.measure.rendering import write_page
 from cleanset.measure.sets import EvaluationSet, with_studies
-from cleanset.measure.specs import EXPECTED_SPEC, Spec, file_stems, parse_specs, split_name
 from cleanset.plumbing.json_files import with_digest, write_json
-from cleanset.plumbing.validation import first_problem
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A request to measure models on a set, or on the images of a list, as named on the command line."""
-
-    name: str
-    """Of the set or the list."""
-
-    models: Sequence[str]
-    """As `parse_specs` takes them."""
-
-    architecture: str | None = None
-    """timm architecture of the file of weights among the models."""
-
-    role: str | None = None
-    """The model whose rows of a list are taken."""
-
-    precision: str | None = None
-    """None: as in the edition's params, or float64."""
-
-    device: str | None = None
-    """None: as in the edition's params, or auto."""
-
-    out: Path | None = None
-    """Folder for predictions and results."""
-
-    predictions: Sequence[str] = ()
-    """Predictions made elsewhere, as `parse_prediction_files` takes them."""
-
-    report: Path | None = None
-    """Folder for the page."""
-
-    hub: Path | None = None
-    """File or folder for model cards."""
-
-    restricted: bool = False
-    """Whether predictions are among the classes of the images alone."""
-
-    labels: Path | None = None
-    """Folder with the files of label sources, for multi-label accuracies."""
-
-    factors: Path | None = None
-    """File of ImageNet-X's annotations, by whose factors errors are measured, too."""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the models, under which their results stand."""
-        return [split_name(text)[0] for text in self.models]
-
-    def models_to_run(self, edition: Edition) -> tuple[list[Spec], Score, list[str]]:
-        """The models by their specs, how to compute, and the roles of the edition.
-
-        Checks names, options and `out`, and imports no torch; raises CleansetError.
-        """
-        params = read_params(edition.folder) if edition.params_yaml.is_file() else None
-        roles = params.models if params else {}
-        score = score_settings(params, self.precision, self.device)
-        weights = edition.folder if params else None
-        specs: list[Spec] = []
-        if self.models or not self.predictions:
-            specs = parse_specs(self.models, self.architecture, roles, edition=edition.folder, weights=weights)
-        elif self.architecture is not None:
-            raise CleansetError(f"--architecture {self.architecture}: goes with --model; expected a file of weights")
-        for folder in (self.out, self.report):
-            if folder is not None and folder.exists() and not folder.is_dir():
-                raise CleansetError(f"{folder}: a file; expected a folder, new or of an earlier evaluation")
-        if self.hub is not None:
-            check_hub(self.hub, [*self.names, *self.predictions])
-        return specs, score, list(roles)
-
-
-def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredModel]]:
+def run(edition: Edition, wanted: Request) -> tuple[EvaluationSet, list[MeasuredModel]]:
     """Measure the models, then the predictions, in their order; write the files for `out`, `report` and `hub`.
 
     Names and predictions are checked and all images are read before torch is imported, which predictions made
@@ -104,6 +32,8 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     if wanted.restricted and wanted.predictions:
         raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     specs, score, roles = wanted.models_to_run(edition)
+    if wanted.hub is not None:
+        check_hub(wanted.hub, [*wanted.names, *wanted.predictions])
     files = parse_prediction_files(wanted.predictions, wanted.names)
     annotations = None if wanted.factors is None else read_annotations(wanted.factors)
     images = open_set_or_list(wanted.name, edition, roles, wanted.role)
@@ -136,7 +66,7 @@ def failed_package(error: BaseException) -> str:
     return others[0] if others else "a library"
 
 
-def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
+def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wanted: Request) -> list[MeasuredModel]:
     try:
         # imports torch, which takes seconds: a wrong name is reported before
         from cleanset.measure.run import measure_models
@@ -153,7 +83,7 @@ def _of_models(specs: Sequence[Spec], score: Score, images: EvaluationSet, wante
     return measure_models(specs, images, settings_for(score), wanted.out, restricted=wanted.restricted)
 
 
-def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
+def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Request) -> list[MeasuredModel]:
     """The measures of predictions made elsewhere, whose checked copies are kept beside those of the models."""
     stems = file_stems([*wanted.names, *(name.removesuffix(path.suffix) for name, path in files.items())])
     # all are read before a copy is written
@@ -165,14 +95,3 @@ def _given(files: Mapping[str, Path], images: EvaluationSet, wanted: Wanted) -> 
             write_predictions_csv(path, predictions)
         rows.append(measured_model(name, predictions, images, {"source_sha256": digest}, path=path))
     return rows
-
-
-def score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:
-    """Settings of the computation: the edition's params, or the defaults of stage score, overridden by the options."""
-    score = params.score if params else Score()
-    options = {"precision": precision, "device": device}
-    given = {name: value for name, value in options.items() if value is not None}
-    try:
-        return Score.model_validate(score.model_dump() | given)
-    except ValidationError as error:
-        raise CleansetError(f"--{first_problem(error)}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from pydantic import JsonValue
 
-from cleanset.measure.class_order import STATE_IT, in_other_order, order_in_words
+from cleanset.evaluation.class_order import STATE_IT, in_other_order, order_in_words
 from cleanset.measure.comparability import (
     CLEAN_ACCURACY,
     CardClasses,

@@ -1,11 +1,11 @@
 """Predictions as tables: from scores, and from files, tables and arrays made elsewhere, whose values are all checked.
 
-Files are CSV, which needs no further library, or Parquet; `printed_answers` reads a program's output for given files.
+Files are CSV, which needs no further library, or Parquet.
 """
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
 from pathlib import Path
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
+from cleanset.evaluation.specs import MAX_NAME
 from cleanset.measure.sets import EvaluationImage, EvaluationSet, class_index_of, class_of, expected_class
-from cleanset.measure.specs import MAX_NAME
 from cleanset.plumbing.csv_files import read_rows, write_csv
 from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.validation import join_names, shown
@@ -222,36 +222,6 @@ def scored_table(items: Sequence[EvaluationImage], scores: pd.DataFrame) -> pd.D
     table = _frame(items, scores["top5_class"].tolist(), scores["top5_probability"].tolist())
     table = table.assign(sha256=[item.sha256 for item in items], log_odds=scores["log_odds"].tolist())
     return table.astype({"class_index": "int16", "confidence": "float64"})[list(SCORED)]
-
-
-def printed_answers(
-    text: str, files: Collection[str], name: str, is_answer: Callable[[str], bool], *, kind: str, expected: str
-) -> dict[str, str]:
-    """The answer to each file, from lines `file, answer` in any order; empty lines are skipped.
-
-    `kind` and `expected` stand in messages for the text after the comma, and for the possible answers. Raises
-    CleansetError, beginning `name`, for another line, another answer, and a file without exactly one.
-    """
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        file, comma, answer = (part.strip() for part in line.partition(","))
-        where = f"{name}: line {number} of its output"
-        if not comma or file not in files:
-            raise CleansetError(f"{where}: {shown(line)}; expected a file that it was given, a comma and {kind}")
-        if not is_answer(answer):
-            raise CleansetError(f"{where}: answers {shown(answer)}; expected {expected}")
-        if file in found:
-            raise CleansetError(f"{where}: {file} a second time; expected one line for each image")
-        found[file] = answer
-    missing = sorted(set(files) - found.keys())
-    if missing:
-        raise CleansetError(
-            f"{name}: no answer to {len(missing)} of {len(files)} images, {missing[0]} among them; expected a line "
-            f"of a file, a comma and {kind} for each"
-        )
-    return found
 
 
 def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> dict[str, Path]:

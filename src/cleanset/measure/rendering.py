@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.classes import ClassTable
-from cleanset.measure.class_order import order_statement
+from cleanset.evaluation.class_order import order_statement
 from cleanset.measure.measured_models import MeasuredModel, accuracy_card, by_accuracy, notes_of, ranked_pairs
 from cleanset.measure.measures import MEASURES, DeclaredMeasure
 from cleanset.measure.notes import UNCHECKED, Note, table_notes

@@ -1,53 +1,35 @@
 """Load the models to be measured, and run them over a set one by one."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from cleanset import tables
-from cleanset.classes import ClassTable
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError
+from cleanset.evaluation.models import NamedModel, check_model, open_model, preprocessing_digest
+from cleanset.evaluation.specs import Spec, file_stems
+from cleanset.evaluation.user_model import (
+    AmongClasses,
+)
 from cleanset.images.codec import pixels_sha256
-from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.measure.comparability import images_digest
 from cleanset.measure.measured_models import MeasuredModel, measured_model
 from cleanset.measure.predictions import scored_table
 from cleanset.measure.sets import EvaluationImage, EvaluationSet
-from cleanset.measure.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
-from cleanset.measure.user_model import (
-    AmongClasses,
-    CommandNetwork,
-    check_custom,
-    load_member,
-    load_module,
-    module_of_member,
-    random_image,
-)
 from cleanset.plumbing.files import partial_shards, remove_abandoned, sha256
 from cleanset.plumbing.json_files import JsonObject, with_digest, write_json
 from cleanset.plumbing.progress import found_in_threads, print_notice
-from cleanset.scoring.decoding import PixelBatch
 from cleanset.scoring.engine import ScoringRun, Settings, below_float64, dependence_of
-from cleanset.scoring.fingerprints import program_fingerprint
 from cleanset.scoring.gate import NetworkError
-from cleanset.scoring.models import LoadedModel, is_at_hand, preprocessing_of, weights_at_hand
 from cleanset.scoring.parts import FinishedPart
-from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.shards import finished_shards
 from cleanset.scoring.validity import MadeFrom, code_of, library_versions, read_finished
 from cleanset.tables import Table, nullable, read_table, write_table
-
-# images of random pixels that a network of a module is tried with
-TRIED = 2
-
 
 PREDICTIONS = Table(
     key=("file",),
@@ -65,93 +47,6 @@ PREDICTIONS = Table(
 _SCORES: dict[str, Any] = tables.SCORES.columns | {"image_id": tables.FILE}
 # SCORES of images that have any names
 NAMED_SCORES = Table(**_SCORES)
-
-
-@dataclass(frozen=True, slots=True)
-class NamedModel:
-    """A loaded model under the name that it was given; `identity` is a digest of all that its scores depend on."""
-
-    name: str
-    loaded: LoadedModel
-    identity: str
-
-
-def check_model(spec: Spec) -> None:
-    """Raise CleansetError for a model that cannot be there, before anything is computed; download missing weights."""
-    if not isinstance(spec, ZooModel):
-        check_custom(spec)
-        return
-    if spec.model.source == "module":
-        check_custom(module_of_member(spec.model, spec.folder))
-        return
-    if spec.model.source == "robustbench" and find_spec("robustbench") is None:
-        raise CleansetError(
-            f"--model {spec.text}: robustbench is not installed, which only its own models need: pip install "
-            "robustbench, in an environment of its own, because it changes the version of timm"
-        )
-    try:
-        preprocessing_of(spec.model)
-        weights_at_hand(spec.model, spec.folder)
-    except CleansetError as error:
-        raise _of_command(spec, error) from None
-
-
-def lacks_weights(spec: Spec) -> TypeGuard[ZooModel]:
-    """Whether a model is of a zoo, and its weights are not on this machine."""
-    return isinstance(spec, ZooModel) and not is_at_hand(spec.model, spec.folder)
-
-
-def load(spec: Spec, settings: Settings, classes: ClassTable) -> NamedModel:
-    """Load a model. Raises CleansetError if that fails, or if it does not give a logit for each of the classes."""
-    if isinstance(spec, CommandModel):
-        network = CommandNetwork(spec.text, spec.command, classes).eval()
-        code = program_fingerprint(spec.command)
-        # in place of weights, which only the program knows
-        loaded = LoadedModel(network, RES256CROP224, code, classes=len(classes), code=code)
-        return NamedModel(spec.text, loaded, code)
-    if isinstance(spec, ModuleModel):
-        loaded = load_module(spec, classes)
-        tried = _tried(spec.text, loaded, settings)
-        return NamedModel(spec.text, loaded, f"{tried}, code {loaded.code}")
-    try:
-        loaded = load_member(spec.model, spec.folder, classes, spec.text)
-    except CleansetError as error:
-        raise _of_command(spec, error) from None
-    if spec.model.source == "module":
-        return NamedModel(spec.text, loaded, f"{_tried(spec.text, loaded, settings)}, code {loaded.code}")
-    return NamedModel(spec.text, loaded, f"{spec.model.source} {spec.model.threat_model} {spec.model.name}")
-
-
-def _of_command(spec: ZooModel, error: CleansetError) -> CleansetError:
-    """The error of a model that is named on the command line and not in params.yaml."""
-    text = str(error).removeprefix("params.yaml: ")
-    text = text.partition(", or name a file with the weights of")[0]
-    return CleansetError(f"--model {spec.text}: {text}")
-
-
-def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
-    """A digest of what preprocessing and network make of random pixels: other code with the same weights shows in it.
-
-    Raises CleansetError if the network gives no logits for them.
-    """
-    size = loaded.preprocessing.size
-    pixels = np.random.default_rng(0).integers(0, 256, (TRIED, 3, size, size), np.uint8)
-    batch = PixelBatch([f"{name}, an image of random pixels"] * TRIED, pixels)
-    with arithmetic(settings.precision):
-        try:
-            (scored,) = Scorer(loaded, settings.devices[0], settings.precision)([batch])
-        except CleansetError:
-            raise
-        except Exception as error:  # copying runs the network's own code, too
-            raise CleansetError(
-                f"{name}: cannot be copied to {settings.devices[0]} ({reason(error)}); expected a network that "
-                "copy.deepcopy copies"
-            ) from None
-    # the weights alone do not tell two versions of the code apart
-    digest = hashlib.sha256(loaded.preprocessing(random_image()).tobytes())
-    for array in scored.columns.values():
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def measure_models(
@@ -181,9 +76,9 @@ def measure_models(
 def load_for(images: EvaluationSet, spec: Spec, settings: Settings, *, restricted: bool) -> NamedModel:
     """A model as it is measured on a set; `restricted`: among the classes of its images alone.
 
-    Raises CleansetError as `load` does.
+    Raises CleansetError as `open_model` does.
     """
-    model = load(spec, settings, images.classes)
+    model = open_model(spec, settings, images.classes)
     if not restricted:
         return model
     shown = sorted({item.class_index for item in images.items})
@@ -291,11 +186,6 @@ def _made_from(model: NamedModel, images: EvaluationSet, settings: Settings) -> 
         "code": code_of("scoring"),
     }
     return MadeFrom(facts | below_float64(settings))
-
-
-def preprocessing_digest(preprocessing: Preprocessing) -> str:
-    """A digest of the result of a preprocessing on the image of `random_image`: it changes where its code does."""
-    return sha256(preprocessing(random_image()).tobytes())
 
 
 def _index(images: EvaluationSet) -> pd.DataFrame:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.command import Wanted
+from cleanset.evaluation.models import check_model, lacks_weights
+from cleanset.evaluation.request import Request
+from cleanset.evaluation.specs import Spec, file_stems
 from cleanset.measure.image_lists import open_set_or_list
-from cleanset.measure.run import check_model, finished_part, has_begun, lacks_weights, load_for, pixels_digest, predict
+from cleanset.measure.run import finished_part, has_begun, load_for, pixels_digest, predict
 from cleanset.measure.sets import EvaluationSet
-from cleanset.measure.specs import Spec, file_stems
 from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work, no_start
 from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.parts import NOTHING
@@ -19,7 +20,7 @@ PREDICTION_BYTES = 150
 """Bytes of an image's row in a table of predictions, about."""
 
 
-def counting(edition: Edition, wanted: Wanted) -> Count:
+def counting(edition: Edition, wanted: Request) -> Count:
     """Counts the work of measuring models on a set; what is finished in the folder `out` of the request is taken off.
 
     Nothing is written, and no weights are downloaded. Raises CleansetError for a wrong name or image.
@@ -41,7 +42,7 @@ class _Model:
     spec: Spec
     stem: str
     """The name of its files."""
-    wanted: Wanted
+    wanted: Request
     images: EvaluationSet
     settings: Settings
 

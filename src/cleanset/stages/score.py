@@ -13,7 +13,7 @@ from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named, check_roles
 from cleanset.edition.versions import READING_LISTS, check_versions
 from cleanset.errors import CleansetError
-from cleanset.measure.class_order import order_problem
+from cleanset.evaluation.class_order import order_problem
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.brought import random_scores, read_scores
@@ -193,7 +193,7 @@ def open_on_node(edition: Edition, role: str, settings: "Settings", place: "Plac
 
 def network_run(inputs: ScoreInputs, settings: "Settings") -> tuple["ScoringRun", "MadeFrom"]:
     """The run of a network, and the facts that its scores were made from; reads its weights."""
-    from cleanset.measure.user_model import load_member
+    from cleanset.evaluation.user_model import load_member
     from cleanset.scoring.engine import ScoringRun, below_float64
     from cleanset.scoring.validity import MadeFrom
 

@@ -51,7 +51,7 @@ def score_all(
 ) -> pd.DataFrame:
     """The scores of the crops, in their order."""
     # torch is imported here, because an edition without crops, or of lists alone, needs none
-    from cleanset.measure.user_model import load_member
+    from cleanset.evaluation.user_model import load_member
     from cleanset.scoring.engine import score_few, settings_for
 
     settings = settings_for(params.score)

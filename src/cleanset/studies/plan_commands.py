@@ -103,10 +103,10 @@ def counting_evaluate(
 ) -> "Count":
     """Counts the work of `cleanset evaluate`."""
     from cleanset.edition.paths import Edition
-    from cleanset.measure.command import Wanted
+    from cleanset.evaluation.request import Request
     from cleanset.planning import evaluated
 
-    wanted = Wanted(
+    wanted = Request(
         name=images_of,
         models=model or [],
         architecture=architecture,
@@ -157,12 +157,12 @@ def _robustness_evaluate(
     **_: object,
 ) -> "Count":
     from cleanset.edition.paths import Edition
-    from cleanset.measure.command import Wanted
+    from cleanset.evaluation.request import Request
     from cleanset.studies.robustness import planning
-    from cleanset.studies.robustness.evaluation import Request
+    from cleanset.studies.robustness.evaluation import EvaluationRun, study_in_memory
 
-    wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    return planning.counting(Request.read(Edition(edition), wanted, _results(out), params))
+    wanted = Request(images, model, architecture, precision=precision, device=device)
+    return planning.counting(EvaluationRun.open(study_in_memory(Edition(edition), wanted, _results(out), params)))
 
 
 def _attacks_evaluate(
@@ -184,20 +184,22 @@ def _attacks_evaluate(
     **_: object,
 ) -> "Count":
     from cleanset.edition.paths import Edition
-    from cleanset.measure.command import Wanted
-    from cleanset.studies.attacks import evaluation, planning
-    from cleanset.studies.attacks.study import AttackRequest
+    from cleanset.evaluation.request import Request
+    from cleanset.studies.attacks import planning
+    from cleanset.studies.attacks.request import AttackRequest, attack_params
 
-    wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    request = AttackRequest(
-        evaluation.attack_params(attacks, eps, limit, norm),
+    wanted = Request(images, model, architecture, precision=precision, device=device)
+    request = AttackRequest.read(
+        Edition(edition),
+        wanted,
+        attack_params(attacks, eps, limit, norm),
         _results(out),
+        transfer_from=transfer_from or (),
         lpips_folder=Path(attacks).parent,
         straight_through=straight_through or (),
         warnings=warnings,
     )
-    opened = evaluation.Opened.read(Edition(edition), wanted, request, transfer_from or ())
-    return planning.counting(opened, request)
+    return planning.counting(request)
 
 
 add_plan(robustness, robustness_cli.evaluate, _robustness_evaluate, "robustness evaluate")

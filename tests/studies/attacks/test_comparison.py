@@ -18,7 +18,7 @@ from cleanset.studies.attacks.evaluation_results import AttackedModels, content_
 from cleanset.studies.attacks.evaluation_tables import paper_table
 from cleanset.studies.attacks.results import Attacked, Trust, measure_lines
 from cleanset.studies.attacks.study import AttackParams
-from cleanset.studies.robustness.image_sets import OpenedImages
+from cleanset.studies.robustness.opened_images import OpenedImages
 from tests.measure.notes_read import FORMS, notes_read
 
 FILES = [f"n01440764/{number}.png" for number in range(8)]

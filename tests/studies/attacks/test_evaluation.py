@@ -20,16 +20,16 @@ from typer.testing import CliRunner
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.measure.command import Wanted
+from cleanset.evaluation.request import Request
 from cleanset.studies.attacks import ascent, earlier_disk
 from cleanset.studies.attacks.base import Ball
 from cleanset.studies.attacks.commands import tools
 from cleanset.studies.attacks.earlier_disk import beginning
-from cleanset.studies.attacks.evaluation import attack_params, run
+from cleanset.studies.attacks.evaluation import run
 from cleanset.studies.attacks.evaluation_results import AttackedModels
 from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
-from cleanset.studies.attacks.study import AttackRequest
+from cleanset.studies.attacks.request import AttackRequest, attack_params
 from tests.conftest import without
 
 pytestmark = pytest.mark.slow
@@ -140,10 +140,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def evaluated(
     folder: Path, out: str, models: list[str], names: str, images: int | None = None, **others: Any
 ) -> AttackedModels:
-    wanted = Wanted(str(folder / "set"), models, device="cpu")
-    transfer_from = others.pop("transfer_from", ())
-    request = AttackRequest(attack_params(names, EPS, images), folder / out, **others)
-    return run(Edition(folder), wanted, request, transfer_from=transfer_from)
+    wanted = Request(str(folder / "set"), models, device="cpu")
+    return run(AttackRequest.read(Edition(folder), wanted, attack_params(names, EPS, images), folder / out, **others))
 
 
 @pytest.fixture(scope="module")
@@ -371,8 +369,8 @@ def test_what_the_probe_breaks_is_broken(folder: Path) -> None:
         "seed: 0\nprobe: {images: 12, eps: 8/255, steps: 10, group: 12, spsa_steps: 2, spsa_samples: 8}\n"
         "attacks: {square: {eps: 8/255, queries: 1, group: 12}}\n"
     )
-    request = AttackRequest(attack_params(str(path)), folder / "weak")
-    found = run(Edition(folder), Wanted(str(folder / "set"), ["mine:honest"], device="cpu"), request)
+    wanted = Request(str(folder / "set"), ["mine:honest"], device="cpu")
+    found = run(AttackRequest.read(Edition(folder), wanted, attack_params(str(path)), folder / "weak"))
     assert success(found, "square", "mine:honest") == 0
     assert accuracies(found, "mine:honest") == pytest.approx([1, 4 / 12])
     assert (
@@ -418,9 +416,9 @@ def test_attacks_of_two_kinds_never_join(folder: Path) -> None:
 
 def test_boundary_needs_two_classes(folder: Path) -> None:
     shutil.copytree(folder / "set" / "n01440764", folder / "red" / "n01440764")
-    wanted = Wanted(str(folder / "red"), ["mine:honest"], device="cpu")
+    wanted = Request(str(folder / "red"), ["mine:honest"], device="cpu")
     with pytest.raises(CleansetError, match=r"boundary: all images of .* are of one class; expected one of another"):
-        run(Edition(folder), wanted, AttackRequest(attack_params("pgd,boundary"), folder / "never"))
+        AttackRequest.read(Edition(folder), wanted, attack_params("pgd,boundary"), folder / "never")
     assert not (folder / "never" / "attacks").exists()
 
 
@@ -484,12 +482,9 @@ def test_a_guess_by_another_name_is_refused(folder: Path) -> None:
     """There are no stored predictions; the images themselves would look like an attack that always fails."""
     path = folder / "guess.yaml"
     path.write_text("attacks: {mine: {kind: guess}}\n")
+    wanted = Request(str(folder / "set"), ["mine:honest"])
     with pytest.raises(CleansetError, match="guess: reads the stored predictions of a study; expected another attack"):
-        run(
-            Edition(folder),
-            Wanted(str(folder / "set"), ["mine:honest"]),
-            AttackRequest(attack_params(str(path)), folder / "guess"),
-        )
+        AttackRequest.read(Edition(folder), wanted, attack_params(str(path)), folder / "guess")
 
 
 def test_the_params_of_a_request(tmp_path: Path) -> None:

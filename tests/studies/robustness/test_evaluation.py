@@ -26,7 +26,7 @@ from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
-from cleanset.measure.command import Wanted
+from cleanset.evaluation.request import Request
 from cleanset.measure.compare.result_files import read_results
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
@@ -49,8 +49,8 @@ from cleanset.studies.robustness.families import (
     family_named,
     read_study_params,
 )
-from cleanset.studies.robustness.image_sets import open_images
 from cleanset.studies.robustness.images import AnswerFiles, ChangeName, Sources, Study
+from cleanset.studies.robustness.opened_images import open_images
 from cleanset.studies.robustness.perturbations.params import Perturbations
 from cleanset.studies.robustness.scenarios.params import Scenarios
 from tests.checkouts import Checkout
@@ -144,7 +144,7 @@ def values(lines: list[Measure], selection: str, model: str) -> dict[tuple[str, 
 def evaluated(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluated, Path]:
     """Two roles on the whole edition."""
     out = tmp_path_factory.mktemp("out")
-    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out / "a", params_file(out)
+    wanted = Request(str(edition.folder), ["standard", "norm_robust"]), out / "a", params_file(out)
     return evaluation.run(edition, *wanted), out / "a"
 
 
@@ -198,7 +198,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     again = tmp_path / "again"
     shutil.copytree(out, again)
     (again / "digests" / "corruptions.txt").unlink()
-    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
+    wanted = Request(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answering, "predict", None)
         patch.setattr(stage_digests, "available_cores", lambda: 1)
@@ -224,7 +224,7 @@ def test_what_is_finished_is_not_computed_again(
         predict(targets, *arguments, **named)
 
     monkeypatch.setattr(answering, "predict", counted)
-    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
+    wanted = Request(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
     evaluation.run(edition, *wanted)
     assert computed == []
     shutil.copy(out / "corruptions" / "norm_robust.parquet", out / "corruptions" / "standard.parquet")
@@ -243,9 +243,9 @@ def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
     shutil.copy(scores / "norm_robust.parquet", scores / "standard.parquet")
     params = params_file(tmp_path, corruptions={"names": ["contrast"], "severities": [1]})
     with pytest.raises(CleansetError, match=r"the stored scores .* expected the same bits"):
-        evaluation.run(Edition(other), Wanted("standard", ["standard"]), tmp_path / "out", params)
+        evaluation.run(Edition(other), Request("standard", ["standard"]), tmp_path / "out", params)
     export = str(other / "data" / "export" / "standard")
-    found = evaluation.run(Edition(other), Wanted(export, ["standard"]), tmp_path / "out", params)
+    found = evaluation.run(Edition(other), Request(export, ["standard"]), tmp_path / "out", params)
     assert values(found.measured["corruptions"][0], "all", "standard")["error_clean", ""] == 0
 
 
@@ -263,7 +263,7 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     assert found.images["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
     assert set(found.images["image_id"]) >= {path.name[:23] for path in chosen[1:]}
     assert list(found.edition_classes) == sorted(set(found.images["class_index"]))
-    wanted = Wanted(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
+    wanted = Request(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
     result = evaluation.run(edition, *wanted)
     assert values(result.measured["corruptions"][0], "all", "norm_robust").keys() >= {("error", "contrast")}
     out = StringIO()
@@ -303,7 +303,7 @@ def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
     names.write_text(pd.read_parquet(study_of(edition).images)["image_id"].iloc[0] + "\n")
     path = params_file(tmp_path, corruptions={"names": ["fog"], "severities": [1]})
     with pytest.raises(CleansetError, match="corruptions: images to measure on: 1; expected two or more"):
-        evaluation.run(edition, Wanted(str(names), ["standard"]), tmp_path / "out", path)
+        evaluation.run(edition, Request(str(names), ["standard"]), tmp_path / "out", path)
 
 
 @pytest.mark.long
@@ -396,7 +396,7 @@ def test_what_is_wrong_is_named(
 ) -> None:
     path = params_file(tmp_path, **params) if params else None
     with pytest.raises(CleansetError) as error:
-        evaluation.run(edition, Wanted(images_of, models), tmp_path / "out", path)
+        evaluation.run(edition, Request(images_of, models), tmp_path / "out", path)
     assert message in str(error.value)
 
 
@@ -423,7 +423,7 @@ def test_below_float64_the_record_says_how_far(
 ) -> None:
     """On a sample of the changed images, here all of them; and it is not computed again."""
     monkeypatch.setattr(answering, "sample_size", lambda images: images)
-    wanted = Wanted("standard", ["standard"], precision="float32"), tmp_path / "out", params_file(tmp_path)
+    wanted = Request("standard", ["standard"], precision="float32"), tmp_path / "out", params_file(tmp_path)
     evaluation.run(edition, *wanted)
     found = json.loads((tmp_path / "out" / "corruptions" / "standard.json").read_text())["against_float64"]
     answers, exact = (
@@ -462,7 +462,7 @@ def test_a_network_that_runs_in_float32_alone(
     edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = f"{__name__}:single_precision"
-    wanted = Wanted("standard", [name], precision="float32"), tmp_path / "out", params_file(tmp_path)
+    wanted = Request("standard", [name], precision="float32"), tmp_path / "out", params_file(tmp_path)
     evaluation.run(edition, *wanted)
     (record,) = (tmp_path / "out" / "corruptions").glob("*.json")
     assert json.loads(record.read_text())["against_float64"] is None
@@ -740,7 +740,7 @@ def test_published_images_give_the_answers_of_made_ones(
     )
     few = PARAMS | {"corruptions": {"names": ["contrast"], "severities": [2], "published": str(folder.resolve())}}
     params_file(tmp_path, **few)
-    wanted = Wanted("standard", ["standard"]), tmp_path / "out", tmp_path / "wanted.yaml"
+    wanted = Request("standard", ["standard"]), tmp_path / "out", tmp_path / "wanted.yaml"
     printed = StringIO()
     Console(file=printed, width=80).print(as_text(evaluation.run(edition, *wanted)), highlight=False)
     answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "standard.parquet")

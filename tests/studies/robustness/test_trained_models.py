@@ -14,6 +14,9 @@ from safetensors.torch import save_file
 
 from cleanset.classes import imagenet
 from cleanset.errors import CleansetError
+from cleanset.evaluation.models import open_model, preprocessing_of_spec
+from cleanset.evaluation.specs import TrainedModel, spec_of_entry
+from cleanset.evaluation.trained import load_trained
 from cleanset.plumbing.files import sha256
 from cleanset.scoring.devices import choose_devices
 from cleanset.scoring.engine import Settings
@@ -21,10 +24,8 @@ from cleanset.statistics.bootstrap import Bootstrap, Resamples
 from cleanset.studies.robustness.answer_arrays import Chosen
 from cleanset.studies.robustness.families import read_study_params
 from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
-from cleanset.studies.robustness.params import ListedModel, TrainedModel
 from cleanset.studies.robustness.results import StudiedImages
 from cleanset.studies.robustness.sampled import sampled_means
-from cleanset.studies.robustness.trained_models import further_preprocessing, load_further, load_trained
 from tests.studies.robustness.one_measure import OneMeasure
 
 pytestmark = pytest.mark.slow
@@ -67,12 +68,10 @@ def test_gradients_reach_the_pixels(tmp_path: Path) -> None:
 
 def test_it_is_loaded_as_further_model(tmp_path: Path) -> None:
     wanted = entry(tmp_path)
-    found = load_further(ListedModel("trained", wanted, tmp_path, tmp_path), CPU, imagenet())
+    spec = spec_of_entry("trained", wanted, tmp_path)
+    found = open_model(spec, CPU, imagenet())
     assert found.loaded.weights_sha256 == wanted.sha256
-    assert (
-        further_preprocessing(ListedModel("trained", wanted, tmp_path, tmp_path), CPU, imagenet())
-        == found.loaded.preprocessing
-    )
+    assert preprocessing_of_spec(spec, CPU, imagenet()) == found.loaded.preprocessing
 
 
 def test_weights_of_other_classes_are_refused(tmp_path: Path) -> None:

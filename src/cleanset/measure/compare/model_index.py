@@ -12,9 +12,9 @@ import yaml
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
+from cleanset.evaluation.specs import WEIGHTS
 from cleanset.measure.comparability import ComparabilityCard
 from cleanset.measure.compare.result_files import ResultFile, headlines_of
-from cleanset.measure.specs import WEIGHTS
 from cleanset.plumbing.files import read_bytes, write_text
 from cleanset.plumbing.json_files import JsonObject
 from cleanset.plumbing.markup import markdown_text

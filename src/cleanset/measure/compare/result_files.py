@@ -14,10 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Measure
+from cleanset.evaluation.specs import file_stems
 from cleanset.measure.comparability import CLEAN_ACCURACY, ComparabilityCard
 from cleanset.measure.measured_models import not_deterministic
 from cleanset.measure.notes import MeasuredSet
-from cleanset.measure.specs import file_stems
 from cleanset.plumbing.files import read_bytes
 from cleanset.plumbing.json_files import JsonMapping, check_digest, parse_json
 from cleanset.plumbing.validation import first_problem, shown

@@ -141,22 +141,25 @@ def evaluate(
     attack_results.json and a page, index.html.
     """
     from cleanset.edition.paths import Edition
-    from cleanset.measure.command import Wanted
-    from cleanset.studies.attacks import evaluation
+    from cleanset.evaluation.request import Request
+    from cleanset.studies.attacks.evaluation import run
     from cleanset.studies.attacks.evaluation_tables import as_text, paper_table
-    from cleanset.studies.attacks.study import AttackRequest
+    from cleanset.studies.attacks.request import AttackRequest, attack_params
 
-    wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    params = evaluation.attack_params(attacks, eps, limit, norm)
-    request = AttackRequest(
-        params,
-        out,
-        lpips_folder=Path(attacks).parent,
-        straight_through=straight_through or (),
-        warnings=warnings,
-    )
+    wanted = Request(images, model, architecture, precision=precision, device=device)
+    params = attack_params(attacks, eps, limit, norm)
     with only_run(out):
-        evaluated = evaluation.run(Edition(edition), wanted, request, transfer_from=transfer_from or ())
+        request = AttackRequest.read(
+            Edition(edition),
+            wanted,
+            params,
+            out,
+            transfer_from=transfer_from or (),
+            lpips_folder=Path(attacks).parent,
+            straight_through=straight_through or (),
+            warnings=warnings,
+        )
+        evaluated = run(request)
     show(paper_table(evaluated).in_form(form) if form else as_text(evaluated))
     problems = [f"{name} {of}: {text}" for (name, of), text in evaluated.problems.items()]
     if problems:

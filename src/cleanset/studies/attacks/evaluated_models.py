@@ -1,9 +1,6 @@
-"""Any models attacked outside DVC, as `attacks evaluate` does: each loaded, attacked, searched for signs, judged anew.
+"""A model under attack, of a study or of any that a command names, as one record that other processes open anew."""
 
-A model that cannot be loaded, or an attack that fails, is a problem of its own: the results of all others stay.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import MappingProxyType
@@ -11,123 +8,118 @@ from types import MappingProxyType
 import pandas as pd
 
 from cleanset.classes import ClassTable
+from cleanset.edition.params import Engine, read_params
 from cleanset.errors import CleansetError
-from cleanset.measure.run import NamedModel, load
-from cleanset.measure.specs import CommandModel, ModuleModel, Spec, file_stems, is_same_model
+from cleanset.evaluation.models import NamedModel, open_model
+from cleanset.evaluation.specs import CommandModel, Spec, WrappedNetwork, is_same_model
+from cleanset.plumbing.files import sha256_of
 from cleanset.plumbing.json_files import JsonMapping, JsonObject
 from cleanset.scoring.computation import Opened, Place
-from cleanset.scoring.decoding import worker_processes
 from cleanset.scoring.devices import Device
 from cleanset.scoring.differentiable import PixelNetwork
-from cleanset.scoring.engine import Settings
+from cleanset.scoring.engine import Settings, settings_for
 from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import ignore
 from cleanset.studies.attacks.attacking import SEARCHING, Attacking, FoundGroup, OtherSearches, Search, writers_beside
 from cleanset.studies.attacks.base import Known
+from cleanset.studies.attacks.changes import GUESSED
 from cleanset.studies.attacks.judge import Judge
 from cleanset.studies.attacks.lpips_distance import lpips_of
-from cleanset.studies.attacks.results import NAMED_ATTACKED
+from cleanset.studies.attacks.request import AttackRequest
+from cleanset.studies.attacks.results import ATTACKED, NAMED_ATTACKED
 from cleanset.studies.attacks.straight_through import with_straight_through
-from cleanset.studies.attacks.study import AttackedFolder, AttackRequest
-from cleanset.studies.attacks.targets import AttackedModel, Searching
-from cleanset.studies.attacks.threats import PROBE
-from cleanset.studies.attacks.warning_stage import probed, settled_with_probe
-from cleanset.studies.attacks.warnings import WarningRecord
-from cleanset.studies.robustness.image_sets import OpenedImages
-from cleanset.studies.robustness.images import StudyFile
+from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackStudy, WrappedModel
+from cleanset.studies.attacks.targets import AttackedModel, Searching, guess_of, scores_check
+from cleanset.studies.robustness.families import OpenedStudy
+from cleanset.studies.robustness.images import STUDY_IMAGES, files_of, images_for
+from cleanset.studies.robustness.opened_images import OpenedImages
+from cleanset.tables import read_table
 
 EVALUATING = (__name__, *SEARCHING)
-"""Modules that a worker process of `attacks evaluate` imports."""
+"""Modules that a worker process of attacks imports."""
 
 
-def evaluate(
-    specs: Sequence[Spec],
-    others: Sequence[Spec],
-    images: OpenedImages,
-    settings: Settings,
-    request: AttackRequest,
-    classes: ClassTable,
-) -> tuple[dict[tuple[str, str], pd.DataFrame], dict[str, WarningRecord], dict[tuple[str, str], str]]:
-    """Attack any models outside DVC: by attack and model the rows of NAMED_ATTACKED, by model its warnings.
-
-    The last: by attack and model the problem that prevented a run; the results of all others stay.
-
-    `others`: the models that images are made on; `classes`: the class table of the images. Raises CleansetError if
-    nothing can be run.
-    """
-    worker_processes(EVALUATING)
-    results = dict[tuple[str, str], pd.DataFrame]()
-    problems = dict[tuple[str, str], str]()
-    records = dict[str, WarningRecord | None]()
-    # each is loaded once for this, whatever number of models is attacked
-    facts_of_others = cache(partial(facts_of_models, others, settings, classes))
-    for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
-        evaluated = EvaluatedModel(
-            spec=spec, stem=stem, others=others, images=images.images, files=images.files, settings=settings,
-            request=request, classes=classes,
-        )  # fmt: skip
-        try:
-            named = load(spec, settings, classes)
-        except CleansetError as error:
-            problems |= {(name, spec.text): str(error) for name in request.params.attacks}
-            continue
-        target = evaluated.target(named, settings.devices[0])
-        is_command = isinstance(spec, CommandModel)
-        finished = list[Attacking]()
-        for name in request.params.attacks:
-            try:
-                search = evaluated.search(name, named, target, facts_of_others)
-                search.attacking.run_unfinished(search, evaluated.other_searches(name))
-            except CleansetError as error:
-                problems[name, spec.text] = str(error)
-            else:
-                finished.append(search.attacking)
-        if finished:
-            is_custom = isinstance(spec, CommandModel | ModuleModel)
-            anew = partial(_anew, spec, settings, classes)
-            kept = evaluated.attacking(PROBE, target)
-            try:
-                found = probed(kept, evaluated.sources(target), is_command=is_command) if request.warnings else None
-                record = settled_with_probe(finished, kept, found, anew, is_custom=is_custom)
-            except CleansetError as error:
-                problems["verdicts and warnings", spec.text] = str(error)
-            else:
-                records[spec.text] = record
-                results |= {(each.name, spec.text): each.results() for each in finished}
-    if not results:
-        raise CleansetError(next(iter(problems.values())))
-    return results, {model: each for model, each in records.items() if each is not None}, problems
+def facts_of_models(others: Sequence[Spec], settings: Settings, classes: ClassTable) -> dict[str, list[str]]:
+    """The digest of the weights and the identity of each of some models, by name."""
+    opened = (open_model(each, settings, classes) for each in others)
+    return {each.name: [each.loaded.weights_sha256, each.identity] for each in opened}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedModel:
-    """A model that is attacked outside DVC; it can be sent to another process, which loads the model anew."""
+    """A model that is attacked; it can be sent to another process, which loads the model anew."""
 
     spec: Spec
     stem: str
     """The name of its folders."""
-    others: Sequence[Spec]
-    """The models that images are made on."""
-    images: pd.DataFrame
-    """Rows of STUDY_IMAGES."""
-    files: Mapping[str, StudyFile]
-    """Where each image lies, by file."""
-    settings: Settings
     request: AttackRequest
-    classes: ClassTable
+    """Of this model, perhaps among others."""
+    settings: Settings
+    """With the precision of the verdicts."""
+    study: AttackStudy | None = None
+    """The study that it is of: its stored scores are compared, its stored predictions read; None: of none."""
+    wrapped: WrappedModel | None = None
+    """What a study has around the model."""
 
-    def target(self, named: NamedModel, device: Device) -> AttackedModel:
-        """The model under attack on a device."""
+    @classmethod
+    def of_study(cls, study: AttackStudy, params: AllParams, name: str) -> "EvaluatedModel":
+        """A model of a study.
+
+        Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
+        groups.
+        """
+        spec = params.spec_of(name)
+        roles = [role for role, model in params.edition.models.items() if role != name and not model.is_list]
+        images = target_images(study, params, name)
+        opened = OpenedImages(
+            name=str(study.folder),
+            images=images,
+            files=files_of(study.edition, images),
+            classes=params.classes,
+            edition_classes=params.edition.dataset.class_list(params.classes),
+        )
+        request = AttackRequest(
+            specs=[spec],
+            others=[params.spec_of(role) for role in roles],
+            score=params.edition.score,
+            images=opened,
+            params=params.attacks,
+            out=study.data,
+            lpips_folder=study.folder,
+        )
+        return cls(
+            spec=spec,
+            stem=name,
+            request=request,
+            settings=replace(settings_for(request.score), precision="float64"),
+            study=study,
+            wrapped=params.attacks.wrapped.get(name),
+        )
+
+    @property
+    def classes(self) -> ClassTable:
+        """The class table of the images."""
+        return self.request.images.classes
+
+    def open(self) -> NamedModel:
+        """The model, loaded. Raises CleansetError if it cannot be."""
+        return open_model(self.spec, self.settings, self.classes)
+
+    def target(self, named: NamedModel, device: Device, *, is_measured: bool = True) -> AttackedModel:
+        """The model under attack on a device; verdicts include the LPIPS of the params if it `is_measured`."""
         params = self.request.params
-        lpips = lpips_of(self.request.lpips_folder, params, device.torch)
+        lpips = lpips_of(self.request.lpips_folder, params, device.torch) if is_measured else None
         return AttackedModel(
             name=named.name,
             model=named.loaded,
-            images=self.images,
-            files=self.files,
+            images=self.request.images.images,
+            files=self.request.images.files,
             classes=self.classes,
             judge=Judge(named.loaded, device.torch, lpips, self.settings.precision),
             how=Searching(device.torch, params.search_precision, self.settings.batch_size),
             seed=params.seed,
+            wrapped=self.wrapped,
+            groups=self.spec.groups if isinstance(self.spec, WrappedNetwork) else None,
             searched=with_straight_through(named.loaded.network, self.request.straight_through),
         )
 
@@ -140,48 +132,90 @@ class EvaluatedModel:
             "judged_in": self.settings.precision,
             "straight_through": [*self.request.straight_through],
         }
-        if self.request.params.attack(name).reads_other_models:
+        attack = self.request.params.attack(name)
+        if attack.reads_other_models:
             facts["made_on"] = facts_of_others()
         # loaded anew for each attack: what a random source has drawn before must not count
         known = Known(self.request.params.seed, target.others, cache(partial(self.sources, target)))
-        attacking = self.attacking(name, target, further=facts)
-        return Search(attacking=attacking, known=known, writers=writers_beside(target.how.device))
+        check: Callable[[Sequence[str]], None] = ignore
+        if self.study is not None:
+            check = scores_check(self.study, read_params(self.study.edition.folder), target)
+        if self.study is not None and attack.reads_predictions:
+            robustness = self.study.robustness
+            known = replace(known, guess=guess_of(robustness, OpenedStudy.read(robustness).params, target))
+            predictions = {family: robustness.answers.predictions(family, target.name) for family in GUESSED}
+            facts["predictions_sha256"] = {family: sha256_of(path) for family, path in predictions.items()}
+        return Search(
+            attacking=self.attacking(name, target, further=facts),
+            known=known,
+            check=check,
+            writers=writers_beside(target.how.device),
+        )
 
-    def other_searches(self, name: str) -> OtherSearches:
+    def opened_search(self, name: str, device: Device) -> Search:
+        """The worker of an attack on a model that is loaded anew, in whatever process."""
+        here = replace(self, settings=replace(self.settings, devices=[device]))
+        named = here.open()
+        return here.search(name, named, here.target(named, device), here.facts_of_others)
+
+    def other_searches(self, name: str, engine: Engine = "local") -> OtherSearches:
         """The workers of an attack on all devices; a program decides itself how many cores it takes."""
         opening = None if isinstance(self.spec, CommandModel) else partial(_open_evaluated, self, name)
-        return OtherSearches(devices=self.settings.devices, open=opening)
+        return OtherSearches(devices=self.settings.devices, open=opening, engine=engine)
 
     def attacking(self, name: str, target: AttackedModel, further: JsonMapping = MappingProxyType({})) -> Attacking:
         """An attack whose results are below the folder of the request."""
-        folder = self.results(name)
-        return Attacking(self.request.params, name, target, folder, further=further, table=NAMED_ATTACKED)
+        table = ATTACKED if self.study else NAMED_ATTACKED
+        return Attacking(self.request.params, name, target, self.results(name), further=further, table=table)
 
     def results(self, name: str) -> AttackedFolder:
         """The results of an attack, below the folder of the request."""
         return AttackedFolder(self.request.out / "attacks" / name / self.stem)
 
+    def facts_of_others(self) -> JsonMapping:
+        """What identifies the models that images are made on."""
+        return facts_of_models(self.request.others, self.settings, self.classes)
+
     def sources(self, target: AttackedModel) -> dict[str, PixelNetwork]:
         """The other models as networks on the pixels that the model sees."""
-        others = [each for each in self.others if not is_same_model(each, self.spec)]
-        return target.sources({each.text: load(each, self.settings, self.classes).loaded for each in others})
+        others = [each for each in self.request.others if not is_same_model(each, self.spec)]
+        return target.sources(open_model(each, self.settings, self.classes) for each in others)
+
+    def anew(self) -> Callable[[], LoadedModel]:
+        """Loads the model anew, in whatever process."""
+        return partial(_anew, self.spec, self.settings, self.classes)
+
+
+def target_images(study: AttackStudy, params: AllParams, name: str) -> pd.DataFrame:
+    """The images that a model of a study may be attacked on, rows of STUDY_IMAGES.
+
+    Raises CleansetError where none is of a class of the model's groups.
+    """
+    around = params.attacks.wrapped.get(name)
+    role = name if around is None else around.model
+    images = images_for(
+        read_table(study.robustness.images, STUDY_IMAGES, params.classes),
+        params.robustness.images,
+        role,
+        params.robustness.classes_of(role, params.classes),
+    )
+    groups = None if around is None else around.two_groups(params.classes)
+    if groups is None:
+        return images
+    of_a_group = [groups.group_of(index) is not None for index in images["class_index"].tolist()]
+    if not any(of_a_group):
+        raise CleansetError(
+            f"wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
+            "expected at least one: name classes of the edition"
+        )
+    return images[of_a_group].reset_index(drop=True)
 
 
 def _open_evaluated(evaluated: EvaluatedModel, name: str, place: Place) -> Opened[FoundGroup]:
     """An attack on a model that is loaded anew."""
-    settings = replace(evaluated.settings, devices=[place.device])
-    named = load(evaluated.spec, settings, evaluated.classes)
-    target = evaluated.target(named, place.device)
-    facts_of_others = partial(facts_of_models, evaluated.others, settings, evaluated.classes)
-    search = evaluated.search(name, named, target, facts_of_others)
+    search = evaluated.opened_search(name, place.device)
     return Opened(worker=search, made_from=search.attacking.made_from(search.attacking.first_images()))
 
 
-def facts_of_models(others: Sequence[Spec], settings: Settings, classes: ClassTable) -> dict[str, list[str]]:
-    """The digest of the weights and the identity of each of some models, by name."""
-    loaded = (load(each, settings, classes) for each in others)
-    return {each.name: [each.loaded.weights_sha256, each.identity] for each in loaded}
-
-
 def _anew(spec: Spec, settings: Settings, classes: ClassTable) -> LoadedModel:
-    return load(spec, settings, classes).loaded
+    return open_model(spec, settings, classes).loaded

@@ -1,176 +1,59 @@
-"""The command `attacks evaluate`: what it is asked, checked before torch is imported, and the files that it writes."""
+"""The command `attacks evaluate`: any models attacked outside DVC, and the files that are written of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Self
+from functools import cache, partial
 
-from pydantic import TypeAdapter, ValidationError
-
-from cleanset.edition.params import Score, read_params
-from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import measures_frame
-from cleanset.measure.command import Wanted
 from cleanset.measure.compare.result_files import ATTACK_RESULTS
 from cleanset.measure.rendering import PAGE
-from cleanset.measure.specs import CommandModel, Spec, is_same_model, parse_specs
 from cleanset.plumbing.csv_files import write_frame
 from cleanset.plumbing.files import remove_abandoned, write_text
 from cleanset.plumbing.json_files import with_digest, write_json
-from cleanset.plumbing.validation import check_known, first_problem, validate
 from cleanset.plumbing.waiting import announced
-from cleanset.plumbing.yaml_files import read_yaml
-from cleanset.studies.attacks.base import InBall, L2Radius, LinfRadius, Norm
 from cleanset.studies.attacks.evaluation_results import AttackedModels, content_of
 from cleanset.studies.attacks.evaluation_tables import page_of
-from cleanset.studies.attacks.results import (
-    MEASURE_COLUMNS,
-    measure_lines,
-)
-from cleanset.studies.attacks.study import ATTACKS, GUESS, AttackParams, AttackRequest
+from cleanset.studies.attacks.request import AttackRequest
+from cleanset.studies.attacks.results import MEASURE_COLUMNS, measure_lines
 from cleanset.studies.attacks.warnings import attacked_model
-from cleanset.studies.robustness.image_sets import OpenedImages, open_images
-
-BLACK_BOX = [name for name, kind in ATTACKS.items() if kind.uses == "classes" and name != GUESS]
-"""The attacks that need a model's classes alone."""
 
 
-DEFAULT_EPS = "4/255"
-"""The radius of attacks that are named without one, in Linf."""
-
-
-def attack_params(
-    attacks: str, eps: str | None = None, images: int | None = None, norm: Norm | None = None
-) -> AttackParams:
-    """The params of a request: a file as a study's params.yaml, or names with commas between.
-
-    By name every attack has its defaults, and those that may search the ball of `norm` (Linf) and `eps` (4/255; needed
-    with L2) do so, around the image itself. Raises CleansetError naming the attack or the key, and for a ball beside a
-    file, which has its own.
-    """
-    if attacks.endswith((".yaml", ".yml")):
-        where = attacks
-        for option, value in (("norm", norm), ("eps", eps)):
-            if value is not None:
-                raise CleansetError(f"--{option} {value}: goes with names of attacks; expected {option} in {where}")
-        read = read_yaml(Path(attacks), "expected the params of attacks, as of a study")
-        content: dict[str, object] = dict(read) if isinstance(read, dict) else {}
-        if content.pop("wrapped", None):
-            raise CleansetError(f"{where}: wrapped: models are named by --model here; leave it out")
-    else:
-        where = "--attacks"
-        norm = norm or "Linf"
-        if eps is None and norm == "L2":
-            raise CleansetError("--norm L2: no radius; expected --eps, too, such as --eps 0.5")
-        eps = DEFAULT_EPS if eps is None else eps
-        try:
-            TypeAdapter(L2Radius if norm == "L2" else LinfRadius).validate_python(eps)
-        except ValidationError as error:
-            raise CleansetError(f"--eps: {first_problem(error)}") from None
-        named = _named_attacks(attacks, norm, eps)
-        content = {"attacks": named, "probe": {"eps": eps} if norm == "Linf" else {}}
-    if images is not None:
-        content["images"] = images
-    return validate(AttackParams, content, where)
-
-
-def _named_attacks(attacks: str, norm: Norm, eps: str) -> dict[str, dict[str, object]]:
-    found = dict[str, dict[str, object]]()
-    for name in (each.strip() for each in attacks.split(",")):
-        if name == GUESS:
-            raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; name another attack")
-        check_known("--attacks", name, [each for each in ATTACKS if each != GUESS])
-        if name in found:
-            raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
-        found[name] = _in_ball(name, norm, eps)
-    return found
-
-
-def _in_ball(name: str, norm: Norm, eps: str) -> dict[str, object]:
-    """Parameters with which an attack searches the ball of `norm` and `eps` around the image, if it may.
-
-    Raises CleansetError for an attack that has a ball of another norm only.
-    """
-    kind = ATTACKS[name]
-    if issubclass(kind, InBall):
-        return {"norm": norm, "eps": eps}
-    ball = kind.model_validate({}).ball
-    if "eps" not in kind.model_fields or ball is None or kind.family == "nearest":
-        return {}
-    if ball.norm != norm:
-        raise CleansetError(f"--norm {norm}: {name} searches in {ball.norm} only; expected --norm {ball.norm}")
-    return {"eps": eps} | ({"after": None} if "after" in kind.model_fields else {})
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Opened:
-    """What `attacks evaluate` is asked for: names are checked and all images read; no model is loaded."""
-
-    specs: Sequence[Spec]
-    others: Sequence[Spec]
-    """The models that images are made on."""
-    score: Score
-    images: OpenedImages
-
-    @classmethod
-    def read(cls, edition: Edition, wanted: Wanted, request: AttackRequest, transfer_from: Sequence[str]) -> Self:
-        """Check the names, and read all images. Raises CleansetError; imports no torch."""
-        params = request.params
-        specs, score, roles = replace(wanted, out=request.out).models_to_run(edition)
-        others = _sources(edition, roles, specs, transfer_from)
-        for spec in specs:
-            check_attacks(spec, params)
-        kinds = {attack.kind for attack in params.attacks.values()}
-        if "transfer" in kinds:
-            _check_sources(specs, others)
-        images = open_images(str(wanted.name), edition, roles)
-        if "boundary" in kinds and images.images["class_index"].nunique() < 2:
-            raise CleansetError(
-                f"boundary: all images of {wanted.name} are of one class; expected one of another class to start from: "
-                "name other images, or leave boundary out"
-            )
-        return cls(specs=specs, others=others, score=score, images=images)
-
-
-def run(
-    edition: Edition, wanted: Wanted, request: AttackRequest, *, transfer_from: Sequence[str] = ()
-) -> AttackedModels:
+def run(request: AttackRequest) -> AttackedModels:
     """Attack the models; write the changed images, measures, warnings, results and page into the folder of the request.
 
-    `transfer_from`: models to make images on, in place of the edition's. Names are checked and all images are read
-    before torch is imported. Raises CleansetError with the remedy.
+    Raises CleansetError with the remedy.
     """
+    from cleanset.evaluation.models import check_model
+    from cleanset.scoring.decoding import worker_processes
+    from cleanset.scoring.engine import settings_for
+    from cleanset.studies.attacks.attacked import Found, attack
+    from cleanset.studies.attacks.evaluated_models import EVALUATING, EvaluatedModel, facts_of_models
+
     params = request.params
     out = request.out
     remove_abandoned(out)
-    opened = Opened.read(edition, wanted, request, transfer_from)
-    specs, others, images = opened.specs, opened.others, opened.images
-
-    from cleanset.measure.run import check_model
-    from cleanset.scoring.engine import settings_for
-    from cleanset.studies.attacks.evaluated_models import evaluate
-
-    for spec in [*specs, *others]:
+    settings = settings_for(request.score)
+    for spec in [*request.specs, *request.others]:
         check_model(spec)
-    results, records, problems = evaluate(specs, others, images, settings_for(opened.score), request, images.classes)
-    names = [spec.text for spec in specs]
+    worker_processes(EVALUATING)
+    found = Found()
+    # each is loaded once for this, whatever number of models is attacked
+    facts_of_others = cache(partial(facts_of_models, request.others, settings, request.images.classes))
+    for stem, spec in request.by_stem().items():
+        attack(EvaluatedModel(spec=spec, stem=stem, request=request, settings=settings), facts_of_others, found)
+    if not found.results:
+        raise CleansetError(next(iter(found.problems.values())))
+    names = [spec.text for spec in request.specs]
     with announced("measuring the attacked models"):
-        attacked = {
-            model: attacked_model(
-                {name: each for (name, of), each in results.items() if of == model}, records.get(model)
-            )
-            for model in names
-        }
+        attacked = {model: attacked_model(found.of_model(model), found.warnings.get(model)) for model in names}
         lines = measure_lines(attacked, params.threats, params.resampling)
     evaluated = AttackedModels(
-        images=images,
+        images=request.images,
         params=params,
         models=names,
         attacked=attacked,
         lines=lines,
-        warnings=records,
-        problems=problems,
+        warnings=found.warnings,
+        problems=found.problems,
         straight_through=request.straight_through,
     )
     with announced("writing the results and the page of the attacks"):
@@ -178,33 +61,3 @@ def run(
         write_json(out / ATTACK_RESULTS, with_digest(content_of(evaluated)))
         write_text(out / PAGE, page_of(evaluated))
     return evaluated
-
-
-def check_attacks(spec: Spec, params: AttackParams) -> None:
-    """Raise CleansetError for an attack that a command cannot be asked by."""
-    for name, attack in params.attacks.items() if isinstance(spec, CommandModel) else ():
-        if attack.uses != "classes":
-            raise CleansetError(
-                f"{name}: asks for {attack.uses}; a command answers with classes alone: expected some of "
-                f"{', '.join(BLACK_BOX)}"
-            )
-
-
-def _sources(edition: Edition, roles: Sequence[str], specs: Sequence[Spec], given: Sequence[str]) -> list[Spec]:
-    """The models that images are made on: those that are named, else the edition's, else those that are attacked."""
-    models = read_params(edition.folder).models if roles else {}
-    networks = {role: each for role, each in models.items() if not each.is_list}
-    texts = [*given] or [*networks]
-    if not texts:
-        return [spec for spec in specs if not isinstance(spec, CommandModel)]
-    return parse_specs(texts, None, networks, edition.folder, edition.folder if roles else None)
-
-
-def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
-    """Raise CleansetError for a model that transfer has no other one for."""
-    for spec in specs:
-        if all(is_same_model(other, spec) for other in others):
-            raise CleansetError(
-                f"transfer: no other model to make images for {spec.text} on; expected --transfer-from, a second "
-                "--model, or the --edition whose models it may take"
-            )

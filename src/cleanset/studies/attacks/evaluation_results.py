@@ -11,8 +11,8 @@ from cleanset.studies.attacks.results import ROBUST_MEASURES, Attacked, by_name
 from cleanset.studies.attacks.study import AttackParams
 from cleanset.studies.attacks.threats import ThreatModel
 from cleanset.studies.attacks.warnings import WarningRecord
-from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import images_sha256
+from cleanset.studies.robustness.opened_images import OpenedImages
 
 
 @dataclass(frozen=True, slots=True, eq=False)

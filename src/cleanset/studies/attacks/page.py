@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from cleanset.classes import ClassTable
 from cleanset.edition.params import read_params
 from cleanset.evaluation.measures import Measure, measures_frame, read_measures
-from cleanset.images.preprocessing import Preprocessing
 from cleanset.plumbing.csv_files import read_frame, write_frame
 from cleanset.plumbing.files import replacing, write_text
 from cleanset.plumbing.metrics import write_metrics
@@ -44,7 +43,7 @@ from cleanset.studies.attacks.warnings import WarningRecord, attacked_model, rea
 from cleanset.studies.robustness.answers import answer_columns
 from cleanset.studies.robustness.images import STUDY_IMAGES, files_of
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
-from cleanset.studies.robustness.params import ListedModel, further_roles
+from cleanset.studies.robustness.params import further_roles
 from cleanset.tables import read_table
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -238,9 +237,8 @@ def write_report(study: AttackStudy) -> None:
 
 def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     """The contents of the page, with small copies of some images written below `report`."""
+    from cleanset.evaluation.models import preprocessing_of_spec
     from cleanset.scoring.engine import settings_for
-    from cleanset.scoring.models import preprocessing_of
-    from cleanset.studies.robustness.trained_models import further_preprocessing
 
     every = AllParams.read(study)
     params = every.edition
@@ -249,14 +247,9 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     roles = list(params.models)
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES, every.classes))
     models = settings.models(roles, further)
-    seen_by: dict[str, Preprocessing] = {role: preprocessing_of(params.network(role)) for role in roles}
     score = settings_for(params.score)
-    listed = [
-        ListedModel(role, entry, study.robustness.folder, study.edition.folder) for role, entry in further.items()
-    ]
     # the callable of a module is called for its preprocessing
-    seen_by |= {each.role: further_preprocessing(each, score, every.classes) for each in listed}
-    seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
+    seen_by = {name: preprocessing_of_spec(every.spec_of(name), score, every.classes) for name in models}
     groups = {name: each.two_groups(every.classes) for name, each in settings.wrapped.items()}
     answers = {}
     sheets = {}

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from cleanset.errors import CleansetError
-from cleanset.measure.run import NamedModel, check_model, lacks_weights, load
-from cleanset.measure.specs import Spec, file_stems, is_same_model
+from cleanset.evaluation.models import NamedModel, check_model, lacks_weights
+from cleanset.evaluation.specs import Spec, is_same_model
 from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
 from cleanset.plumbing.json_files import JsonMapping
@@ -15,11 +15,11 @@ from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import finished_shards
 from cleanset.studies.attacks.attack_stage import open_attack, run_attack
 from cleanset.studies.attacks.attacking import Attacking, Search
-from cleanset.studies.attacks.evaluated_models import EvaluatedModel, facts_of_models
-from cleanset.studies.attacks.evaluation import Opened
+from cleanset.studies.attacks.evaluated_models import EvaluatedModel, facts_of_models, target_images
 from cleanset.studies.attacks.passes import JUDGED, passes_of_probe
-from cleanset.studies.attacks.study import AllParams, AttackParams, AttackRequest, AttackStudy
-from cleanset.studies.attacks.targets import AttackedModel, target_images
+from cleanset.studies.attacks.request import AttackRequest
+from cleanset.studies.attacks.study import AllParams, AttackParams, AttackStudy
+from cleanset.studies.attacks.targets import AttackedModel
 from cleanset.studies.robustness.planning import expected_images, images_not_here
 
 WARNINGS = "warnings"
@@ -130,10 +130,11 @@ class _CountedStudy:
         if not self.study.results(name, model).partial.is_dir():
             return work
         try:
-            opened = open_attack(self.study, params.attacks, model, name, None)
+            evaluated = open_attack(self.study, params, model, name)
+            attacking = evaluated.opened_search(name, evaluated.settings.devices[0]).attacking
         except CleansetError as error:
             return replace(work, remark=str(error))
-        return replace(work, part=finished_part(opened.search.attacking))
+        return replace(work, part=finished_part(attacking))
 
     def _images(self, model: str) -> int:
         """The images of a model, at most as many as the params allow where none are here."""
@@ -152,40 +153,29 @@ class _CountedStudy:
         return f"{'attacks' if kind == 'attack' else f'{kind}_attacks'}@{name}-{model}"
 
 
-def counting(opened: Opened, request: AttackRequest) -> Count:
+def counting(request: AttackRequest) -> Count:
     """Counts the attacks on models; what is finished in the folder of the request is taken off.
 
     Nothing is written or downloaded.
     """
-    counted = _CountedRequest(opened=opened, request=request, settings=settings_for(opened.score))
+    counted = _CountedRequest(request=request, settings=settings_for(request.score))
     notes = notes_of(request.params)
-    return lambda: Plan(name=opened.images.name, works=counted.works(), notes=notes)
+    return lambda: Plan(name=request.images.name, works=counted.works(), notes=notes)
 
 
 @dataclass(kw_only=True)
 class _CountedRequest:
     """A request, and its models as far as they had to be opened."""
 
-    opened: Opened
     request: AttackRequest
     settings: Settings
     models: dict[str, tuple[NamedModel, AttackedModel]] = field(default_factory=dict)
 
     def works(self) -> list[Work]:
         """A row for each model and attack, the search for signs, and the verdicts of a fresh process."""
-        specs = self.opened.specs
         found = list[Work]()
-        for spec, stem in zip(specs, file_stems([spec.text for spec in specs]), strict=True):
-            evaluated = EvaluatedModel(
-                spec=spec,
-                stem=stem,
-                others=self.opened.others,
-                images=self.opened.images.images,
-                files=self.opened.images.files,
-                settings=self.settings,
-                request=self.request,
-                classes=self.opened.images.classes,
-            )
+        for stem, spec in self.request.by_stem().items():
+            evaluated = EvaluatedModel(spec=spec, stem=stem, request=self.request, settings=self.settings)
             works = [self._work(evaluated, name) for name in self.request.params.attacks]
             if self.request.warnings:
                 works.append(self._counted(spec, WARNINGS))
@@ -193,8 +183,8 @@ class _CountedRequest:
         return found
 
     def _counted(self, spec: Spec, name: str) -> Work:
-        others = [each for each in self.opened.others if not is_same_model(each, spec)]
-        images = self.opened.images
+        others = [each for each in self.request.others if not is_same_model(each, spec)]
+        images = self.request.images
         return attack_work(
             self.request.params,
             name,
@@ -220,18 +210,18 @@ class _CountedRequest:
 
     def _asked_others(self, name: str) -> Sequence[Spec]:
         """The models that an attack makes images on."""
-        return self.opened.others if self.request.params.attack(name).reads_other_models else ()
+        return self.request.others if self.request.params.attack(name).reads_other_models else ()
 
     def _search(self, evaluated: EvaluatedModel, name: str) -> Search:
         if evaluated.stem not in self.models:
-            named = load(evaluated.spec, self.settings, evaluated.classes)
+            named = evaluated.open()
             self.models[evaluated.stem] = named, evaluated.target(named, self.settings.devices[0])
         named, target = self.models[evaluated.stem]
         return evaluated.search(name, named, target, lambda: self._facts_of_others)
 
     @cached_property
     def _facts_of_others(self) -> JsonMapping:
-        return facts_of_models(self.opened.others, self.settings, self.opened.images.classes)
+        return facts_of_models(self.request.others, self.settings, self.request.images.classes)
 
     def _start(self, evaluated: EvaluatedModel, name: str) -> None:
         """Attack as the command does."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, Union
 from pydantic import BeforeValidator, Field, ValidationInfo, WrapValidator, field_validator, model_validator
 
 from cleanset.classes import ClassTable, context_classes
-from cleanset.edition.params import Engine, Params, Precision, read_params
+from cleanset.edition.params import Engine, Params, Precision
 from cleanset.errors import CleansetError
+from cleanset.evaluation.specs import Spec, WrappedNetwork
 from cleanset.plumbing.files import PathBelow, PathOfName, partial_shards
 from cleanset.plumbing.validation import Role, Section, check_known, shown, validate
 from cleanset.plumbing.yaml_files import read_yaml
@@ -42,7 +43,7 @@ from cleanset.studies.attacks.changes import (
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack, TransferAttack
 from cleanset.studies.attacks.results import WORST_CASE
 from cleanset.studies.attacks.threats import PROBE, ThreatModel, ball_text
-from cleanset.studies.robustness.families import StudyParams, read_study_params
+from cleanset.studies.robustness.families import OpenedStudy, StudyParams
 from cleanset.studies.robustness.images import StudyBesideRobustness
 from cleanset.studies.robustness.params import BootstrapParams
 
@@ -68,6 +69,7 @@ class AttackedFolder:
 class AttackStudy(StudyBesideRobustness):
     """The paths of the attacks in `folder`, `studies/attacks` of an edition."""
 
+    data = PathBelow("data")
     measures = PathBelow("data/attack_measures.csv")
     """The measures of all attacks, as CSV."""
 
@@ -76,7 +78,7 @@ class AttackStudy(StudyBesideRobustness):
 
     def results(self, attack: str, model: str) -> AttackedFolder:
         """The results of an attack on a model."""
-        return AttackedFolder(self.folder / "data" / "attacks" / attack / model)
+        return AttackedFolder(self.data / "attacks" / attack / model)
 
     warnings = PathOfName("data/attack_warnings/{}.json")
     """The signs of gradient masking by model, as JSON."""
@@ -287,16 +289,13 @@ class AttackParams(Section):
 
 @dataclass(frozen=True, slots=True)
 class AllParams:
-    """The params that attacks depend on, and the class table of the images."""
+    """The params that attacks depend on, and the models that these name."""
 
-    classes: ClassTable
-    """The class table of the edition."""
+    opened: OpenedStudy
+    """The study of robustness beside the attacks."""
 
     edition: Params
     """The edition's own params."""
-
-    robustness: StudyParams
-    """The params of the edition's study of robustness."""
 
     attacks: AttackParams
     """The params of the attacks."""
@@ -304,36 +303,31 @@ class AllParams:
     @classmethod
     def read(cls, study: AttackStudy, attacks: AttackParams | None = None) -> "AllParams":
         """Read and check the three files, or two of them if `attacks` is given. Raises CleansetError naming the key."""
-        classes = study.edition.read_classes()
-        edition = read_params(study.edition.folder)
-        roles = list(edition.models)
-        robustness = read_study_params(study.robustness.params_yaml, roles, classes)
+        opened = OpenedStudy.read(study.robustness)
+        edition = opened.edition
         if attacks is None:
-            attacks = read_attack_params(study.params_yaml, roles, classes, others=list(robustness.further_models))
-        return cls(classes=classes, edition=edition, robustness=robustness, attacks=attacks)
+            further = list(opened.params.further_models)
+            attacks = read_attack_params(study.params_yaml, list(edition.models), opened.classes, others=further)
+        return cls(opened=opened, edition=edition, attacks=attacks)
 
-    def source(self, model: str) -> str:
-        """The source of a model's network, such as timm or module."""
-        wrapped = self.attacks.wrapped
-        further = self.robustness.further_models
-        role = wrapped[model].model if model in wrapped else model
-        entry = further[role] if role in further else self.edition.network(role)
-        return "module" if isinstance(entry, str) else entry.source
+    @property
+    def classes(self) -> ClassTable:
+        """The class table of the edition."""
+        return self.opened.classes
 
+    @property
+    def robustness(self) -> StudyParams:
+        """The params of the edition's study of robustness."""
+        return self.opened.params
 
-@dataclass(frozen=True, slots=True)
-class AttackRequest:
-    """Attacks on any models outside DVC; results are kept below the folder `out`, and an earlier run's are reused.
-
-    `lpips_folder`: the one that the params name LPIPS's weights from. `straight_through`: steps of the networks that
-    gradients pass straight through. `warnings`: look for signs of gradient masking.
-    """
-
-    params: AttackParams
-    out: Path
-    lpips_folder: Path = Path()
-    straight_through: Sequence[str] = ()
-    warnings: bool = True
+    def spec_of(self, name: str) -> Spec:
+        """A model of the edition, a further one, or a wrapped one. Raises CleansetError for another name."""
+        check_known("model", name, self.attacks.models(self.edition.models, self.robustness.further_models))
+        around = self.attacks.wrapped.get(name)
+        if around is None:
+            return self.opened.spec_of(name)
+        groups = around.two_groups(self.classes)
+        return WrappedNetwork(name, self.spec_of(around.model), groups, is_uninteresting=around.wrapper is not None)
 
 
 def read_attack_params(

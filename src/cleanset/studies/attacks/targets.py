@@ -4,8 +4,8 @@ Models under attack are the edition's, further ones, and those that params.yaml 
 tried on the one under attack (transfer).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from time import time
 
@@ -16,39 +16,30 @@ from torch import Tensor, nn
 
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params, Precision
-from cleanset.errors import CleansetError
+from cleanset.evaluation.models import NamedModel
 from cleanset.images.preprocessing import PixelPlanes, Resized
-from cleanset.measure.user_model import load_member
-from cleanset.plumbing.validation import check_known
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.devices import Device, device_of
+from cleanset.scoring.devices import device_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
-from cleanset.scoring.engine import settings_for
 from cleanset.scoring.logits import Groups
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import ignore
 from cleanset.studies.attacks.base import Other, Subject, seed_of
 from cleanset.studies.attacks.changes import GUESSED, most_confident_mistakes
 from cleanset.studies.attacks.judge import ImageLogits, Judge
-from cleanset.studies.attacks.lpips_distance import lpips_of
-from cleanset.studies.attacks.study import AllParams, AttackStudy, WrappedModel
+from cleanset.studies.attacks.study import AttackStudy, WrappedModel
 from cleanset.studies.robustness.answers import ANSWER_TABLES, answer_columns, check_of_stored, with_step
 from cleanset.studies.robustness.families import StudyParams, change_plan, family_named
 from cleanset.studies.robustness.images import (
-    STUDY_IMAGES,
     ChangedImages,
     ChangeName,
     SetImages,
     Sources,
     Study,
     StudyFile,
-    files_of,
-    images_for,
 )
-from cleanset.studies.robustness.params import ListedModel
 from cleanset.studies.robustness.sections import CLEAN
 from cleanset.studies.robustness.sections import UNCHANGED as UNCHANGED_IMAGE
-from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import read_table
 
 
@@ -130,9 +121,6 @@ class AttackedModel:
     searched: nn.Module | None = None
     """The network that searches ask, where it is another than the model's."""
 
-    has_scores: bool = False
-    """Whether the edition stores its scores."""
-
     opened_at: float = field(default_factory=time)
     """When it was opened, in seconds since 1970: before any query of an attack."""
 
@@ -158,10 +146,10 @@ class AttackedModel:
     def _searched(self) -> nn.Module:
         return self.model.network if self.searched is None else self.searched
 
-    def sources(self, models: Mapping[str, LoadedModel]) -> dict[str, PixelNetwork]:
+    def sources(self, models: Iterable[NamedModel]) -> dict[str, PixelNetwork]:
         """Other models as networks on the pixels that this one sees, with its groups if it has any."""
         groups = None if self.groups is None else self.groups.classes
-        return {name: source_network(model, groups, self.how) for name, model in models.items()}
+        return {each.name: source_network(each.loaded, groups, self.how) for each in models}
 
     def subject(self, file: str) -> Subject:
         """An image as it is attacked; its class is the model's, a group where it has groups."""
@@ -195,86 +183,13 @@ class AttackedModel:
         return found
 
 
-def target_images(study: AttackStudy, params: AllParams, name: str) -> pd.DataFrame:
-    """The images that a model of a study may be attacked on, rows of STUDY_IMAGES.
-
-    Raises CleansetError where none is of a class of the model's groups.
-    """
-    around = params.attacks.wrapped.get(name)
-    role = name if around is None else around.model
-    images = images_for(
-        read_table(study.robustness.images, STUDY_IMAGES, params.classes),
-        params.robustness.images,
-        role,
-        params.robustness.classes_of(role, params.classes),
-    )
-    groups = None if around is None else around.two_groups(params.classes)
-    if groups is None:
-        return images
-    of_a_group = [groups.group_of(index) is not None for index in images["class_index"].tolist()]
-    if not any(of_a_group):
-        raise CleansetError(
-            f"wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
-            "expected at least one: name classes of the edition"
-        )
-    return images[of_a_group].reset_index(drop=True)
-
-
-def open_target(
-    study: AttackStudy, params: AllParams, name: str, *, is_measured: bool = False, device: Device | None = None
-) -> AttackedModel:
-    """A model of a study and its images; verdicts include the LPIPS of the params if it `is_measured`.
-
-    `device`: None for the first one of the edition's params.
-    Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
-    groups.
-    """
-    further = params.robustness.further_models
-    settings = settings_for(params.edition.score)
-    if device is not None:
-        settings = replace(settings, devices=[device])
-    check_known("model", name, params.attacks.models(params.edition.models, further))
-    around = params.attacks.wrapped.get(name)
-    role, groups = (name, None) if around is None else (around.model, around.two_groups(params.classes))
-    if role in further:
-        listed = ListedModel(role, further[role], study.robustness.folder, study.edition.folder)
-        model = load_further(listed, settings, params.classes).loaded
-    else:
-        model = load_member(params.edition.network(role), study.edition.folder, params.classes)
-    images = target_images(study, params, name)
-    if around is not None:
-        members = None if groups is None else groups.classes
-        model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
-    how = Searching(settings.devices[0].torch, params.attacks.search_precision, settings.batch_size)
-    judge = Judge(model, how.device, lpips_of(study.folder, params.attacks, how.device) if is_measured else None)
-    return AttackedModel(
-        name=name,
-        model=model,
-        images=images,
-        files=files_of(study.edition, images),
-        classes=params.classes,
-        judge=judge,
-        how=how,
-        seed=params.attacks.seed,
-        wrapped=around,
-        groups=groups,
-        has_scores=around is None and role not in further,
-    )
-
-
-def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
-    """The models of the edition but the one of a name, by role; lists have no network."""
-    models = {role: model for role, model in params.edition.models.items() if role != name and not model.is_list}
-    return {role: load_member(model, study.edition.folder, params.classes) for role, model in models.items()}
-
-
 def scores_check(study: AttackStudy, params: Params, target: AttackedModel) -> Callable[[Sequence[str]], None]:
     """The check that images of a target, by file, get the stored scores of the edition's model, bit for bit.
 
     It raises CleansetError where they do not. A further or a wrapped model, or scores below float64, cannot be
-    compared.
+    compared. `params`: the edition's.
     """
-    if not target.has_scores or params.score.precision != "float64":
+    if target.wrapped or target.name not in params.models or params.score.precision != "float64":
         return ignore
     compare = check_of_stored(study.edition, target.name, target.classes)
     images = target.images.set_index("file", drop=False)

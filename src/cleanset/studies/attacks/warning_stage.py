@@ -12,12 +12,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
+from cleanset.evaluation.specs import is_custom
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.models import LoadedModel
-from cleanset.studies.attacks.attack_stage import model_anew
 from cleanset.studies.attacks.attacking import Attacking, stored_row
 from cleanset.studies.attacks.base import Ball, Known, Result, Subject, globally_seeded, logits_of, seed_of, to_unit
 from cleanset.studies.attacks.candidate_files import candidate_file
+from cleanset.studies.attacks.evaluated_models import EvaluatedModel
 from cleanset.studies.attacks.gradient_attacks import PgdAttack, SpsaAttack
 from cleanset.studies.attacks.judge import unwritten
 from cleanset.studies.attacks.judged_anew import settle
@@ -25,7 +26,7 @@ from cleanset.studies.attacks.probing import of_command, probe
 from cleanset.studies.attacks.results import SHARD
 from cleanset.studies.attacks.signs import SeenSign, precision_changes_answers
 from cleanset.studies.attacks.study import AllParams, AttackedFolder, AttackParams, AttackStudy
-from cleanset.studies.attacks.targets import open_target, other_models, scores_check
+from cleanset.studies.attacks.targets import scores_check
 from cleanset.studies.attacks.threats import PROBE
 from cleanset.studies.attacks.tries import Tries
 from cleanset.studies.attacks.warnings import Candidate, WarningRecord, write_warnings
@@ -38,16 +39,15 @@ def run_warnings(study: AttackStudy, model: str, attack_params: AttackParams | N
     `model` is a role of the edition or the name of a further or a wrapped model.
     """
     params = AllParams.read(study, attack_params)
-    target = open_target(study, params, model)
+    evaluated = EvaluatedModel.of_study(study, params, model)
+    target = evaluated.target(evaluated.open(), evaluated.settings.devices[0], is_measured=False)
     asked = first_images(target.images, params.attacks.probe.images)
     scores_check(study, params.edition, target)(asked["file"].tolist())
-    others = target.sources(other_models(study, params, model))
     with TemporaryDirectory() as folder:
         kept = Attacking(params.attacks, PROBE, target, AttackedFolder(Path(folder) / PROBE))
-        record = probed(kept, others)
-        if record.candidates and params.source(model) == "module":
-            sign = settle([kept], partial(model_anew, study, attack_params, model), is_custom=True)
-            record = _with_sign(sign, record)
+        record = probed(kept, evaluated.sources(target))
+        if record.candidates and is_custom(evaluated.spec):
+            record = _with_sign(settle([kept], evaluated.anew(), is_custom=True), record)
         if record.candidates:
             record = record.model_copy(update={"candidates": probe_candidates(kept, with_png=True)})
     write_warnings(study.warnings(model), record)

@@ -20,8 +20,8 @@ from time import monotonic
 from PIL import Image
 
 from cleanset.errors import CleansetError, reason
+from cleanset.evaluation.printed_answers import printed_answers
 from cleanset.images.codec import decode
-from cleanset.measure.predictions import printed_answers
 from cleanset.plumbing.validation import shown
 from cleanset.studies.contest.bubblewrap import Bubblewrap
 from cleanset.studies.contest.entries import DEFENCE_SIDE, Defence

@@ -35,7 +35,7 @@ class ModelDefence:
     is_confined = None
 
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
-        from cleanset.measure.user_model import load_member
+        from cleanset.evaluation.user_model import load_member
         from cleanset.scoring.differentiable import Uninteresting
         from cleanset.scoring.engine import settings_for
 
@@ -93,7 +93,7 @@ class ModelDefence:
 def seen_by_model(edition: Edition, role: str) -> dict[str, int]:
     """How many pixels a model of the edition sees of a square image: `pixels` and `crop` of its defence's entry."""
     # timm is imported here, because most entries need none
-    from cleanset.measure.user_model import load_member
+    from cleanset.evaluation.user_model import load_member
     from cleanset.scoring.models import preprocessing_of
 
     model = read_params(edition.folder).network(role)

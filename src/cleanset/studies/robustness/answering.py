@@ -17,7 +17,8 @@ from pyarrow import parquet
 
 from cleanset.edition.params import Engine
 from cleanset.errors import CleansetError
-from cleanset.measure.user_model import load_member
+from cleanset.evaluation.models import open_model
+from cleanset.evaluation.specs import ModuleModel
 from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.plumbing.progress import print_notice
 from cleanset.scoring.computation import Elsewhere, Opened, Place
@@ -58,9 +59,7 @@ from cleanset.studies.robustness.one_pass import (
     ShownShard,
     squares,
 )
-from cleanset.studies.robustness.params import ListedModel
 from cleanset.studies.robustness.sections import CLEAN
-from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import write_table
 
 MAX_PARAMETERS = 400_000_000
@@ -380,7 +379,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     worker_processes(CHANGING)
     families = FAMILIES if family is None else [family_named(family)]
     opened = OpenedStudy.read(study)
-    models = StudyModels(opened, settings_for(opened.edition.score))
+    models = StudyModels(opened, settings_for(opened.score))
     sources = opened.sources()
     # all plans first: a photograph or a file that is missing shows before hours of work
     plans = [change_plan(each, sources, opened.params) for each in families]
@@ -431,36 +430,29 @@ class StudyModels:
         self.settings = settings
 
     def load(self, role: str) -> AnsweringModel:
-        """A model of the edition, or a further one of the study. Raises CleansetError if it cannot be loaded."""
+        """A model of the study, by its name. Raises CleansetError if it cannot be loaded, or is a list."""
         opened = self._opened
-        edition = opened.study.edition
-        further = opened.params.further_models.get(role)
-        check = None
-        identity = ""
-        if further is None:
-            model = load_member(opened.edition.network(role), edition.folder, opened.classes)
-            if self.settings.precision == "float64":
-                check = check_of_stored(edition, role, opened.classes)
-        else:
-            listed = ListedModel(role, further, opened.study.folder, edition.folder)
-            found = load_further(listed, self.settings, opened.classes)
-            model = found.loaded
-            # the weights of a custom model do not tell all
-            identity = found.identity if isinstance(further, str) else ""
+        spec = opened.spec_of(role)
+        found = open_model(spec, self.settings, opened.classes)
+        is_stored = role in opened.stored and self.settings.precision == "float64"
+        edition = opened.study.edition if opened.given is None else opened.given.edition
         return AnsweringModel(
             name=role,
-            model=model,
+            model=found.loaded,
             settings=self.settings,
-            edition_classes=opened.edition.dataset.class_list(opened.classes),
-            answers=opened.study.answers,
-            check=check,
-            identity=identity,
+            edition_classes=opened.edition_classes,
+            answers=opened.answers,
+            check=check_of_stored(edition, role, opened.classes) if is_stored and edition else None,
+            # the weights of a custom model do not tell all; outside DVC nothing else does
+            identity=found.identity if opened.given or isinstance(spec, ModuleModel) else "",
+            stem=opened.models.get(role, role),
+            is_sealed=opened.given is not None,
         )
 
     def lacking(self, plan: ChangePlan, beside: str) -> Iterator[AnsweringModel]:
         """The models other than `beside` that lack answers to a family and can be loaded, as far as memory allows."""
         parameters = 0
-        for role in self._opened.params.models(self._opened.roles):
+        for role in self._opened.models:
             if role == beside or self._has_answers(role, plan):
                 continue
             try:
@@ -475,7 +467,7 @@ class StudyModels:
 
     def _has_answers(self, role: str, plan: ChangePlan) -> bool:
         """Whether a model's stored answers have the record that they would have today, the model itself aside."""
-        files = self._opened.study.answers
+        files = self._opened.answers
         wanted = self._opened.params
         expected = facts_of_every_model(self.settings, wanted, plan_for(plan, wanted, role))
         try:

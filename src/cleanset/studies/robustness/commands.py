@@ -141,11 +141,11 @@ def evaluate(
     which cleanset compare takes.
     """
     from cleanset.edition.paths import Edition
-    from cleanset.measure.command import Wanted
+    from cleanset.evaluation.request import Request
     from cleanset.plumbing.file_locks import only_run
     from cleanset.studies.robustness import evaluation
 
-    wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
+    wanted = Request(images, model, architecture, precision=precision, device=device, hub=hub)
     with only_run(out):
         evaluated = evaluation.run(Edition(edition), wanted, out, params)
     if form is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -10,31 +11,32 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import Score, read_params
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import NAN, Difference, Measure
-from cleanset.measure.command import Wanted
+from cleanset.evaluation.request import Request
+from cleanset.evaluation.specs import Spec, ZooModel, file_stems
 from cleanset.measure.comparability import (
     CardModel,
     ComparabilityCard,
     card_model,
 )
-from cleanset.measure.compare.model_index import write_hub
+from cleanset.measure.compare.model_index import check_hub, write_hub
 from cleanset.measure.compare.result_files import RESULTS, parse_results
 from cleanset.measure.measured_models import not_deterministic
-from cleanset.measure.specs import Spec, ZooModel, file_stems
 from cleanset.measure.table import MeasureTable, cell
 from cleanset.plumbing.files import remove_abandoned
 from cleanset.plumbing.json_files import with_digest, write_json
 from cleanset.scoring.validity import library_versions, read_finished
-from cleanset.studies.robustness.answers import CheckClean, check_of_stored, installed_versions
+from cleanset.studies.robustness.answers import installed_versions
 from cleanset.studies.robustness.cards import MEANING_OF_P, family_card
 from cleanset.studies.robustness.digests import DigestRun, ShownPixels
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
     ChangePlan,
+    OpenedStudy,
     StudyParams,
     change_plan,
     families_in,
@@ -43,11 +45,10 @@ from cleanset.studies.robustness.families import (
     read_study_params,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import AnswerFiles, SetImages, Sources, Study
-from cleanset.studies.robustness.measuring import Measured, Studied, measure
+from cleanset.studies.robustness.measuring import Measured, measure, studied_of
+from cleanset.studies.robustness.opened_images import OpenedImages, open_images
 from cleanset.studies.robustness.pages import whole_table
-from cleanset.studies.robustness.scenarios.mask_files import masks_found
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
@@ -74,69 +75,42 @@ class Evaluated:
     """The models whose answers depend on more than the image."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Request:
-    """What `robustness evaluate` is asked for: names are checked and all images read; no model is loaded."""
+def study_in_memory(edition: Edition, wanted: Request, out: Path, params_file: Path | None) -> OpenedStudy:
+    """The study that a command asks for: names are checked, params and all images read; no model is loaded.
 
-    edition: Edition
-    """The edition of the roles, which need not be that of the images."""
-    specs: Sequence[Spec]
-    score: Score
-    params: StudyParams
-    images: OpenedImages
-    sources: Sources
-    plans: Sequence[ChangePlan]
-    """The changed images of each family."""
-    out: Path
-
-    @classmethod
-    def read(cls, edition: Edition, wanted: Wanted, out: Path, params_file: Path | None) -> Self:
-        """Check the names, and read the params and all images. Raises CleansetError; imports no torch."""
-        specs, score, roles = replace(wanted, out=out).models_to_run(edition)
-        params = _params(params_file, [spec.text for spec in specs], roles, edition.read_classes())
-        images = open_images(str(wanted.name), edition, roles)
-        study = Study((params_file or out / "params.yaml").parent)
-        masks = masks_found(images.images, images.files, study.masks, params, classes=images.classes)
-        sources = Sources(
-            images=images.images,
-            masks=masks,
-            files=images.files,
-            classes=images.classes,
-            study=study,
-            edition=images.edition,
-        )
-        plans = [change_plan(family, sources, params) for family in families_in(params)]
-        return cls(
-            edition=edition,
-            specs=specs,
-            score=score,
-            params=params,
-            images=images,
-            sources=sources,
-            plans=plans,
-            out=out,
-        )
-
-    @property
-    def answers(self) -> AnswerFiles:
-        """Where the answers are kept."""
-        return AnswerFiles(self.out)
-
-    def shown(self) -> dict[str, ShownPixels]:
-        """The digests of the changed images, by family."""
-        return {
-            each.name: ShownPixels(
-                self.out / "digests" / f"{each.name}.txt", DigestRun(each, self.sources, self.params)
-            )
-            for each in self.plans
-        }
-
-    def by_stem(self) -> dict[str, Spec]:
-        """The models, by the stem of their files."""
-        return dict(zip(file_stems([spec.text for spec in self.specs]), self.specs, strict=True))
+    `edition`: of the roles, which need not be that of the images. `params_file`: as a study's params.yaml; None: the
+    defaults. Raises CleansetError; imports no torch.
+    """
+    specs, score, roles = replace(wanted, out=out).models_to_run(edition)
+    names = [spec.text for spec in specs]
+    if wanted.hub is not None:
+        check_hub(wanted.hub, names)
+    params = _params(params_file, names, roles, edition.read_classes())
+    images = open_images(str(wanted.name), edition, roles)
+    return OpenedStudy(
+        study=Study((params_file or out / "params.yaml").parent),
+        classes=images.classes,
+        params=params,
+        models=dict(zip(names, file_stems(names), strict=True)),
+        specs=dict(zip(names, specs, strict=True)),
+        score=score,
+        answers=AnswerFiles(out),
+        edition_classes=images.edition_classes,
+        stored=[spec.text for spec in specs if _is_stored(spec, images.edition, edition)],
+        given=images,
+    )
 
 
-def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
+def _is_stored(spec: Spec, of_images: Edition | None, edition: Edition) -> bool:
+    """Whether the scores of a role are stored, on images of its own edition."""
+    if of_images is None or of_images.folder.resolve() != edition.folder.resolve():
+        return False
+    roles = read_params(edition.folder).models if edition.params_yaml.is_file() else ()
+    tables = of_images.scores(spec.text), of_images.crop_scores(spec.text)
+    return isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
+
+
+def run(edition: Edition, wanted: Request, out: Path, params_file: Path | None = None) -> Evaluated:
     """Measure the models; write their answers, CSV files, metrics and results into the folder `out`.
 
     `params_file`: as a study's params.yaml. Finished results of an earlier run in `out` are reused. Names are
@@ -144,33 +118,20 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     """
     for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
-    asked = Request.read(edition, wanted, out, params_file)
-    images, params, plans = asked.images, asked.params, asked.plans
+    of_run = EvaluationRun.open(study_in_memory(edition, wanted, out, params_file))
+    opened, plans = of_run.opened, of_run.plans
+    images = opened.images()
+    params = opened.params
 
-    from cleanset.measure.run import check_model
+    from cleanset.evaluation.models import check_model
     from cleanset.scoring.decoding import worker_processes
-    from cleanset.scoring.engine import settings_for
 
     # report a missing weights file before spending hours on another model
-    for spec in asked.specs:
+    for spec in opened.specs.values():
         check_model(spec)
     worker_processes(CHANGING)
-    shown = asked.shown()
-    of_run = EvaluationRun(asked=asked, settings=settings_for(asked.score), shown=shown)
     of_cards = of_run.answer()
-    models = {spec.text: stem for stem, spec in asked.by_stem().items()}
-    studied = Studied(
-        images=images.images,
-        masks=asked.sources.masks,
-        classes=images.classes,
-        params=params,
-        models=models,
-        owners=images.owners,
-        selections=images.selections,
-        files=asked.answers,
-        about=images.facts,
-        chosen_by=images.selected_by,
-    )
+    studied = studied_of(opened, of_run.sources)
     official = [plan.name for plan in plans if plan.changing.is_official]
     notices = {
         plan.name: notice(plan.family, params, images.images, images.classes, is_official=plan.name in official)
@@ -181,7 +142,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
             each,
             params,
             edition_classes=len(images.edition_classes),
-            digests=shown[each.name].finish(),
+            digests=of_run.shown[each.name].finish(),
             models=of_cards,
         )
         for each in plans
@@ -194,7 +155,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     results = content(evaluated, official)
     write_json(out / RESULTS, with_digest(results))
     if wanted.hub is not None:
-        write_hub(wanted.hub, parse_results(results, images.name), models)
+        write_hub(wanted.hub, parse_results(results, images.name), opened.models)
     return evaluated
 
 
@@ -244,16 +205,37 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str], class
     return found.model_copy(update={"images": "union"})
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class EvaluationRun:
-    """The settings of all models of a request, and what is shown to them; torch is imported when a model is loaded."""
+    """The models of a command, and what is shown to them; torch is imported when a model is loaded."""
 
-    asked: Request
-    settings: "Settings"
-    shown: Mapping[str, ShownPixels] = field(default_factory=dict)
-    """The digests of the changed images, by family."""
+    opened: OpenedStudy
+    sources: Sources
+    plans: Sequence[ChangePlan]
+    """The changed images of each family."""
+    shown: Mapping[str, ShownPixels]
+    """Their digests, by family."""
     random: list[str] = field(default_factory=list)
     """Filled with the models whose answers depend on more than the image."""
+
+    @classmethod
+    def open(cls, opened: OpenedStudy) -> Self:
+        """Find the changed images of a study in memory. Raises CleansetError as `change_plan` does."""
+        sources = opened.sources()
+        plans = [change_plan(family, sources, opened.params) for family in families_in(opened.params)]
+        digests = opened.answers.folder / "digests"
+        shown = {
+            each.name: ShownPixels(digests / f"{each.name}.txt", DigestRun(each, sources, opened.params))
+            for each in plans
+        }
+        return cls(opened=opened, sources=sources, plans=plans, shown=shown)
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """How the models are run."""
+        from cleanset.scoring.engine import settings_for
+
+        return settings_for(self.opened.score)
 
     def answer(self) -> dict[str, CardModel]:
         """Write the answers that are not there yet, of as many models at a time as memory allows.
@@ -265,9 +247,10 @@ class EvaluationRun:
 
         cards = dict[str, CardModel]()
         waiting = list["AnsweringModel"]()
-        for stem, spec in self.asked.by_stem().items():
+        for name in self.opened.models:
             try:
-                target, cards[spec.text] = self._with_card(spec, stem)
+                target = self.load(name)
+                cards[name] = self._card(target)
             except CleansetError:
                 self.predict(waiting)
                 raise
@@ -279,48 +262,37 @@ class EvaluationRun:
         return cards
 
     def predict(self, targets: "Sequence[AnsweringModel]") -> None:
-        """Write the answers of models that are shown the images together, as far as they are not there yet."""
+        """Write the answers of models that are not there yet, each changed image made once for all."""
         from cleanset.studies.robustness.answering import predict
 
-        for plan in self.asked.plans:
+        for plan in self.plans:
             lacking = [each for each in targets if not self.is_finished(each, plan)]
             if lacking:
-                files = {file: self.asked.images.files[file] for file in plan.images["file"]}
-                predict(lacking, self.asked.params, plan, files, digests=self.shown[plan.name].taken())
+                files = self.sources.files_in(plan.images)
+                predict(lacking, self.opened.params, plan, files, digests=self.shown[plan.name].taken())
 
     def is_finished(self, target: "AnsweringModel", plan: ChangePlan) -> bool:
         """Whether answers of this record are stored, and have not been modified since."""
         path = target.answers.predictions(plan.name, target.stem)
-        return read_finished(path.with_suffix(".json"), target.made_from(self.asked.params, plan), path) is not None
+        made_from = target.made_from(self.opened.params, plan)
+        return read_finished(path.with_suffix(".json"), made_from, path) is not None
 
-    def load(self, spec: Spec, stem: str) -> "AnsweringModel":
+    def load(self, name: str) -> "AnsweringModel":
         """A model of the request; notes whether it is random. Raises CleansetError if it cannot be loaded."""
-        from cleanset.measure.run import load
         from cleanset.scoring.engine import dependence_of
-        from cleanset.studies.robustness.answering import AnsweringModel
+        from cleanset.studies.robustness.answering import StudyModels
 
-        images = self.asked.images
-        found = load(spec, self.settings, images.classes)
-        if dependence_of(found.loaded, SetImages(images.files), list(images.files), self.settings) is not None:
-            self.random.append(spec.text)
-        return AnsweringModel(
-            name=spec.text,
-            model=found.loaded,
-            settings=self.settings,
-            edition_classes=images.edition_classes,
-            answers=self.asked.answers,
-            check=self._stored(spec) if self.settings.precision == "float64" else None,
-            identity=found.identity,
-            stem=stem,
-            is_sealed=True,
-        )
+        files = self.sources.files
+        target = StudyModels(self.opened, self.settings).load(name)
+        if dependence_of(target.model, SetImages(files), list(files), self.settings) is not None:
+            self.random.append(name)
+        return target
 
-    def _with_card(self, spec: Spec, stem: str) -> "tuple[AnsweringModel, CardModel]":
-        """A model and its part of the cards. Raises CleansetError if it cannot be loaded."""
-        from cleanset.measure.run import preprocessing_digest
+    def _card(self, target: "AnsweringModel") -> CardModel:
+        """A model's part of the cards."""
+        from cleanset.evaluation.models import preprocessing_digest
 
-        target = self.load(spec, stem)
-        card = card_model(
+        return card_model(
             {
                 "weights_sha256": target.model.weights_sha256,
                 "preprocessing": target.model.preprocessing.name,
@@ -329,17 +301,6 @@ class EvaluationRun:
                 "versions": {**library_versions(), **installed_versions()},
             }
         )
-        return target, card
-
-    def _stored(self, spec: Spec) -> CheckClean | None:
-        """The stored scores of a role on images of its own edition; None if none are stored."""
-        edition = self.asked.images.edition
-        if edition is None or edition.folder.resolve() != self.asked.edition.folder.resolve():
-            return None
-        roles = read_params(edition.folder).models if edition.params_yaml.is_file() else ()
-        tables = edition.scores(spec.text), edition.crop_scores(spec.text)
-        is_stored = isinstance(spec, ZooModel) and spec.text in roles and all(path.is_file() for path in tables)
-        return check_of_stored(edition, spec.text, self.asked.images.classes) if is_stored else None
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")

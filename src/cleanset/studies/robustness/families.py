@@ -3,7 +3,7 @@
 No model, no torch.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,19 +13,35 @@ import pandas as pd
 from pydantic import Field, create_model
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import Engine, Params, read_params
+from cleanset.edition.params import Engine, Params, Score, read_params
 from cleanset.errors import CleansetError
-from cleanset.plumbing.validation import Section, check_known, shown, validate
+from cleanset.evaluation.specs import Spec, spec_of_entry
+from cleanset.plumbing.validation import Section, check_known, join_names, shown, validate
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
 from cleanset.studies.robustness.family import Changing, Family, ReferencedModel
-from cleanset.studies.robustness.images import ChangedImages, ChangeName, Sources, Study, StudyFile, images_sha256
+from cleanset.studies.robustness.images import (
+    MASKS,
+    STUDY_IMAGES,
+    AnswerFiles,
+    ChangedImages,
+    ChangeName,
+    Sources,
+    Study,
+    StudyFile,
+    files_of,
+    images_sha256,
+)
+from cleanset.studies.robustness.opened_images import OpenedImages
 from cleanset.studies.robustness.params import CommonParams
 from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
+from cleanset.studies.robustness.results import SELECTIONS
 from cleanset.studies.robustness.scenarios.family import SCENARIO_FAMILY
+from cleanset.studies.robustness.scenarios.mask_files import masks_found
 from cleanset.studies.robustness.sections import UNCHANGED
 from cleanset.studies.robustness.watermarks.family import WATERMARK_FAMILY
+from cleanset.tables import read_table
 
 FAMILIES: tuple[Family, ...] = (CORRUPTION_FAMILY, PERTURBATION_FAMILY, SCENARIO_FAMILY, WATERMARK_FAMILY)
 """All families; each is a stage, a folder of answers, a section of the params and a page."""
@@ -224,39 +240,105 @@ def read_study_params(
     return _with_trained_on(path, params)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OpenedStudy:
-    """A study of robustness with what all of its stages read, each read once."""
+    """Models, images and changes to measure: of a study, each file read once, or of a command, built in memory."""
 
     study: Study
-    """The paths of the study."""
+    """The paths of the study; of a command: of masks, photographs and generated images."""
     classes: ClassTable
     """The class table of the images."""
-    edition: Params
-    """The params of the edition."""
     params: StudyParams
-    """The params of the study."""
+    """What is measured, and how."""
+    models: Mapping[str, str]
+    """The stem of a model's files, by its name."""
+    specs: Mapping[str, Spec]
+    """The models that have a network, by name."""
+    score: Score
+    """How they are run."""
+    engine: Engine = "local"
+    """What computes answers and digests."""
+    answers: AnswerFiles
+    """Where answers are kept."""
+    edition_classes: Sequence[int]
+    """The class indices that an answer may be restricted to."""
+    stored: Collection[str] = ()
+    """The models whose scores the edition stores: answers to clean images are compared with them."""
+    given: OpenedImages | None = None
+    """The images of a command; None: those that stage images found."""
 
     @classmethod
     def read(cls, study: Study) -> Self:
         """Read a study in an edition. Raises CleansetError as `read_study_params`."""
         classes = study.edition.read_classes()
         edition = read_params(study.edition.folder)
-        return cls(study, classes, edition, read_study_params(study.params_yaml, list(edition.models), classes))
+        params = read_study_params(study.params_yaml, list(edition.models), classes)
+        entries = {**edition.models, **params.further_models}
+        networks = {role: each for role, each in entries.items() if isinstance(each, str) or not each.is_list}
+        return cls(
+            study=study,
+            classes=classes,
+            params=params,
+            models={role: role for role in params.models(edition.models)},
+            specs={
+                role: spec_of_entry(role, each, study.edition.folder, study.folder) for role, each in networks.items()
+            },
+            score=edition.score,
+            engine=params.engine or edition.engine,
+            answers=study.answers,
+            edition_classes=edition.dataset.class_list(classes),
+            stored=list(edition.models),
+        )
+
+    @property
+    def edition(self) -> Params:
+        """The params of a study's edition."""
+        return read_params(self.study.edition.folder)
 
     @property
     def roles(self) -> list[str]:
-        """The models of the edition."""
+        """The models of a study's edition."""
         return list(self.edition.models)
 
-    @property
-    def engine(self) -> Engine:
-        """What computes answers and digests."""
-        return self.params.engine or self.edition.engine
+    def spec_of(self, name: str) -> Spec:
+        """A model by its name. Raises CleansetError for another name, and for a list, which has no network."""
+        found = self.specs.get(name)
+        return found or spec_of_entry(name, self.edition.network(name), self.study.edition.folder)
+
+    def images(self) -> OpenedImages:
+        """The images, of a study as stage images found them."""
+        if self.given is not None:
+            return self.given
+        images = read_table(self.study.images, STUDY_IMAGES, self.classes)
+        roles = self.roles
+        return OpenedImages(
+            name=f"finished sets of {join_names(roles)}",
+            images=images,
+            files=files_of(self.study.edition, images),
+            classes=self.classes,
+            edition_classes=self.edition_classes,
+            owners=roles,
+            selections=SELECTIONS if self.params.images == "union" else ("own",),
+            edition=self.study.edition,
+            selected_by=roles[0] if len(roles) == 1 else None,
+        )
 
     def sources(self) -> Sources:
-        """The sources of its changed images, as stage images found them."""
-        return Sources.read(self.study, self.classes)
+        """The sources of the changed images, of a study as stage images found them."""
+        found = self.images()
+        masks = (
+            read_table(self.study.masks_table, MASKS, self.classes)
+            if self.given is None
+            else masks_found(found.images, found.files, self.study.masks, self.params, classes=self.classes)
+        )
+        return Sources(
+            images=found.images,
+            masks=masks,
+            files=found.files,
+            classes=self.classes,
+            study=self.study,
+            edition=found.edition,
+        )
 
 
 def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from cleanset.classes import ClassTable
-from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.evaluation.measures import Difference, Measure, measures_frame, metrics_of
+from cleanset.evaluation.specs import ZooModel
 from cleanset.measure.comparability import CardModel, ComparabilityCard
 from cleanset.measure.notes import MeasuredSet
 from cleanset.plumbing.csv_files import read_frame, write_csv, write_frame
 from cleanset.plumbing.files import replacing
 from cleanset.plumbing.json_files import JsonObject, json_record
 from cleanset.plumbing.metrics import write_metrics
-from cleanset.plumbing.validation import join_names, shown
+from cleanset.plumbing.validation import shown
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answer_arrays import Answers, answers_by_change
 from cleanset.studies.robustness.answers import predictions_table, with_step
@@ -39,11 +39,10 @@ from cleanset.studies.robustness.families import (
     notice,
 )
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, AnswerFiles, Study, images_sha256, is_seen
+from cleanset.studies.robustness.images import AnswerFiles, Sources, Study, images_sha256, is_seen
 from cleanset.studies.robustness.results import (
     DIFFERENCE_COLUMNS,
     LINE_COLUMNS,
-    SELECTIONS,
     FamilyStudy,
     StudiedImages,
 )
@@ -322,23 +321,30 @@ def read_record(path: Path) -> JsonObject:
 def run(study: Study) -> None:
     """Read the images and the answers of all models, write data/measures/ and metrics/."""
     opened = OpenedStudy.read(study)
-    roles = opened.roles
     params = opened.params
-    known = {**opened.edition.models, **params.further_models}
-    images = read_table(study.images, STUDY_IMAGES, opened.classes)
-    studied = Studied(
-        images=images,
-        masks=read_table(study.masks_table, MASKS, opened.classes),
-        classes=opened.classes,
-        params=params,
-        models={name: name for name in params.models(roles)},
-        owners=roles,
-        selections=SELECTIONS if params.images == "union" else ("own",),
-        files=study.answers,
-        about=MeasuredSet(name=f"finished sets of {join_names(roles)}"),
-        edition_classes=len(opened.edition.dataset.class_list(opened.classes)),
-        chosen_by=roles[0] if len(roles) == 1 else None,
-        weights={name: model.sha256 for name, model in known.items() if isinstance(model, Model) and model.sha256},
-    )
-    notices = {family.name: notice(family, params, images, opened.classes) for family in families_in(params)}
+    studied = studied_of(opened, opened.sources())
+    notices = {family.name: notice(family, params, studied.images, opened.classes) for family in families_in(params)}
     measure(studied, notices, study.measures, study.metrics)
+
+
+def studied_of(opened: OpenedStudy, sources: Sources) -> Studied:
+    """The models and images of a study, or of a command."""
+    images = opened.images()
+    return Studied(
+        images=images.images,
+        masks=sources.masks,
+        classes=opened.classes,
+        params=opened.params,
+        models=opened.models,
+        owners=images.owners,
+        selections=images.selections,
+        files=opened.answers,
+        about=images.facts,
+        edition_classes=len(opened.edition_classes),
+        chosen_by=images.selected_by,
+        weights={
+            name: spec.model.sha256
+            for name, spec in opened.specs.items()
+            if isinstance(spec, ZooModel) and spec.model.sha256
+        },
+    )

@@ -5,55 +5,17 @@ adds its own sections: see `families.StudyParams`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationInfo, WrapValidator, model_validator
+from pydantic import Field, WrapValidator
 
-from cleanset.classes import ClassTable, context_classes
+from cleanset.classes import ClassTable
 from cleanset.edition.params import Engine, Model
 from cleanset.errors import CleansetError
-from cleanset.measure.specs import ModuleModel, Spec, ZooModel, parse_specs
-from cleanset.plumbing.validation import EachOnce, Role, Section, shown
+from cleanset.evaluation.specs import ModuleModel, TrainedModel, parse_specs
+from cleanset.plumbing.validation import Role, Section, shown
 from cleanset.plumbing.yaml_files import read_yaml
-
-
-def _known_key(key: str, info: ValidationInfo) -> str:
-    classes = context_classes(info)
-    if key not in classes.indices:
-        raise ValueError(f"expected {classes.expected_key}, such as {classes.example_key}")
-    return key
-
-
-Wnid = Annotated[str, AfterValidator(_known_key)]
-"""A class key; the class table is the validation context."""
-
-
-class TrainedModel(Model):
-    """A further model: its source, and the facts that the training of its weights decided."""
-
-    classes: Annotated[list[Wnid], Field(min_length=2), EachOnce] | None = None
-    """The classes of its logits, in their order: it is measured on images of these alone. null: all classes."""
-    size: Annotated[int, Field(ge=16, le=2048)] | None = None
-    """The side, in pixels, of the images that it was trained with, whose central part is seen. null: as published."""
-    trained_on: Annotated[list[str], Field(default_factory=list)]
-    """The corruptions that it was trained with, which mce_unseen leaves out."""
-
-    @property
-    def is_of_training(self) -> bool:
-        """Whether the network differs from the published one."""
-        return self.classes is not None or self.size is not None
-
-    @model_validator(mode="after")
-    def _with_weights(self) -> "TrainedModel":
-        if self.is_of_training and (self.weights is None or self.source not in ("timm", "torchvision")):
-            raise ValueError("classes and size go with weights of a network of timm or torchvision; expected weights")
-        if self.weights is not None and self.sha256 is None:
-            raise ValueError(
-                f"weights without sha256: a change would go unseen; add the output of sha256sum {self.weights}"
-            )
-        return self
 
 
 def _model_or_callable(entry: object, validate: Callable[[object], Model]) -> Model | str:
@@ -73,28 +35,6 @@ if TYPE_CHECKING:
     FurtherModel = TrainedModel | str
 else:
     FurtherModel = Annotated[TrainedModel, WrapValidator(_model_or_callable)]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedModel:
-    """An entry of `further_models`, and the folders that its names are relative to."""
-
-    role: str
-    """The key of the entry: the name of the model."""
-    entry: FurtherModel
-    """The entry itself."""
-    study: Path
-    """The folder of the study, in which a module is looked for first."""
-    edition: Path
-    """The folder of the edition, which the paths of weights are relative to."""
-
-    @property
-    def spec(self) -> Spec:
-        """The name of the model, as a command takes it."""
-        if isinstance(self.entry, str):
-            module, _, name = self.entry.partition(":")
-            return ModuleModel(self.entry, module, name, self.study)
-        return ZooModel(self.role, self.entry, self.edition)
 
 
 def further_roles(params: Path) -> list[str]:

@@ -7,8 +7,7 @@ from functools import partial
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Params
 from cleanset.errors import CleansetError
-from cleanset.measure.run import check_model, lacks_weights
-from cleanset.measure.specs import Spec
+from cleanset.evaluation.models import check_model, lacks_weights
 from cleanset.planning.stages import StageStates, stage_states, without_network
 from cleanset.planning.work import IMAGE_BYTES, Count, Passes, Plan, Work
 from cleanset.scoring.decoding import worker_processes
@@ -17,7 +16,7 @@ from cleanset.scoring.parts import FinishedPart
 from cleanset.scoring.shards import finished_shards
 from cleanset.studies.robustness import answering
 from cleanset.studies.robustness.answering import AnsweringModel, StudyModels, plan_for
-from cleanset.studies.robustness.evaluation import EvaluationRun, Request
+from cleanset.studies.robustness.evaluation import EvaluationRun
 from cleanset.studies.robustness.families import (
     CHANGING,
     FAMILIES,
@@ -81,7 +80,7 @@ def plan(study: Study) -> Plan:
     opened = OpenedStudy.read(study)
     counted = _CountedStudy(
         opened=opened,
-        models=StudyModels(opened, settings_for(opened.edition.score)),
+        models=StudyModels(opened, settings_for(opened.score)),
         states=stage_states(study.folder),
     )
     notes = []
@@ -130,52 +129,49 @@ class _CountedStudy:
             return replace(work, remark=str(error))
 
 
-def counting(asked: Request) -> Count:
-    """Counts the answers of models to changed images; what is finished in the folder of the request is taken off.
+def counting(run: EvaluationRun) -> Count:
+    """Counts the answers of models to changed images; what is finished in the folder of the command is taken off.
 
     Nothing is written or downloaded.
     """
-    run = EvaluationRun(asked=asked, settings=settings_for(asked.score), shown=asked.shown())
-    counted = _CountedRequest(run=run)
-    return lambda: Plan(name=asked.images.name, works=counted.works())
+    counted = _CountedRun(run=run)
+    return lambda: Plan(name=run.opened.images().name, works=counted.works())
 
 
 @dataclass(kw_only=True)
-class _CountedRequest:
-    """A request, and its models as far as they had to be opened."""
+class _CountedRun:
+    """The models of a command, as far as they had to be opened."""
 
     run: EvaluationRun
     models: dict[str, AnsweringModel] = field(default_factory=dict)
 
     def works(self) -> Sequence[Work]:
         """A row for each family and model."""
-        asked = self.run.asked
-        return [self._work(change, spec, stem) for change in asked.plans for stem, spec in asked.by_stem().items()]
+        opened = self.run.opened
+        return [self._work(change, name, stem) for change in self.run.plans for name, stem in opened.models.items()]
 
-    def _work(self, change: ChangePlan, spec: Spec, stem: str) -> Work:
-        start = partial(self._start, change, spec, stem)
-        work = Work(name=change.name, model=spec.text, start=start)
+    def _work(self, change: ChangePlan, name: str, stem: str) -> Work:
+        work = Work(name=change.name, model=name, start=partial(self._start, change, name))
         work = answers_work(work, len(change.images), 1 + len(change.changes))
-        answers = self.run.asked.answers
+        answers = self.run.opened.answers
         has_begun = answers.partial(change.name, stem).is_dir() or answers.predictions(change.name, stem).is_file()
-        if not has_begun or lacks_weights(spec):
+        if not has_begun or lacks_weights(self.run.opened.spec_of(name)):
             return work
         try:
-            model = self._model(spec, stem)
+            model = self._model(name)
         except CleansetError as error:
             return replace(work, remark=str(error))
         if self.run.is_finished(model, change):
             return replace(work, state="finished")
-        return replace(work, part=finished_part(model, self.run.asked.params, change))
+        return replace(work, part=finished_part(model, self.run.opened.params, change))
 
-    def _model(self, spec: Spec, stem: str) -> AnsweringModel:
-        if stem not in self.models:
-            self.models[stem] = self.run.load(spec, stem)
-        return self.models[stem]
+    def _model(self, name: str) -> AnsweringModel:
+        if name not in self.models:
+            self.models[name] = self.run.load(name)
+        return self.models[name]
 
-    def _start(self, change: ChangePlan, spec: Spec, stem: str) -> None:
+    def _start(self, change: ChangePlan, name: str) -> None:
         """Answer as the command does."""
-        check_model(spec)
+        check_model(self.run.opened.spec_of(name))
         worker_processes(CHANGING)
-        of_family = replace(self.run, asked=replace(self.run.asked, plans=[change]))
-        of_family.predict([self._model(spec, stem)])
+        replace(self.run, plans=[change]).predict([self._model(name)])

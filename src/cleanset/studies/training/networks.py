@@ -9,15 +9,15 @@ from torch import nn
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, raised
+from cleanset.evaluation.specs import ModuleModel
+from cleanset.evaluation.trained import OnClasses, normalised, trained_preprocessing
+from cleanset.evaluation.user_model import returned_by
 from cleanset.images.preprocessing import Resized
-from cleanset.measure.specs import ModuleModel
-from cleanset.measure.user_model import returned_by
 from cleanset.plumbing.validation import shown
 from cleanset.scoring.checked_network import checked_logits
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.gate import MIN_ROUNDED_ROWS, NetworkGate, not_finite
 from cleanset.scoring.models import weights_at_hand
-from cleanset.studies.robustness.trained_models import OnClasses, normalised, trained_preprocessing
 from cleanset.studies.training.records import network_of_record, record_of_weights
 from cleanset.studies.training.run_params import Network
 

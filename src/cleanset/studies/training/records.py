@@ -6,10 +6,10 @@ from pathlib import Path
 import yaml
 
 from cleanset.errors import CleansetError
+from cleanset.evaluation.specs import TrainedModel
 from cleanset.plumbing.files import read_text, sha256
 from cleanset.plumbing.json_files import JsonObject, parse_json
 from cleanset.plumbing.validation import validate
-from cleanset.studies.robustness.params import TrainedModel
 from cleanset.studies.training.run_params import Network
 from cleanset.studies.training.study import RunFiles, TrainingStudy
 

@@ -13,11 +13,11 @@ from pydantic import Field, ValidationInfo, create_model, field_validator, model
 
 from cleanset.classes import context_classes
 from cleanset.edition.params import is_callable_name
+from cleanset.evaluation.specs import Wnid
 from cleanset.plumbing.validation import EachOnce, Section, shown
 from cleanset.plumbing.yaml_files import read_yaml
 from cleanset.studies.attacks.base import Positive
 from cleanset.studies.robustness.corruptions.params import CorruptionNames, corruptions_of
-from cleanset.studies.robustness.params import Wnid
 from cleanset.studies.robustness.scenarios.params import ORIGINAL, Scenario
 from cleanset.studies.training.recipes import RECIPES, SECTIONS, Epochs, NotNegative, Recipe, recipes_of_section
 

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
-from cleanset.measure.user_model import tensors_sha256
+from cleanset.evaluation.user_model import tensors_sha256
 from cleanset.plumbing.csv_files import frame_csv, write_frame
 from cleanset.plumbing.file_locks import only_run
 from cleanset.plumbing.files import remove_abandoned, replacing, sha256, write_bytes, write_text

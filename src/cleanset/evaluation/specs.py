@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+
+from cleanset.classes import context_classes
 from cleanset.edition.models import zoo_fields
 from cleanset.edition.params import Model, has_no_network, is_callable_name
 from cleanset.errors import CleansetError
 from cleanset.plumbing.cache import cache_folder
 from cleanset.plumbing.files import sha256_of
-from cleanset.plumbing.validation import shown, validate
+from cleanset.plumbing.validation import EachOnce, shown, validate
+from cleanset.scoring.logits import Groups
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
 WEIGHTS_READERS = "cleanset.weights"
@@ -27,17 +32,55 @@ MAX_NAME = 100
 """Characters of the name that is given to a model, or to predictions."""
 
 
+def _known_key(key: str, info: ValidationInfo) -> str:
+    classes = context_classes(info)
+    if key not in classes.indices:
+        raise ValueError(f"expected {classes.expected_key}, such as {classes.example_key}")
+    return key
+
+
+Wnid = Annotated[str, AfterValidator(_known_key)]
+"""A class key; the class table is the validation context."""
+
+
+class TrainedModel(Model):
+    """A further model: its source, and the facts that the training of its weights decided."""
+
+    classes: Annotated[list[Wnid], Field(min_length=2), EachOnce] | None = None
+    """The classes of its logits, in their order: it is measured on images of these alone. null: all classes."""
+    size: Annotated[int, Field(ge=16, le=2048)] | None = None
+    """The side, in pixels, of the images that it was trained with, whose central part is seen. null: as published."""
+    trained_on: Annotated[list[str], Field(default_factory=list)]
+    """The corruptions that it was trained with, which mce_unseen leaves out."""
+
+    @property
+    def is_of_training(self) -> bool:
+        """Whether the network differs from the published one."""
+        return self.classes is not None or self.size is not None
+
+    @model_validator(mode="after")
+    def _with_weights(self) -> "TrainedModel":
+        if self.is_of_training and (self.weights is None or self.source not in ("timm", "torchvision")):
+            raise ValueError("classes and size go with weights of a network of timm or torchvision; expected weights")
+        if self.weights is not None and self.sha256 is None:
+            raise ValueError(
+                f"weights without sha256: a change would go unseen; add the output of sha256sum {self.weights}"
+            )
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class ZooModel:
     """A model of timm, torchvision or RobustBench, or one of their networks with weights of a file.
 
     `text` is the name of the model, as it was given; `folder` is where its weights are, or will be downloaded to (see
-    load_model).
+    load_model). `is_of_params`: whether a params.yaml names it, not a command line; messages say so.
     """
 
     text: str
     model: Model
     folder: Path
+    is_of_params: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +102,42 @@ class ModuleModel:
 
 @dataclass(frozen=True, slots=True)
 class CommandModel:
-    """The model behind a command that answers a folder of images (see `measure.user_model`)."""
+    """The model behind a command that answers a folder of images (see `evaluation.user_model`)."""
 
     text: str
     command: tuple[str, ...]
 
 
-Spec = ZooModel | ModuleModel | CommandModel
+@dataclass(frozen=True, slots=True)
+class WrappedNetwork:
+    """A model with two groups of classes in place of all, the gradient-masking wrapper around it, or both."""
+
+    text: str
+    of: "Spec"
+    groups: Groups | None
+    is_uninteresting: bool
+    """Whether it is in the wrapper of Unrestricted Adversarial Examples, appendix E."""
+
+
+Spec = ZooModel | ModuleModel | CommandModel | WrappedNetwork
+
+
+def spec_of_entry(role: str, entry: Model | str, edition: Path, study: Path | None = None) -> Spec:
+    """A model that a params.yaml names; the paths of its weights are relative to the folder `edition`.
+
+    The module of `module:callable` is looked for in the folder `study` first.
+    """
+    if isinstance(entry, str):
+        module, _, name = entry.partition(":")
+        return ModuleModel(role, module, name, study)
+    return ZooModel(role, entry, edition, is_of_params=True)
+
+
+def is_custom(spec: Spec) -> bool:
+    """Whether a user's own code answers, which may remember what it was asked."""
+    if isinstance(spec, WrappedNetwork):
+        return is_custom(spec.of)
+    return not isinstance(spec, ZooModel) or spec.model.source == "module"
 
 
 def parse_specs(

@@ -4,7 +4,7 @@ import pytest
 
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.measure.specs import ModuleModel, Spec, ZooModel, is_same_model, parse_specs
+from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel, is_same_model, parse_specs
 from cleanset.plumbing.files import sha256
 
 ROLES = {"standard": Model(source="timm", name="resnet18")}

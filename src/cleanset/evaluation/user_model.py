@@ -40,11 +40,11 @@ from torch import Tensor, nn
 from cleanset.classes import ClassTable
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError, raised, reason
+from cleanset.evaluation.class_order import places_of
+from cleanset.evaluation.printed_answers import printed_answers
+from cleanset.evaluation.specs import CommandModel, ModuleModel
 from cleanset.images import codec
 from cleanset.images.preprocessing import NAMED, PixelPlanes, Preprocessing, ResizeAndCrop
-from cleanset.measure.class_order import places_of
-from cleanset.measure.predictions import printed_answers
-from cleanset.measure.specs import CommandModel, ModuleModel
 from cleanset.plumbing.validation import shown
 from cleanset.scoring.checked_network import CheckedNetwork, kind_of
 from cleanset.scoring.checkpoints import unusable_kind

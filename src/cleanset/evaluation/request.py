@@ -1,0 +1,92 @@
+"""What is asked of an evaluation on the command line: images, models, how they are run, where results are written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from cleanset.edition.params import Params, Score, read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.evaluation.specs import Spec, parse_specs, split_name
+from cleanset.plumbing.validation import first_problem
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to measure models on a set, or on the images of a list, as named on the command line."""
+
+    name: str
+    """Of the set or the list."""
+
+    models: Sequence[str]
+    """As `parse_specs` takes them."""
+
+    architecture: str | None = None
+    """timm architecture of the file of weights among the models."""
+
+    role: str | None = None
+    """The model whose rows of a list are taken."""
+
+    precision: str | None = None
+    """None: as in the edition's params, or float64."""
+
+    device: str | None = None
+    """None: as in the edition's params, or auto."""
+
+    out: Path | None = None
+    """Folder for predictions and results."""
+
+    predictions: Sequence[str] = ()
+    """Predictions made elsewhere, as `parse_prediction_files` takes them."""
+
+    report: Path | None = None
+    """Folder for the page."""
+
+    hub: Path | None = None
+    """File or folder for model cards."""
+
+    restricted: bool = False
+    """Whether predictions are among the classes of the images alone."""
+
+    labels: Path | None = None
+    """Folder with the files of label sources, for multi-label accuracies."""
+
+    factors: Path | None = None
+    """File of ImageNet-X's annotations, by whose factors errors are measured, too."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models, under which their results stand."""
+        return [split_name(text)[0] for text in self.models]
+
+    def models_to_run(self, edition: Edition) -> tuple[list[Spec], Score, list[str]]:
+        """The models by their specs, how to compute, and the roles of the edition.
+
+        Checks names, options and `out`, and imports no torch; raises CleansetError.
+        """
+        params = read_params(edition.folder) if edition.params_yaml.is_file() else None
+        roles = params.models if params else {}
+        score = score_settings(params, self.precision, self.device)
+        weights = edition.folder if params else None
+        specs: list[Spec] = []
+        if self.models or not self.predictions:
+            specs = parse_specs(self.models, self.architecture, roles, edition=edition.folder, weights=weights)
+        elif self.architecture is not None:
+            raise CleansetError(f"--architecture {self.architecture}: goes with --model; expected a file of weights")
+        for folder in (self.out, self.report):
+            if folder is not None and folder.exists() and not folder.is_dir():
+                raise CleansetError(f"{folder}: a file; expected a folder, new or of an earlier evaluation")
+        return specs, score, list(roles)
+
+
+def score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:
+    """Settings of the computation: the edition's params, or the defaults of stage score, overridden by the options."""
+    score = params.score if params else Score()
+    options = {"precision": precision, "device": device}
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Score.model_validate(score.model_dump() | given)
+    except ValidationError as error:
+        raise CleansetError(f"--{first_problem(error)}") from None
