@@ -57,7 +57,6 @@ def number(printed: str, computed: float, slack: float = 0.0) -> Number:
         ("-0.5", -0.4, 0, "differs"),
         ("< 0.0001", 0.00009, 0, "equal"),
         ("< 0.0001", 0.0001, 0, "differs"),
-        ("", 3.0, 0, "not printed"),
     ],
 )
 def test_verdicts(printed: str, computed: float, slack: float, verdict: str) -> None:
@@ -77,10 +76,8 @@ def test_how_many_are_equal(found: dict[str, Reproduction]) -> None:
     assert {name: summary_of(each) for name, each in found.items()} == {
         "scooter": "57 numbers: 53 equal as printed, 4 differ",
         "imagenet-c": "15 numbers: 15 equal as printed",
-        "imagenet-p": "11 numbers: 11 equal as printed",
         "ximagenet-12": "327 numbers: 266 equal as printed, 57 equal but for the rounding of printed numbers that they "
         "are computed from, 4 differ",
-        "unrestricted": "4 numbers: 4 equal as printed",
     }
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-Verdict = Literal["equal", "rounding", "differs", "not printed"]
+Verdict = Literal["equal", "rounding", "differs"]
 """`rounding`: differs by no more than the rounding of the printed numbers that it was computed from."""
 
 BELOW = "< "
@@ -22,7 +22,7 @@ class Number:
     """What it is, such as `ResNet50, variance, external`."""
 
     printed: str
-    """As printed, with its digits; empty where its place is known to us only by name."""
+    """As printed, with its digits."""
 
     computed: float
     """By today's code, from the published data."""
@@ -36,21 +36,19 @@ class Number:
     @property
     def digits(self) -> int:
         """The number of printed decimals, and of those shown of the computed number."""
-        exponent = Decimal(self.printed.removeprefix(BELOW) or "0.0000").as_tuple().exponent
+        exponent = Decimal(self.printed.removeprefix(BELOW)).as_tuple().exponent
         return max(0, -int(exponent))
 
     @property
     def difference(self) -> float | None:
-        """Computed minus printed; None for a bound, and for what is not printed."""
-        if not self.printed or self.printed.startswith(BELOW):
+        """Computed minus printed; None for a bound."""
+        if self.printed.startswith(BELOW):
             return None
         return self.computed - float(self.printed)
 
     @property
     def verdict(self) -> Verdict:
         """Whether the computed number, rounded as the printed one, is that number."""
-        if not self.printed:
-            return "not printed"
         if self.printed.startswith(BELOW):
             return "equal" if self.computed < float(self.printed.removeprefix(BELOW)) else "differs"
         # a tie may have been rounded either way, and floating point is exact to some 15 digits

@@ -7,15 +7,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cleanset.measure.table import Cell, MeasureTable
-from cleanset.reproduce import imagenet_c, imagenet_p, scooter, unrestricted, ximagenet_12
+from cleanset.reproduce import imagenet_c, scooter, ximagenet_12
 from cleanset.reproduce.numbers import Number, Reproduction, Verdict
 
 PAPERS: dict[str, Callable[[Path | None], Reproduction]] = {
     "scooter": scooter.reproduce,
     "imagenet-c": imagenet_c.reproduce,
-    "imagenet-p": imagenet_p.reproduce,
     "ximagenet-12": ximagenet_12.reproduce,
-    "unrestricted": unrestricted.reproduce,
 }
 """By the name that the command takes."""
 
@@ -23,7 +21,6 @@ WORDS: dict[Verdict, str] = {
     "equal": "equal as printed",
     "rounding": "equal but for the rounding of printed numbers that they are computed from",
     "differs": "differ",
-    "not printed": "not printed",
 }
 MORE_DIGITS = 2
 """Shown beyond the printed ones, where the numbers are not equal."""
