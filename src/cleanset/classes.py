@@ -19,6 +19,11 @@ from pydantic import BeforeValidator, ValidationInfo
 from cleanset.errors import CleansetError
 from cleanset.plumbing.validation import hidden_character, shown
 
+IMAGE_PREFIX = "ILSVRC2012_val_"
+IMAGE_ID = re.compile(rf"{IMAGE_PREFIX}[0-9]{{8}}")
+"""The form of an image id of ImageNet's validation set."""
+WNID = re.compile("n[0-9]{8}")
+"""The form of a key of ImageNet's classes."""
 CLASSES_FILE = "classes.tsv"
 CLASS_COLUMNS = ("class", "name", "index")
 MIN_CLASSES = 2

@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from cleanset.classes import IMAGE_ID as IMAGENET_ID
 from cleanset.classes import ClassTable
 from cleanset.errors import CleansetError, reason
 from cleanset.plumbing.files import read_bytes, replacing
-from cleanset.plumbing.validation import shown
+from cleanset.plumbing.validation import SHA256_FORM, shown
 from cleanset.vocabulary import EXCLUSION_REASONS, NO_TIER, TIER_ORDER, TIERS, VERDICTS
 
 REMEDY = "run dvc checkout to restore it, or dvc repro"
@@ -136,7 +137,7 @@ def _is_class(values: pa.Array, classes: ClassTable) -> Valid:
 
 
 def _is_image_id(values: pa.Array, classes: ClassTable) -> Valid:
-    pattern = "ILSVRC2012_val_[0-9]{8}" if classes.is_imagenet else "[^\\x00-\\x1f]+"
+    pattern = IMAGENET_ID.pattern if classes.is_imagenet else "[^\\x00-\\x1f]+"
     return _matches(pattern)(values, classes)
 
 
@@ -145,7 +146,7 @@ MAX_INT64 = 2**63 - 1
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 IMAGE_ID = Column(pa.string(), "an image id{like_id}", _is_image_id)
-SHA256 = Column(pa.string(), "a SHA-256 of 64 hexadecimal digits", _matches("[0-9a-f]{64}"))
+SHA256 = Column(pa.string(), "a SHA-256 of 64 hexadecimal digits", _matches(SHA256_FORM.pattern))
 FILE = Column(pa.string(), "a path", _matches("[^\\x00]+"))
 MODE = Column(pa.string(), "RGB, L or CMYK", _one_of("RGB", "L", "CMYK"))
 TIER = Column(pa.string(), f"one of {', '.join(TIERS)}", _one_of(*TIERS))

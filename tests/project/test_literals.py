@@ -13,9 +13,12 @@ MIN_DIGITS = 3
 
 MIN_LIMIT = 10_000
 SEARCHES = {"compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn"}
+CHECKS = {"matching", "_matches"}
+"""The package's own functions whose first argument is a pattern."""
 ALLOWED: Mapping[str, str] = {
     "[0-9]{1,4}": "an ILSVRC id of the devkit, and a class index, which may be longer one day",
     "[0-9a-f]{32}": "an MD5, and the key of a study's address, drawn by secrets.token_hex",
+    "[a-z0-9][a-z0-9_-]*": "a reviewer's folder, and the name of a contest",
     "[a-z][a-z0-9_]*": "a role, and the name of a folder of a scenario",
     "65535": "the longest side of a JPEG, and the last port",
     "65536": "the most images of a batch in scoring and in training, and the most samples of an attack's step",
@@ -46,9 +49,10 @@ def literals(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def patterns(call: ast.Call) -> Iterator[ast.expr]:
-    """The regular expressions among the arguments of a call of `re`, or of a field that has one."""
+    """The regular expressions among the arguments of a call of `re`, of CHECKS, or of a field that has one."""
     function = call.func
-    if isinstance(function, ast.Attribute) and function.attr in SEARCHES and ast.unparse(function.value) == "re":
+    is_search = isinstance(function, ast.Attribute) and function.attr in SEARCHES
+    if (is_search and ast.unparse(function).startswith("re.")) or ast.unparse(function) in CHECKS:
         yield from call.args[:1]
     yield from (each.value for each in call.keywords if each.arg == "pattern")
 
@@ -91,11 +95,13 @@ def test_it_finds_patterns_limits_and_messages(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text(
         '"""Ten words of a docstring that two modules have are no message."""\n'
         'KEY = Field(pattern="^[a-f]{3}$", le=65535, ge=1_000_000)\n'
+        'A = matching("[x-z]+", "x to z")\nB = _matches("[x-z]+")\n'
         'def g(name): raise OSError(f"{name}: the one file of this "\n'
         '    "folder that nobody expected here")\n'
     )
     assert repeated(tmp_path) == {
         "[a-f]{3}": ["a.py:3", "b.py:2"],
         "65535": ["a.py:4", "b.py:2"],
-        "{}: the one file of this folder that nobody expected here": ["a.py:6", "b.py:3"],
+        "[x-z]+": ["b.py:3", "b.py:4"],
+        "{}: the one file of this folder that nobody expected here": ["a.py:6", "b.py:5"],
     }

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
+from cleanset.classes import IMAGE_ID, IMAGE_PREFIX, WNID
 from cleanset.errors import CleansetError, install_command
 
 CLASSES = 1000
@@ -21,10 +22,7 @@ VALIDATION_IMAGES = 50_000
 OFFICIAL_IMAGES_MD5 = "29b22e2961454d5413ddabcf34fc5622"
 """MD5 of ILSVRC2012_img_val.tar, as image-net.org gives it."""
 
-IMAGE_ID = re.compile("ILSVRC2012_val_[0-9]{8}")
-"""The form of an image id."""
-
-_IMAGE_NAME = re.compile(rf"({IMAGE_ID.pattern})(?:_(n[0-9]{{8}}))?\.(?:JPEG|jpeg|JPG|jpg)")
+_IMAGE_NAME = re.compile(rf"({IMAGE_ID.pattern})(?:_({WNID.pattern}))?\.(?:JPEG|jpeg|JPG|jpg)")
 
 
 def parse_image_name(name: str) -> tuple[str, str | None] | None:
@@ -48,7 +46,7 @@ def image_id_of(file: str) -> str | None:
 
 def image_id(number: int) -> str:
     """The image id of an image's number; numbers start at 1."""
-    return f"ILSVRC2012_val_{number:08d}"
+    return f"{IMAGE_PREFIX}{number:08d}"
 
 
 def image_number(image_id: str) -> int:

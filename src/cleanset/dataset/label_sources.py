@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from cleanset.classes import imagenet
+from cleanset.classes import IMAGE_PREFIX, imagenet
 from cleanset.dataset.ilsvrc import CLASSES, parse_image_name
 from cleanset.errors import CleansetError, InputError
 from cleanset.plumbing.csv_files import parse_rows
@@ -30,7 +30,6 @@ PLACE = "data/raw/labels"
 """The folder of an edition that the files are put into."""
 
 _REMEDY = "download it again"
-_PREFIX = "ILSVRC2012_val_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +156,7 @@ def _human_accuracy(where: str, content: bytes) -> _Found:
     problematic = set(found["problematic_images"])
     for name, of_image in found["initial_annots"].items():
         # the file has the images of ImageNet-V2, too
-        if name.startswith(_PREFIX):
+        if name.startswith(IMAGE_PREFIX):
             at = f"{where}, {name}"
             yield (
                 _image(name, at),
@@ -193,7 +192,7 @@ def _annotations(where: str, content: bytes) -> dict[str, Any]:
     for key, kind in (("initial_annots", dict), ("problematic_images", dict), ("imagenet_m", list)):
         if not isinstance(found, dict) or not isinstance(found.get(key), kind):
             raise CleansetError(f"{where}: no {key}; expected {what}")
-    of_images = {name: each for name, each in found["initial_annots"].items() if name.startswith(_PREFIX)}
+    of_images = {name: each for name, each in found["initial_annots"].items() if name.startswith(IMAGE_PREFIX)}
     try:
         return {**found, "initial_annots": _ANNOTATIONS.validate_python(of_images)}
     except ValidationError as error:
@@ -203,7 +202,7 @@ def _annotations(where: str, content: bytes) -> dict[str, Any]:
 def _image(name: str, where: str) -> str:
     parsed = parse_image_name(name)
     if parsed is None:
-        raise CleansetError(f"{where}: {shown(name)}; expected an image like {_PREFIX}00000001.JPEG: {_REMEDY}")
+        raise CleansetError(f"{where}: {shown(name)}; expected an image like {IMAGE_PREFIX}00000001.JPEG: {_REMEDY}")
     return parsed[0]
 
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+from cleanset.classes import IMAGE_ID
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model, Params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.files import is_there, sha256_of
-from cleanset.plumbing.validation import join_names, matching, numeric, shown
+from cleanset.plumbing.validation import ROLE_FORM, join_names, matching, numeric, shown
 
 LIST_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 BEYOND_COLUMNS = ("model", "class_index", "image_id")
@@ -29,7 +30,7 @@ _ClassIndex = Annotated[int, numeric(int, 0, CLASSES - 1)]
 class ListedImage:
     """A row of Top-5 lists."""
 
-    model: Annotated[str, matching("[a-z][a-z0-9_]*", "a role, such as standard")]
+    model: Annotated[str, matching(ROLE_FORM.pattern, "a role, such as standard")]
     class_index: _ClassIndex
     rank: Annotated[int, numeric(int, 1, 5)]
     image_id: str
@@ -42,7 +43,7 @@ class BeyondImage:
 
     model: str
     class_index: _ClassIndex
-    image_id: Annotated[str, matching("ILSVRC2012_val_[0-9]{8}", "an image id")]
+    image_id: Annotated[str, matching(IMAGE_ID.pattern, "an image id")]
     where: str = ""
 
 

@@ -15,7 +15,7 @@ from cleanset.images.boxes import UNKNOWN_BOX, Box, Unknown, parse_box
 from cleanset.plumbing.cache import PACKAGE
 from cleanset.plumbing.files import sha256
 from cleanset.plumbing.kept_files import KeptFiles, kept_files
-from cleanset.plumbing.validation import MAX_VALUE, Section, shown, validate
+from cleanset.plumbing.validation import MAX_VALUE, SHA256_FORM, Section, shown, validate
 from cleanset.plumbing.yaml_files import parse_remembered
 from cleanset.review.verdicts import OFFICIAL, Clean, Cropped, Rejected, Review, Unsure, Verdict, Vote
 from cleanset.vocabulary import Basis, Reason, Seen, VerdictKind
@@ -48,7 +48,7 @@ class ReviewEntry(Section):
 
     basis: Basis | None = None
     seen: Seen | None = None
-    sha256: Annotated[str, Field(pattern=rf"^([0-9a-f]{{64}}|{OFFICIAL})$")]
+    sha256: Annotated[str, Field(pattern=f"^({SHA256_FORM.pattern}|{OFFICIAL})$")]
     note: str | None = None
 
 

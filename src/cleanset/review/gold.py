@@ -12,7 +12,7 @@ from typing import Annotated
 
 from cleanset.classes import ClassOfKey
 from cleanset.dataset.folder import ImageId
-from cleanset.plumbing.validation import EmptyIsNone, matching, one_of
+from cleanset.plumbing.validation import SHA256_FORM, EmptyIsNone, matching, one_of
 from cleanset.review.verdicts import Clean, ImageKey, Review, Vote, votes_that
 from cleanset.vocabulary import REASONS
 
@@ -26,7 +26,7 @@ class GoldItem:
 
     class_index: ClassOfKey
     image_id: ImageId
-    sha256: Annotated[str, matching("[0-9a-f]{64}", "a SHA-256 of 64 hexadecimal digits")]
+    sha256: Annotated[str, matching(SHA256_FORM.pattern, "a SHA-256 of 64 hexadecimal digits")]
     reason: Annotated[str | None, one_of(*REASONS, None), EmptyIsNone]
     source: Annotated[str, one_of("planted", "published", "settled")]
 

@@ -10,9 +10,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from cleanset.classes import ClassTable
+from cleanset.classes import IMAGE_ID, ClassTable
 from cleanset.dataset.folder import CROPPED, ImageId, exported_name
-from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.errors import CleansetError
 from cleanset.plumbing.csv_files import read_rows
 from cleanset.plumbing.validation import checked, shown

@@ -15,9 +15,9 @@ from cleanset.scoring.distance import Distance
 class ScoreRecord(BaseModel, extra="forbid", frozen=True):
     """The provenance record of computed scores; nothing in it depends on the machine.
 
-    `code` names the version of the code that turns an image into scores (a SHA-256 of its source files in records of
-    cleanset 0.1). `against_float64` is None for precision float64. `versions`: the versions of the libraries that
-    compute. `module_sha256`: of the code of a custom model in the edition's folder; None for a network of a zoo.
+    `code` names the version of the code that turns an image into scores. `against_float64` is None for precision
+    float64. `versions`: the versions of the libraries that compute. `module_sha256`: of the code of a custom model in
+    the edition's folder; None for a network of a zoo.
     """
 
     role: str

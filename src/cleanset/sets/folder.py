@@ -12,7 +12,7 @@ from cleanset.classes import CLASSES_FILE, ClassTable, imagenet, parse_class_tab
 from cleanset.errors import CleansetError, DamagedError, InputError
 from cleanset.plumbing.files import check_unpacked, read_bytes, sha256, write_text
 from cleanset.plumbing.json_files import JsonMapping
-from cleanset.plumbing.validation import shown
+from cleanset.plumbing.validation import SHA256_FORM, shown
 from cleanset.review.guidelines import GUIDELINES
 from cleanset.sets.catalogues import citation_cff, croissant_json, records_of
 from cleanset.sets.description import Release, licence_text, manifest_sha256_of, release_of
@@ -46,7 +46,7 @@ OPTIONAL = (ZENODO, CITATION, GUIDELINES, LICENCE, CARD, CLASSES_FILE, REJECTED_
 """Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE, ZENODO and
 perhaps CITATION, only the set of an edition with guidelines of its own has GUIDELINES, and only one of other images
 than ImageNet's has CLASSES_FILE. `derived_names` are the others, beside MANIFEST."""
-_CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
+_CHECKSUM = re.compile(rf"^({SHA256_FORM.pattern})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
 """Size limit of a file of a set, larger than any image: 100 million pixels are 300 MB."""

@@ -380,7 +380,7 @@ class Release:
         self.params = json.loads((folder / "params.json").read_text("utf-8"))
         self.rules = self.params["review"]
         table = [line.split("\t") for line in (folder / "classes.tsv").read_text("utf-8").splitlines()[1:]]
-        # ImageNet's classes have synonyms; older versions, whose sets lack this file, ended other names there, too
+        # ImageNet's classes have synonyms; sets of other images have this file
         end = "\t" if any(folder.glob("sets/*/croissant.jsonl")) else ", "
         self.keys = [line[0] for line in table]
         self.names = [line[1].partition(end)[0] for line in table]

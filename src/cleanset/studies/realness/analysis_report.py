@@ -51,7 +51,7 @@ LOOK_AGAIN = "look_again.csv"
 REPORT_DIGITS = 4
 """Decimals of a result; further ones differ between machines."""
 MIN_IMAGES_OF_KIND = 5
-"""Images of each kind from which the model's intervals keep their promise: bench/realness.py simulates it."""
+"""Images of each kind from which the model's intervals keep their promise, in simulations (docs/study.md)."""
 MAX_TOLD = 20
 """Rows left out that are listed."""
 FORMULAS = {

@@ -28,9 +28,8 @@ import numpy as np
 from PIL import Image, ImageOps
 from scipy.stats import t
 
-from cleanset.classes import ClassTable
+from cleanset.classes import IMAGE_ID, ClassTable
 from cleanset.dataset.archives import IMAGE_SUFFIXES
-from cleanset.dataset.ilsvrc import IMAGE_ID
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode_file
 from cleanset.plumbing.files import new_folder, sha256, write_text

@@ -15,8 +15,9 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from cleanset.classes import IMAGE_ID
 from cleanset.dataset.archives import IMAGE_SUFFIXES
-from cleanset.dataset.ilsvrc import IMAGE_ID, VALIDATION_IMAGES
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode, unreadable_image
 from cleanset.images.preprocessing import BASE_SIZE, Pixels, base_image

@@ -3,7 +3,6 @@
 Each image has a row of MASKS: its mask, and why scenarios cannot use it, if so.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import NamedTuple, Self
 
 import pandas as pd
 
-from cleanset.classes import ClassTable
-from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
+from cleanset.classes import IMAGE_ID, IMAGE_PREFIX, ClassTable
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, image_number
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, box_of
 from cleanset.plumbing.files import sha256
@@ -84,12 +83,12 @@ def find_masks(sources: Iterable[MaskSource], otherwise: str = "") -> dict[str, 
         if not files:
             raise CleansetError(
                 f"{source.folder}: no masks; expected files like "
-                f"ILSVRC2012_val_00000001{MASK_SUFFIXES[source.format]}: put them there{otherwise}"
+                f"{IMAGE_PREFIX}00000001{MASK_SUFFIXES[source.format]}: put them there{otherwise}"
             )
         for path in files:
             if not _is_image_id(path.stem):
                 raise CleansetError(
-                    f"{path}: mask of an unknown image; expected ILSVRC2012_val_ and eight digits, 00000001 to "
+                    f"{path}: mask of an unknown image; expected {IMAGE_PREFIX} and eight digits, 00000001 to "
                     f"{VALIDATION_IMAGES:08d}: remove it"
                 )
             if path.stem in found:
@@ -99,8 +98,7 @@ def find_masks(sources: Iterable[MaskSource], otherwise: str = "") -> dict[str, 
 
 
 def _is_image_id(name: str) -> bool:
-    match = re.fullmatch(r"ILSVRC2012_val_([0-9]{8})", name)
-    return match is not None and 1 <= int(match[1]) <= VALIDATION_IMAGES
+    return IMAGE_ID.fullmatch(name) is not None and 1 <= image_number(name) <= VALIDATION_IMAGES
 
 
 def mask_table(
